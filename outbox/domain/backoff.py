@@ -1,0 +1,34 @@
+"""When a mail that was put off is tried again. Pure: the random source is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+STEPS: tuple[float, ...] = (30, 120, 600, 1800, 3600, 7200)
+"""Seconds before the second, third, … attempt; the last one repeats."""
+
+FLOOR = 1.0
+"""Seconds: the least wait, so that full jitter never makes a hot loop."""
+
+GREYLIST_FLOOR = 60.0
+"""Seconds: greylisting servers refuse who comes back sooner."""
+
+
+def delay(
+    attempts: int,
+    *,
+    random: Callable[[], float],
+    steps: tuple[float, ...] = STEPS,
+    floor: float = FLOOR,
+    named: float | None = None,
+) -> float:
+    """Return the seconds to wait after the `attempts`-th charged attempt.
+
+    Full jitter over the step, so that mails put off together do not come back together. A delay
+    that the server `named` is kept as the least, jittered upwards by a tenth.
+    """
+    step = steps[min(max(attempts, 1), len(steps)) - 1]
+    jittered = max(floor, step * random())
+    if named is None:
+        return jittered
+    return max(jittered, named * (1 + 0.1 * random()))

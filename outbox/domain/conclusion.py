@@ -1,0 +1,161 @@
+"""What a verdict does to a mail: next status, what is charged, when it is due again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from . import backoff
+from .lifecycle import Status, settle
+from .settings import OnUnknown
+from .verdict import RecipientResult, Reply, Transaction, Verdict
+
+MAX_DOUBTS = 3
+"""The third doubt is the last: in doubt twice, a mail is sent again at most twice."""
+
+ALONE_FROM = 2
+"""Deliveries from which on a mail is claimed alone, so that it can fail no neighbour."""
+
+LOST_DELAY = 30.0
+"""Seconds before a mail comes back that the server dropped in the middle of its body."""
+
+
+class RecipientStatus(StrEnum):
+    """Stored in `outbox_recipient.status`."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    SUPPRESSED = "suppressed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What is known of a mail before its transaction is judged."""
+
+    attempts: int
+    max_attempts: int
+    deliveries: int
+    max_deliveries: int
+    doubts: int
+    on_unknown: OnUnknown
+    seconds_left: float  # of its lifetime; infinite where it has an `expires_at`
+    doubtful: frozenset[str] = frozenset()  # recipients with unresolved doubt
+    settled: frozenset[RecipientStatus] = frozenset()  # what earlier transactions came to
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conclusion:
+    """What to write: the new status and the counters' changes.
+
+    `delay` is seconds until the mail is due again, where it goes back to pending.
+    """
+
+    status: Status
+    reply: Reply
+    delay: float = 0.0
+    attempts: int = 0
+    deliveries: int = 0
+    doubts: int = 0  # the new value, not a change: 0 once no recipient is in doubt
+    recipients: tuple[tuple[str, RecipientStatus, Reply], ...] = ()
+    again: bool = False  # more recipients than one transaction takes: go on at once
+
+
+def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) -> Conclusion:
+    """Apply the verdict table to one mail. `random` yields numbers from 0 to 1."""
+    if result.verdict is Verdict.HALT:
+        return Conclusion(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
+    if result.verdict is Verdict.UNSENT:
+        return _lost(facts, result)
+    statuses = {r.address: _recipient(facts, r) for r in result.recipients}
+    recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
+    reached = frozenset(statuses.values()) | facts.settled
+    verdicts = {r.verdict for r in result.recipients}
+    common = Conclusion(
+        status=Status.PENDING,
+        reply=result.reply,
+        attempts=1,
+        doubts=facts.doubts if RecipientStatus.UNKNOWN in reached else 0,
+        recipients=recipients,
+    )
+    if Verdict.NEXT in verdicts and result.verdict is Verdict.SENT:
+        return replace(common, status=Status.SENDING, again=True, attempts=0)
+    if Verdict.UNKNOWN in verdicts:
+        return _doubt(facts, common, random)
+    if verdicts & {Verdict.RETRY, Verdict.NEXT}:
+        return _put_off(facts, result, common, reached, random)
+    return replace(common, status=_end(reached))
+
+
+def _recipient(facts: Facts, result: RecipientResult) -> RecipientStatus:
+    match result.verdict:
+        case Verdict.SENT:
+            return RecipientStatus.SENT
+        case Verdict.FAIL if result.address in facts.doubtful:
+            return RecipientStatus.UNKNOWN  # refused now, but an earlier copy may have arrived
+        case Verdict.FAIL:
+            return RecipientStatus.FAILED
+        case Verdict.UNKNOWN:
+            return RecipientStatus.UNKNOWN
+        case _ if result.address in facts.doubtful:
+            return RecipientStatus.UNKNOWN
+        case _:
+            return RecipientStatus.PENDING
+
+
+def _end(reached: frozenset[RecipientStatus]) -> Status:
+    """Return the status of a mail that nobody is left to be sent to."""
+    if RecipientStatus.UNKNOWN in reached:
+        return Status.UNKNOWN
+    return Status.SENT if RecipientStatus.SENT in reached else Status.FAILED
+
+
+def _doubt(facts: Facts, common: Conclusion, random: Callable[[], float]) -> Conclusion:
+    doubted = replace(common, doubts=facts.doubts + 1)
+    if facts.on_unknown is OnUnknown.HOLD or facts.doubts + 1 >= MAX_DOUBTS:
+        return replace(doubted, status=Status.UNKNOWN)
+    return replace(doubted, delay=backoff.delay(facts.attempts + 1, random=random))
+
+
+def _put_off(
+    facts: Facts,
+    result: Transaction,
+    common: Conclusion,
+    reached: frozenset[RecipientStatus],
+    random: Callable[[], float],
+) -> Conclusion:
+    named = [result.retry_after] if result.retry_after is not None else []
+    wait = backoff.delay(facts.attempts + 1, random=random, named=max(named, default=None))
+    if facts.attempts + 1 < facts.max_attempts and wait < facts.seconds_left:
+        return replace(common, delay=wait)
+    given_up = tuple(
+        (address, _give_up(facts, address, status), reply)
+        for address, status, reply in common.recipients
+    )
+    settled = frozenset(status for _, status, _ in given_up) | reached - {RecipientStatus.PENDING}
+    return replace(common, status=_end(settled), recipients=given_up)
+
+
+def _give_up(facts: Facts, address: str, status: RecipientStatus) -> RecipientStatus:
+    if status is not RecipientStatus.PENDING:
+        return status
+    return RecipientStatus.UNKNOWN if address in facts.doubtful else RecipientStatus.FAILED
+
+
+def _lost(facts: Facts, result: Transaction) -> Conclusion:
+    """The server is up and dropped this mail before its final dot: only a life is charged."""
+    lives = facts.deliveries + 1
+    if lives >= facts.max_deliveries:
+        end = settle(Status.FAILED, in_doubt=bool(facts.doubtful))
+        if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
+            end = Status.SENT
+        return Conclusion(status=end, reply=result.reply, deliveries=1, doubts=facts.doubts)
+    return Conclusion(
+        status=Status.PENDING,
+        reply=result.reply,
+        deliveries=1,
+        doubts=facts.doubts,
+        delay=LOST_DELAY * lives,
+    )

@@ -1,0 +1,36 @@
+"""Every error a user of the library can meet. The docstring says when."""
+
+from __future__ import annotations
+
+
+class OutboxError(Exception):
+    """The base of all errors raised by the library."""
+
+
+class InvalidMessage(OutboxError, ValueError):
+    """A mail that cannot be stored: `field` names what is wrong, `rule` names the rule it breaks.
+
+    Nothing was written, and the caller's transaction is usable. The value itself is not repeated,
+    because addresses and subjects do not belong in logs.
+    """
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(f"{field}: {rule}")
+        self.field = field
+        self.rule = rule
+
+
+class KeyConflict(OutboxError):
+    """The idempotency key is taken by a mail with other content; the transaction is usable."""
+
+
+class KeyContention(OutboxError):
+    """A rival transaction holds the key and its row cannot be seen from here.
+
+    It happens on deadlock and under snapshot isolation. Nothing of this mail was written; retry
+    the whole transaction.
+    """
+
+
+class ConfigurationError(OutboxError):
+    """A setting is unknown, has the wrong type or contradicts another one."""

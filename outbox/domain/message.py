@@ -1,0 +1,179 @@
+"""A message becomes what is stored: envelope, own headers, content. Bad input is refused here."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from email.generator import BytesGenerator
+from email.message import Message
+from email.utils import format_datetime, formatdate, make_msgid
+from io import BytesIO
+from typing import Any
+
+from . import mime
+from .address import check_address, domain_of
+from .errors import InvalidMessage
+from .headers import DESTINATIONS, addresses, check_headers, international
+from .wire import has_long_line, normalise
+
+MAX_MESSAGE_ID = 250
+_VOLATILE = re.compile(
+    rb"^(?:date|message-id):.*\r\n(?:[ \t].*\r\n)*", re.IGNORECASE | re.MULTILINE
+)
+_MESSAGE_ID = re.compile(r"<[!-~]+@[!-~]+>")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """One mail, ready to be stored. The bytes on the wire are `headers` + `content`."""
+
+    sender: str
+    recipients: tuple[str, ...]
+    message_id: str
+    headers: bytes
+    content: bytes
+    smtputf8: bool = False
+    mail_options: tuple[str, ...] = ()
+    rcpt_options: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Octets on the wire before dot-stuffing, as RFC 1870's SIZE counts them."""
+        return len(self.headers) + len(self.content)
+
+    @property
+    def eightbit(self) -> bool:
+        """Whether the content needs 8BITMIME (RFC 6152)."""
+        return not (self.content.isascii() and self.headers.isascii())
+
+    def fingerprint(self) -> bytes:
+        """Return a digest of who gets what, blind to Date and Message-ID.
+
+        Those two change when a request is tried again; nothing else does, because boundaries are
+        made from the content.
+        """
+        head, _, body = (self.headers + self.content).partition(b"\r\n\r\n")
+        digest = hashlib.sha256(_VOLATILE.sub(b"", head + b"\r\n"))
+        for part in (self.sender, *self.recipients, *self.mail_options, *self.rcpt_options):
+            digest.update(b"\0" + part.encode())
+        digest.update(b"\0" + body)
+        return digest.digest()
+
+
+def prepare(
+    message: Message[Any, Any], *, send_at: datetime | None, max_size: int, split_size: int
+) -> Prepared:
+    """Check and render a whole message, Bcc removed, Date and Message-ID added where missing.
+
+    A mail of `split_size` octets or more keeps its header block apart, so that a content that
+    is stored already can be found again whoever it goes to. Raises InvalidMessage.
+    """
+    check_headers(message)
+    sender = envelope_sender(message)
+    recipients = _recipients(message)
+    message_id, smtputf8, data = _render(message, sender, send_at)
+    _check_size(len(data), max_size)
+    split = data.index(b"\r\n\r\n") + 2 if len(data) >= split_size else 0
+    return Prepared(
+        sender=sender,
+        recipients=recipients,
+        message_id=message_id,
+        headers=data[:split],
+        content=data[split:],
+        smtputf8=smtputf8 or not all(map(str.isascii, (sender, *recipients))),
+    )
+
+
+def render_shared(
+    message: Message[Any, Any], *, send_at: datetime | None, max_size: int
+) -> tuple[str, bytes, bool]:
+    """Render a content that many mails share: (envelope sender, content, needs SMTPUTF8).
+
+    It holds every header but To and Message-ID, which are each mail's own.
+    """
+    check_headers(message)
+    for name in DESTINATIONS:
+        if message.get_all(name):
+            raise InvalidMessage(name.lower(), "recipients are given apart from a shared content")
+    if message.get("Message-ID"):
+        message = copy.copy(message)
+        del message["Message-ID"]
+    sender = envelope_sender(message)
+    _, smtputf8, data = _render(message, sender, send_at, own_id=False)
+    _check_size(len(data), max_size)
+    return sender, data, smtputf8 or not sender.isascii()
+
+
+def envelope_sender(message: Message[Any, Any]) -> str:
+    """Return the reverse path: Sender where there is one, else the only author."""
+    authors = addresses(message, "From")
+    if not authors:
+        raise InvalidMessage("from", "is required (RFC 5322 §3.6.2)")
+    senders = addresses(message, "Sender") or authors
+    if len(senders) != 1:
+        raise InvalidMessage("sender", "several authors need one Sender (RFC 5322 §3.6.2)")
+    return check_address(senders[0].addr_spec, "from")
+
+
+def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
+    found = [
+        check_address(address.addr_spec, name.lower())
+        for name in DESTINATIONS
+        for address in addresses(message, name)
+    ]
+    if not found:
+        raise InvalidMessage("recipients", "at least one is required")
+    return tuple(dict.fromkeys(found))
+
+
+def _render(
+    message: Message[Any, Any], sender: str, send_at: datetime | None, *, own_id: bool = True
+) -> tuple[str, bool, bytes]:
+    message = copy.copy(message)
+    del message["Bcc"]  # also gives the copy a header list of its own
+    message_id = _message_id(message, sender) if own_id else ""
+    if send_at is not None:
+        del message["Date"]
+        message["Date"] = format_datetime(send_at)
+    elif message.get("Date") is None:
+        message["Date"] = formatdate()
+    smtputf8 = international(message)
+    mime.set_boundaries(message)
+    data = _flatten(message, smtputf8)
+    if has_long_line(data):
+        data = _flatten(mime.shorten_lines(message), smtputf8)
+        if has_long_line(data):
+            raise InvalidMessage("message", "has a line over 998 octets (RFC 5322 §2.1.1)")
+    return message_id, smtputf8, data
+
+
+def _message_id(message: Message[Any, Any], sender: str) -> str:
+    given = message.get("Message-ID")
+    if given is None:
+        given = make_msgid(domain=domain_of(sender).strip("[]"))
+        message["Message-ID"] = given
+    message_id = str(given).strip()
+    if len(message_id) > MAX_MESSAGE_ID or not _MESSAGE_ID.fullmatch(message_id):
+        raise InvalidMessage("message-id", "must be <left@right> of at most 250 characters")
+    return message_id
+
+
+def _flatten(message: Message[Any, Any], smtputf8: bool) -> bytes:
+    policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
+    if hasattr(policy, "utf8"):
+        policy = policy.clone(utf8=smtputf8)
+    buffer = BytesIO()
+    try:
+        BytesGenerator(buffer, policy=policy).flatten(message)
+    except (UnicodeError, LookupError, ValueError, TypeError) as error:
+        # Whatever the generator cannot write, the sender must hear of now and not the worker.
+        raise InvalidMessage("message", f"cannot be written ({type(error).__name__})") from None
+    return normalise(buffer.getvalue())
+
+
+def _check_size(size: int, max_size: int) -> None:
+    if size > max_size:
+        raise InvalidMessage("message", f"is {size} bytes; OUTBOX_MAX_SIZE allows {max_size}")

@@ -1,0 +1,49 @@
+"""MIME structure: boundaries that repeat, and lines that fit."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from email.encoders import encode_base64, encode_quopri
+from email.message import Message
+from typing import Any
+
+from .wire import has_long_line
+
+
+def set_boundaries(message: Message[Any, Any]) -> None:
+    """Give every multipart that has none a boundary made from the contents.
+
+    The same mail then renders to the same bytes, which a keyed enqueue and the reuse of contents
+    need. No author of a text can put its own boundary in it: it is a digest of that text.
+    """
+    bare = [part for part in message.walk() if _is_bare(part)]
+    if not bare:
+        return
+    digest = hashlib.sha256()
+    for part in message.walk():
+        if not part.is_multipart():
+            digest.update(str(part.get_payload()).encode("utf-8", "surrogatepass") + b"\0")
+    for number, part in enumerate(bare):
+        part.set_boundary(f"=_{digest.hexdigest()[:40]}_{number}")
+
+
+def _is_bare(part: Message[Any, Any]) -> bool:
+    return part.get_content_maintype() == "multipart" and part.get_boundary() is None
+
+
+def shorten_lines(message: Message[Any, Any]) -> Message[Any, Any]:
+    """Return a copy in which every part with a line over 998 octets is encoded."""
+    message = copy.deepcopy(message)
+    for part in message.walk():
+        if part.is_multipart():
+            continue
+        payload = part.get_payload(decode=True)
+        if not isinstance(payload, bytes) or not has_long_line(payload):
+            continue
+        if part.get("Content-Transfer-Encoding", "7bit").lower() not in ("7bit", "8bit", "binary"):
+            continue
+        del part["Content-Transfer-Encoding"]
+        part.set_payload(payload)
+        (encode_quopri if part.get_content_maintype() == "text" else encode_base64)(part)
+    return message

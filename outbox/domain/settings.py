@@ -1,0 +1,166 @@
+"""The library's settings, read once from Flask's config and checked as a whole."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, Literal
+
+from .errors import ConfigurationError
+
+PREFIX = "OUTBOX_"
+KIBI = 1024
+DAY = 86_400.0
+
+
+class OnUnknown(StrEnum):
+    """What happens to a mail in doubt."""
+
+    RESEND = "resend"  # the same bytes again after a backoff, at most twice
+    HOLD = "hold"  # `unknown` at once: a person decides
+
+
+def setting(default: Any, doc: str, *, least: float | None = None) -> Any:
+    """Declare one setting: its default, its line in the documentation and its least value."""
+    return field(default=default, metadata={"doc": doc, "least": least})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every `OUTBOX_…` key of Flask's config, lower-cased and without its prefix.
+
+    Times are seconds and sizes are bytes.
+    """
+
+    slots: int = setting(4, "batches in flight at once; set it to your workers' processes", least=1)
+    batch: int = setting(200, "mails claimed for one send task", least=1)
+    window: int = setting(20, "mails of one task that can be in doubt at any moment", least=1)
+    window_bytes: int = setting(
+        4 * KIBI * KIBI, "bytes of one window; one mail may exceed it", least=1
+    )
+    window_seconds: float = setting(5.0, "a window closes after this time", least=0.0)
+    batch_seconds: float = setting(
+        15.0, "a task gives back what is left after this time", least=0.1
+    )
+    lease: float = setting(30.0, "a claim's lease; a living worker renews it at a third", least=1.0)
+    sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
+    nudge: bool = setting(True, "sweep at once after a commit")
+    max_attempts: int = setting(12, "SMTP attempts with a verdict on the mail", least=1)
+    max_deliveries: int = setting(
+        5, "lost workers, the last ones alone, before a mail fails", least=3
+    )
+    lifetime: float = setting(2 * DAY, "a mail without `expires_at` is tried this long", least=1.0)
+    on_unknown: OnUnknown = setting(OnUnknown.RESEND, "a mail in doubt: `resend` or `hold`")
+    max_size: int = setting(35 * KIBI * KIBI, "bytes of one mail as sent", least=1)
+    reuse_size: int = setting(64 * KIBI, "contents from this size on are stored once", least=0)
+    retention: float = setting(30 * DAY, "`purge` removes mails finished this long ago", least=0.0)
+    health_age: float = setting(
+        300.0, "`health` fails when the oldest due mail is older", least=0.0
+    )
+    mail_autocommit: bool = setting(
+        False, "`OutboxMail` commits when the session holds nothing else"
+    )
+    connect_timeout: float = setting(10.0, "to connect to the SMTP server", least=0.1)
+    command_timeout: float = setting(300.0, "for one SMTP reply, as a whole", least=0.1)
+    dot_timeout: float = setting(
+        600.0, "for the reply to the final dot (RFC 5321 §4.5.3.2.6)", least=0.1
+    )
+    connection_mails: int = setting(100, "mails over one SMTP connection", least=1)
+    connection_seconds: float = setting(300.0, "life of one SMTP connection", least=0.0)
+    tls_verify: bool = setting(True, "verify the SMTP server's certificate and name")
+    tls_ca_file: str = setting("", "a CA bundle; empty: the system's")
+    cleartext_auth: bool = setting(False, "allow credentials over an unencrypted connection")
+    helo_name: str = setting("", "the name in EHLO; empty: this host's")
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Settings:
+        """Read the `OUTBOX_…` keys; an unknown key, type or value is a ConfigurationError."""
+        fields = {PREFIX + f.name.upper(): f for f in dataclasses.fields(cls)}
+        values: dict[str, Any] = {}
+        for key, value in config.items():
+            if not key.startswith(PREFIX):
+                continue
+            if key not in fields:
+                close = get_close_matches(key, fields, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise ConfigurationError(f"unknown setting {key}{hint}")
+            values[fields[key].name] = _read(key, value, fields[key])
+        settings = cls(**values)
+        settings._check()
+        return settings
+
+    def _check(self) -> None:
+        if self.window > self.batch:
+            raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
+
+
+def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
+    default, least = declared.default, declared.metadata["least"]
+    if isinstance(default, OnUnknown):
+        if value not in list(OnUnknown):
+            raise ConfigurationError(f"{key} must be one of {', '.join(OnUnknown)}")
+        return OnUnknown(value)
+    kind = type(default)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not kind:
+        raise ConfigurationError(f"{key} must be {kind.__name__}, not {type(value).__name__}")
+    # `not >=` also refuses NaN, which compares false with everything.
+    if least is not None and not value >= least:
+        raise ConfigurationError(f"{key} must be at least {least}")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """One SMTP server, from Flask-Mail's `MAIL_…` settings and ours for time-outs and TLS."""
+
+    host: str
+    port: int
+    security: Literal["none", "starttls", "tls"]
+    username: str | None
+    password: str | None = field(repr=False)
+    connect_timeout: float
+    command_timeout: float
+    dot_timeout: float
+    connection_mails: int
+    connection_seconds: float
+    tls_verify: bool
+    tls_ca_file: str
+    cleartext_auth: bool
+    helo_name: str
+
+    @property
+    def name(self) -> str:
+        """The server's name in the breaker, the attempt log and the statistics."""
+        return f"{self.host}:{self.port}"
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], settings: Settings) -> ServerSettings:
+        """Read `MAIL_SERVER`, `_PORT`, `_USERNAME`, `_PASSWORD`, `_USE_TLS` and `_USE_SSL`."""
+        starttls, tls = config.get("MAIL_USE_TLS", False), config.get("MAIL_USE_SSL", False)
+        if starttls and tls:
+            raise ConfigurationError("MAIL_USE_TLS (STARTTLS) and MAIL_USE_SSL exclude each other")
+        port = config.get("MAIL_PORT") or (465 if tls else 587 if starttls else 25)
+        if not isinstance(port, int) or not 0 < port < 65536:
+            raise ConfigurationError("MAIL_PORT must be a number from 1 to 65535")
+        shared = {f.name for f in dataclasses.fields(cls)} & {
+            f.name for f in dataclasses.fields(Settings)
+        }
+        server = cls(
+            host=config.get("MAIL_SERVER") or "127.0.0.1",
+            port=port,
+            security="tls" if tls else "starttls" if starttls else "none",
+            username=config.get("MAIL_USERNAME") or None,
+            password=config.get("MAIL_PASSWORD") or None,
+            **{name: getattr(settings, name) for name in shared},
+        )
+        if server.username and server.security == "none" and not server.cleartext_auth:
+            raise ConfigurationError(
+                "MAIL_USERNAME without MAIL_USE_TLS or MAIL_USE_SSL would send the password in"
+                " clear; set OUTBOX_CLEARTEXT_AUTH = True if that is what you want"
+            )
+        return server

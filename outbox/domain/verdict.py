@@ -1,0 +1,84 @@
+"""What the outcome of one SMTP transaction means, as types. The table of replies is `judge`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """Where in the SMTP dialogue something happened."""
+
+    CONNECT = "connect"
+    GREETING = "greeting"
+    EHLO = "ehlo"
+    STARTTLS = "starttls"
+    AUTH = "auth"
+    MAIL = "mail"
+    RCPT = "rcpt"
+    DATA = "data"
+    BODY = "body"
+    DOT = "dot"  # the final dot was handed over: its reply is awaited
+
+
+class Verdict(StrEnum):
+    """What to do with a mail, or with one of its recipients."""
+
+    SENT = "sent"  # accepted: never again
+    RETRY = "retry"  # put off: one attempt charged, backoff
+    FAIL = "fail"  # refused for good
+    UNKNOWN = "unknown"  # in doubt: the final dot went out and no reply came
+    HALT = "halt"  # the server cannot be used: give the batch back, charge nobody
+    UNSENT = "unsent"  # the connection or the lease went before the final dot: known unsent
+    NEXT = "next"  # a recipient only: too many for this transaction, goes with the next at once
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """A server's reply, cleaned: no control characters, at most 500 characters of text.
+
+    `code` is 0 where no reply came (a lost connection, a time-out, garbage); `text` then says what
+    happened. `enhanced` is RFC 3463's "4.2.1", or "".
+    """
+
+    code: int
+    enhanced: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecipientResult:
+    """What became of one recipient in one transaction."""
+
+    address: str
+    verdict: Verdict
+    reply: Reply
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transaction:
+    """The typed result of one SMTP transaction: never an exception.
+
+    `recipients` has one entry for each envelope recipient, in the envelope's order. Where the whole
+    mail was judged (MAIL, DATA, the final dot), every recipient that was not refused by itself
+    carries the mail's verdict.
+    """
+
+    verdict: Verdict
+    phase: Phase
+    reply: Reply
+    recipients: tuple[RecipientResult, ...] = ()
+    retry_after: float | None = None  # seconds, where the reply names a time
+    alert: bool = False  # a person must act: the credentials are refused
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Envelope:
+    """RFC 5321's envelope: the reverse path, the forward paths and what they need."""
+
+    sender: str  # "" is the null reverse path of a bounce
+    recipients: tuple[str, ...]
+    smtputf8: bool = False
+    eightbit: bool = False
+    mail_options: tuple[str, ...] = field(default=())
+    rcpt_options: tuple[str, ...] = field(default=())

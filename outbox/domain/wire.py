@@ -1,0 +1,34 @@
+"""The bytes on the wire: CRLF line ends, bounded lines, and dot-stuffing."""
+
+from __future__ import annotations
+
+import re
+
+MAX_LINE = 998
+"""Octets of one line without its CRLF (RFC 5322 §2.1.1)."""
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_LONG = re.compile(rb"[^\r\n]{%d}" % (MAX_LINE + 1))
+
+
+def normalise(data: bytes) -> bytes:
+    """Turn bare CR and bare LF into CRLF, so that no server sees two line ends where we see one.
+
+    Bare line ends are how mails are smuggled (CVE-2023-51764). The data ends with CRLF.
+    """
+    pairs = data.count(b"\r\n")
+    if not pairs == data.count(b"\n") == data.count(b"\r"):
+        data = _LINE_END.sub(b"\r\n", data)
+    return data if data.endswith(b"\r\n") else data + b"\r\n"
+
+
+def has_long_line(data: bytes) -> bool:
+    """Return whether a line is over 998 octets."""
+    return _LONG.search(data) is not None
+
+
+def dot_stuff(data: bytes) -> bytes:
+    """Double the dot at the start of each line (RFC 5321 §4.5.2). `data` is normalised."""
+    if data.startswith(b"."):
+        data = b"." + data
+    return data.replace(b"\r\n.", b"\r\n..") if b"\r\n." in data else data

@@ -1,0 +1,72 @@
+"""Writes a mail's content so that afterwards one thing is known: can the server hold all of it?"""
+
+from __future__ import annotations
+
+import select
+import ssl
+from typing import TYPE_CHECKING
+
+from ..domain.replies import Event
+from ..domain.verdict import Phase
+from ..domain.wire import dot_stuff
+from .reply import NoReply
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+BLOCK = 64 * 1024
+"""Octets of one write. Each block has its own deadline (RFC 5321 §4.5.3.2.5)."""
+
+_TERMINATOR = len(b"\r\n.\r\n")
+
+
+class Torn(NoReply):
+    """The writing ended early: in `phase` BODY it is proven that the final dot did not leave."""
+
+    def __init__(self, event: Event, text: str, phase: Phase) -> None:
+        super().__init__(event, text)
+        self.phase = phase
+
+
+def prepare(content: bytes) -> bytes:
+    """Return the octets on the wire: dot-stuffed, with the final dot (RFC 5321 §4.1.1.4)."""
+    end = b".\r\n" if content.endswith(b"\r\n") else b"\r\n.\r\n"
+    return dot_stuff(content) + end
+
+
+def write_body(sock: socket.socket, wire: bytes, fence: Callable[[], bool], seconds: float) -> None:
+    """Write all of `wire`, each block within `seconds`; raises Torn, and the caller must close.
+
+    `fence` is asked before the first octet and before each write that holds some of the final dot.
+    On plain TCP the octets that the kernel took are counted, so an error proves that the dot did
+    not leave whole. Under TLS a failed write cannot be counted: if it held some of the dot, the
+    server may have it all.
+    """
+    counted = not isinstance(sock, ssl.SSLSocket)
+    octets, size, sent = memoryview(wire), len(wire), 0
+    if sock.gettimeout() != seconds:
+        sock.settimeout(seconds)
+    while sent < size:
+        block = octets[sent : sent + BLOCK]
+        holds_dot = sent + len(block) > size - _TERMINATOR
+        try:
+            if sent:
+                _wait_writable(sock, seconds)
+            # As late as can be: after this question only the write itself takes time.
+            if (holds_dot or not sent) and not fence():
+                raise Torn(Event.LEASE, "the lease was lost", Phase.BODY)
+            sent += sock.send(block)
+        except Torn:
+            raise
+        except OSError as error:
+            lost = NoReply.of(error)
+            phase = Phase.BODY if counted or not holds_dot else Phase.DOT
+            raise Torn(lost.event, lost.reply.text, phase) from error
+
+
+def _wait_writable(sock: socket.socket, seconds: float) -> None:
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT)
+    if not poll.poll(seconds * 1000):
+        raise TimeoutError("the server takes no more octets")

@@ -1,0 +1,90 @@
+"""Command lines. Each one that leaves is built here, by one checked function."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..domain.verdict import Envelope
+
+_FORBIDDEN = re.compile(r"[\r\n\0]")
+_PATH = re.compile(r'(?:"(?:[^"\\]|\\.)*"@)?[^\s<>"\\]*')
+
+_OURS = frozenset({"SIZE", "BODY", "SMTPUTF8"})
+_EXTENSION = {"RET": "dsn", "ENVID": "dsn", "NOTIFY": "dsn", "ORCPT": "dsn", "BY": "deliverby"}
+"""Which extension brings a parameter, where its name is another one (RFC 3461, 2852)."""
+
+
+class CommandError(ValueError):
+    """A command line that must not leave. The text does not repeat the value."""
+
+
+def command(*words: str, utf8: bool = False) -> bytes:
+    """Return one command line with its CRLF.
+
+    CR, LF and NUL are refused, so that no value becomes a second command; so is non-ASCII text
+    where SMTPUTF8 was not agreed (RFC 6531 §3.1).
+    """
+    line = " ".join(words)
+    if _FORBIDDEN.search(line):
+        raise CommandError(f"{words[0]}: a command line must not contain CR, LF or NUL")
+    try:
+        return line.encode("utf-8" if utf8 else "ascii") + b"\r\n"
+    except UnicodeEncodeError:
+        raise CommandError(f"{words[0]}: a non-ASCII command line needs SMTPUTF8") from None
+
+
+def mail_line(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> bytes:
+    """Return the MAIL command with the parameters that the server knows."""
+    words = ["MAIL", f"FROM:{_path(envelope.sender)}"]
+    if "size" in extensions:
+        words.append(f"SIZE={size}")
+    if (envelope.eightbit or envelope.smtputf8) and "8bitmime" in extensions:
+        words.append("BODY=8BITMIME")
+    if envelope.smtputf8:
+        words.append("SMTPUTF8")
+    words += _known(envelope.mail_options, extensions)
+    return command(*words, utf8=envelope.smtputf8)
+
+
+def rcpt_lines(envelope: Envelope, extensions: Mapping[str, str]) -> list[bytes]:
+    """Return one RCPT command for each recipient, in their order."""
+    options = _known(envelope.rcpt_options, extensions)
+    return [
+        command("RCPT", f"TO:{_path(recipient)}", *options, utf8=envelope.smtputf8)
+        for recipient in envelope.recipients
+    ]
+
+
+def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str:
+    """Return why this server cannot take this mail, as a reason for people, or ""."""
+    if not envelope.recipients:
+        return "the mail has no recipient"
+    if envelope.smtputf8 and "smtputf8" not in extensions:
+        return "the server does not offer SMTPUTF8, which an address of this mail needs"
+    if envelope.eightbit and "8bitmime" not in extensions:
+        return "the server does not offer 8BITMIME, which this mail's content needs"
+    limit = extensions.get("size", "")
+    if limit.isascii() and limit.isdigit() and 0 < int(limit) < size:  # 0 is no limit: RFC 1870 §4
+        return f"the mail has {size} octets and the server takes {limit} (SIZE)"
+    return ""
+
+
+def _path(address: str) -> str:
+    """Return the path in its brackets; one that could leave them and add parameters is refused."""
+    if not _PATH.fullmatch(address):
+        raise CommandError('an address must not contain white space, <, > or " unquoted')
+    return f"<{address}>"
+
+
+def _known(options: Iterable[str], extensions: Mapping[str, str]) -> list[str]:
+    """Return the options whose extension is offered, without those that are set from the mail."""
+    keywords = ((option, option.partition("=")[0].upper()) for option in options)
+    return [
+        option
+        for option, keyword in keywords
+        if keyword not in _OURS and _EXTENSION.get(keyword, keyword.lower()) in extensions
+    ]

@@ -1,0 +1,98 @@
+"""A connection to one server that opens, is used again, and is renewed by itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from ..domain.verdict import Envelope, Transaction
+from .client import Client, client_for
+from .outcome import addressed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..domain.settings import ServerSettings
+
+
+class Connection:
+    """Sends mails over one connection at a time, for one thread; network trouble is a verdict.
+
+    A connection lives for `connection_mails` mails or `connection_seconds`, and belongs to the
+    process that opened it: after a fork the child opens its own.
+    """
+
+    def __init__(
+        self, server: ServerSettings, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._server = server
+        self._clock = clock
+        self._client: Client | None = None
+        self._process = os.getpid()
+        self._opened = 0.0
+        self._mails = 0
+
+    def connect(self) -> Transaction | None:
+        """Make sure that a session is open; a HALT transaction says that none can be had."""
+        if self._reusable() is not None:
+            return None
+        opened = self._open()
+        return opened if isinstance(opened, Transaction) else None
+
+    def send(self, envelope: Envelope, content: bytes, fence: Callable[[], bool]) -> Transaction:
+        """Send one mail as `Client.transact` does, over a connection that is opened if need be.
+
+        A server may close an idle connection whenever it likes (RFC 5321 §3.8): where an open one
+        turns out to be gone before MAIL was answered, the mail goes once over a new one.
+        """
+        client = self._reusable()
+        if client is not None:
+            result = self._transact(client, envelope, content, fence)
+            if not client.stale:
+                return result
+        opened = self._open()
+        if isinstance(opened, Transaction):
+            return addressed(opened, envelope)
+        return self._transact(opened, envelope, content, fence)
+
+    def close(self) -> None:
+        """Say QUIT, shortly, and close; never raises. An inherited connection is only closed."""
+        client, self._client = self._client, None
+        if client is None:
+            return
+        if self._process == os.getpid():
+            client.farewell()
+        else:
+            # QUIT over the parent's socket would end the parent's session.
+            client.close()
+
+    def _reusable(self) -> Client | None:
+        """Return the open client if this process may still use it; close any other one."""
+        client = self._client
+        if (
+            client is not None
+            and client.ready
+            and self._process == os.getpid()
+            and self._mails < self._server.connection_mails
+            and self._clock() - self._opened < self._server.connection_seconds
+        ):
+            return client
+        self.close()
+        return None
+
+    def _open(self) -> Client | Transaction:
+        """Open a new session, or return why there is none."""
+        client = client_for(self._server, self._clock)
+        halt = client.open()
+        if halt is not None:
+            return halt
+        self._client, self._process = client, os.getpid()
+        self._opened, self._mails = self._clock(), 0
+        return client
+
+    def _transact(
+        self, client: Client, envelope: Envelope, content: bytes, fence: Callable[[], bool]
+    ) -> Transaction:
+        self._mails += 1
+        return client.transact(envelope, content, fence)

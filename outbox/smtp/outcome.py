@@ -1,0 +1,87 @@
+"""One judgement and the recipients' own refusals, put together as a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..domain.verdict import Envelope, Phase, RecipientResult, Reply, Transaction, Verdict
+
+if TYPE_CHECKING:
+    from ..domain.replies import Judgement
+
+
+class Refusals:
+    """The recipients that were refused or put off by themselves, by their place."""
+
+    __slots__ = ("results", "retry_after")
+
+    def __init__(self) -> None:
+        self.results: dict[int, RecipientResult] = {}
+        self.retry_after: float | None = None
+
+    def add(self, place: int, address: str, reply: Reply, judgement: Judgement) -> None:
+        """Note one recipient's refusal."""
+        self.results[place] = RecipientResult(
+            address=address, verdict=judgement.verdict, reply=reply
+        )
+        self.retry_after = _later(self.retry_after, judgement.retry_after)
+
+
+def conclude(
+    envelope: Envelope, phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusals
+) -> Transaction:
+    """Give the mail's verdict to every recipient that was not refused by itself.
+
+    HALT and UNSENT judge nobody: there all recipients carry it.
+    """
+    verdict = judgement.verdict
+    own = {} if verdict in (Verdict.HALT, Verdict.UNSENT) else refusals.results
+    return Transaction(
+        verdict=verdict,
+        phase=phase,
+        reply=reply,
+        recipients=tuple(
+            own.get(place) or RecipientResult(address=address, verdict=verdict, reply=reply)
+            for place, address in enumerate(envelope.recipients)
+        ),
+        retry_after=_later(judgement.retry_after, refusals.retry_after if own else None),
+        alert=judgement.alert,
+    )
+
+
+def all_refused(refusals: Refusals) -> Transaction:
+    """Judge a mail of which no recipient is left: RETRY where one of them was put off."""
+    results = tuple(refusals.results[place] for place in sorted(refusals.results))
+    put_off = [result for result in results if result.verdict is not Verdict.FAIL]
+    return Transaction(
+        verdict=Verdict.RETRY if put_off else Verdict.FAIL,
+        phase=Phase.RCPT,
+        reply=(put_off or results)[0].reply,
+        recipients=results,
+        retry_after=refusals.retry_after,
+    )
+
+
+def halted(phase: Phase, reply: Reply, judgement: Judgement) -> Transaction:
+    """Say that no session could be had."""
+    return Transaction(
+        verdict=judgement.verdict,
+        phase=phase,
+        reply=reply,
+        retry_after=judgement.retry_after,
+        alert=judgement.alert,
+    )
+
+
+def addressed(halt: Transaction, envelope: Envelope) -> Transaction:
+    """Give a transaction that never had an envelope this one's recipients."""
+    recipients = tuple(
+        RecipientResult(address=address, verdict=halt.verdict, reply=halt.reply)
+        for address in envelope.recipients
+    )
+    return replace(halt, recipients=recipients)
+
+
+def _later(first: float | None, second: float | None) -> float | None:
+    return max((wait for wait in (first, second) if wait is not None), default=None)

@@ -1,0 +1,152 @@
+"""Replies read from a socket: bounded in length and in time, whatever the server sends."""
+
+from __future__ import annotations
+
+import re
+import smtplib
+import time
+from typing import TYPE_CHECKING
+
+from ..domain.replies import Event
+from ..domain.verdict import Reply
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+MAX_LINE = 2048
+"""Octets of one reply line; RFC 5321 §4.5.3.1.5 asks servers to stay within 512."""
+
+MAX_LINES = 100
+MAX_TEXT = 500
+_RECV = 4096
+
+_LINE = re.compile(rb"([2-5]\d\d)(?:([ \t-])(.*))?", re.DOTALL)
+_ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?: |$)")
+
+
+class NoReply(smtplib.SMTPException):
+    """No reply could be had: `event` says why, `reply` is its stand-in with the code 0."""
+
+    def __init__(self, event: Event, text: str) -> None:
+        super().__init__(text)
+        self.event = event
+        self.reply = Reply(code=0, text=clean(text))
+
+    @classmethod
+    def of(cls, error: OSError) -> NoReply:
+        """Turn a socket's error into its event."""
+        event = Event.TIMEOUT if isinstance(error, TimeoutError) else Event.CLOSED
+        return cls(event, f"{type(error).__name__}: {error}")
+
+
+class ReplyReader:
+    """Reads replies from one socket, each as a whole within its deadline.
+
+    It takes more octets from the socket than one reply where the server sent more: `pending`.
+    """
+
+    __slots__ = ("_clock", "_data", "_waited", "sock")
+
+    def __init__(self, sock: socket.socket, clock: Callable[[], float] = time.monotonic) -> None:
+        self.sock = sock
+        self._clock = clock
+        self._data = b""
+        self._waited = False  # for some octets of the current reply
+
+    @property
+    def pending(self) -> bool:
+        """Whether the server said more than we asked for."""
+        return bool(self._data)
+
+    def read(self, seconds: float) -> tuple[int, bytes]:
+        """Return the next reply's code and its lines, joined with LF, within `seconds` in all.
+
+        The deadline is total: octets that drip in do not extend it. Raises NoReply, and nothing
+        else, for whatever the server and the network do.
+        """
+        deadline, self._waited = self._clock() + seconds, False
+        self._set_timeout(seconds)
+        try:
+            code, lines = self._line(deadline)
+            return (code, lines) if code > 0 else self._more(-code, [lines], deadline)
+        finally:
+            self._set_timeout(seconds)
+
+    def _more(self, code: int, lines: list[bytes], deadline: float) -> tuple[int, bytes]:
+        """Read a multi-line reply's further lines: all must carry one code (RFC 5321 §4.2.1)."""
+        while len(lines) < MAX_LINES:
+            found, text = self._line(deadline)
+            lines.append(text)
+            if found == code:
+                return code, b"\n".join(lines)
+            if found != -code:
+                raise NoReply(Event.GARBAGE, f"a reply of two codes, {code} and {abs(found)}")
+        raise NoReply(Event.GARBAGE, f"a reply of more than {MAX_LINES} lines")
+
+    def _line(self, deadline: float) -> tuple[int, bytes]:
+        """Return one line's code, negative where more lines follow, and its text."""
+        end = self._data.find(b"\n")
+        while end < 0:
+            if len(self._data) > MAX_LINE:
+                raise NoReply(Event.GARBAGE, f"a reply line of more than {MAX_LINE} octets")
+            self._data += self._receive(deadline)
+            end = self._data.find(b"\n")
+        line, self._data = self._data[:end], self._data[end + 1 :]
+        return parse_line(line.removesuffix(b"\r"))
+
+    def _receive(self, deadline: float) -> bytes:
+        remaining = deadline - self._clock()
+        if remaining <= 0:
+            raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
+        try:
+            if self._waited:  # the time-out that `read` set was for the first octets
+                self._set_timeout(remaining)
+            self._waited = True
+            data = self.sock.recv(_RECV)
+        except OSError as error:
+            raise NoReply.of(error) from error
+        if not data:
+            raise NoReply(Event.CLOSED, "the server closed the connection")
+        return data
+
+    def _set_timeout(self, seconds: float) -> None:
+        if self.sock.gettimeout() != seconds:
+            self.sock.settimeout(seconds)
+
+
+def parse_line(line: bytes) -> tuple[int, bytes]:
+    """Return a reply line's code, negative where more lines follow, and its text.
+
+    A bare code is a reply too (RFC 5321 §4.2). Raises NoReply on anything else.
+    """
+    if len(line) > MAX_LINE:
+        raise NoReply(Event.GARBAGE, f"a reply line of more than {MAX_LINE} octets")
+    found = _LINE.fullmatch(line)
+    if found is None:
+        start = line[:60].decode("ascii", "replace")
+        raise NoReply(Event.GARBAGE, f"this is no SMTP reply: {start}")
+    code, mark, text = found.groups()
+    return (-int(code) if mark == b"-" else int(code)), (text or b"").strip()
+
+
+def parse_reply(code: int, lines: bytes) -> Reply:
+    """Make the typed reply: its enhanced code (RFC 3463) apart, its text on one clean line."""
+    text = lines.decode("utf-8", "replace")
+    found = _ENHANCED.match(text.replace("\n", " ", 1))
+    if found is None:
+        return Reply(code=code, text=clean(text))
+    enhanced = found[1]
+    rest = "\n".join(line.removeprefix(enhanced).lstrip() for line in text.split("\n"))
+    return Reply(code=code, enhanced=enhanced, text=clean(rest))
+
+
+def clean(text: str) -> str:
+    """Return at most 500 printable characters: no controls, no line ends, no undecodable bytes.
+
+    Databases refuse NUL and lone surrogates, and logs and terminals obey the rest.
+    """
+    if not text.isprintable() or "\ufffd" in text:
+        text = text.replace("\ufffd", "?")
+        text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return text[:MAX_TEXT].strip()

@@ -1,0 +1,244 @@
+"""A session with one server, from the connection to AUTH: smtplib's, with our deadlines and TLS."""
+
+from __future__ import annotations
+
+import smtplib
+import socket
+import ssl
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..domain.replies import Event, judge
+from ..domain.verdict import Phase, Reply, Transaction
+from .command import command
+from .outcome import halted
+from .reply import NoReply, ReplyReader, clean, parse_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..domain.settings import ServerSettings
+
+QUIT_SECONDS = 2.0
+"""The deadline of the good-bye, which changes nothing."""
+
+
+class Unwanted(smtplib.SMTPException):
+    """A reply other than the one that the command asked for."""
+
+    event: Event | None = None
+
+    def __init__(self, code: int, lines: bytes) -> None:
+        super().__init__(code)
+        self.reply = parse_reply(code, lines)
+
+
+class Session(smtplib.SMTP):
+    """smtplib's commands over replies that are bounded in length and in total time.
+
+    `phase` says where the dialogue stands. Not thread-safe. Never prints the dialogue.
+    """
+
+    def __init__(
+        self, server: ServerSettings, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        # A name is always given: for none smtplib asks DNS, which can hang for a minute.
+        super().__init__(local_hostname=server.helo_name or "localhost")
+        self.phase = Phase.CONNECT
+        self._server = server
+        self._clock = clock
+        self._host = server.host  # what TLS verifies
+        self._patience = server.command_timeout
+        self._replies: ReplyReader | None = None
+
+    def open(self) -> Transaction | None:
+        """Make the session ready for mails; a HALT transaction says that it cannot be had.
+
+        Nothing but EHLO and STARTTLS is said in clear where TLS is asked for (RFC 3207 §4.1).
+        """
+        try:
+            self._greet()
+            self._hello()
+            if self._server.security == "starttls":
+                self._secure()
+            if self._server.username is not None:
+                self._authenticate(self._server.username, self._server.password or "")
+        except (OSError, ValueError) as error:  # smtplib's exceptions are OSErrors too
+            self.close()
+            reply, event = _explain(error)
+            return halted(self.phase, reply, judge(self.phase, reply, event=event))
+        except BaseException:
+            self.close()
+            raise
+        return None
+
+    def farewell(self) -> None:
+        """QUIT with a short deadline and close. Nothing that happens here matters."""
+        self._patience = min(QUIT_SECONDS, self._server.command_timeout)
+        try:
+            if self.sock is not None:
+                self.sock.settimeout(self._patience)
+                self.docmd("QUIT")
+        except OSError:
+            pass
+        finally:
+            self.close()
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Read one whole reply within its deadline; NoReply closes the connection."""
+        if self.sock is None:
+            raise NoReply(Event.CLOSED, "the connection is closed")
+        if self._replies is None or self._replies.sock is not self.sock:
+            self._replies = ReplyReader(self.sock, self._clock)
+        try:
+            return self._replies.read(self._patience)
+        except NoReply:
+            self.close()
+            raise
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether the server said more than it was asked for: then no reply can be trusted."""
+        return self._replies is not None and self._replies.pending
+
+    def putcmd(self, cmd: str, args: str = "") -> None:
+        """Send one command line, built by `command`."""
+        self._write(command(cmd, args) if args else command(cmd))
+
+    def _write(self, line: bytes) -> None:
+        if self.sock is None:
+            raise NoReply(Event.CLOSED, "the connection is closed")
+        try:
+            self.sock.sendall(line)
+        except OSError as error:
+            self.close()
+            raise NoReply.of(error) from error
+
+    def _greet(self) -> None:
+        self.phase = Phase.CONNECT
+        self.sock = self._get_socket(self._host, self._server.port, self._server.connect_timeout)
+        self.local_hostname = self._server.helo_name or _local_name(self.sock)
+        self.phase = Phase.GREETING
+        self._wanted(*self.getreply(), first_digit=2)
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        """Connect to the first address that answers, within `timeout` seconds for all of them."""
+        deadline = self._clock() + timeout
+        error: OSError = TimeoutError("no address answered in time")
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        ):
+            remaining = deadline - self._clock()
+            if remaining <= 0:
+                break
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.settimeout(remaining)
+                sock.connect(address)
+                # The last block of a large mail must not wait for an acknowledgement (Nagle).
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError as failure:
+                error = failure
+                sock.close()
+            except BaseException:
+                sock.close()
+                raise
+            else:
+                return sock
+        raise error
+
+    def _hello(self) -> None:
+        """EHLO, or HELO where the server does not know EHLO (RFC 5321 §3.2)."""
+        self.phase = Phase.EHLO
+        code, lines = self.ehlo()
+        if code >= 500 and code != 530:
+            code, lines = self.helo()
+        self._wanted(code, lines, first_digit=2)
+
+    def _secure(self) -> None:
+        """STARTTLS and EHLO again (RFC 3207): from here on the connection is TLS or closed."""
+        self.phase = Phase.STARTTLS
+        in_clear = self._replies
+        self.starttls(context=self._tls_context())
+        # Anybody on the way could have put them there ("Why TLS is better without STARTTLS", 2021).
+        if in_clear is None or in_clear.pending:
+            raise NoReply(Event.GARBAGE, "the server spoke in clear after its reply to STARTTLS")
+        self._hello()
+
+    def _tls_context(self) -> ssl.SSLContext:
+        return tls_context(self._server.tls_ca_file, self._server.tls_verify)
+
+    def _authenticate(self, username: str, password: str) -> None:
+        self.phase = Phase.AUTH
+        if not isinstance(self.sock, ssl.SSLSocket) and not self._server.cleartext_auth:
+            raise NoReply(Event.LACKING, "credentials are not sent over an unencrypted connection")
+        if not (username + password).isascii():
+            raise NoReply(Event.LACKING, "credentials that are not ASCII cannot be sent")
+        if "auth" not in self.esmtp_features:
+            raise NoReply(Event.LACKING, "the server does not offer AUTH")
+        try:
+            self.login(username, password)
+        except smtplib.SMTPResponseException as error:
+            raise Unwanted(error.smtp_code, _octets(error.smtp_error)) from None
+        except NoReply:
+            raise
+        except smtplib.SMTPException:
+            raise NoReply(Event.LACKING, "the server offers no AUTH mechanism we know") from None
+
+    def _wanted(self, code: int, lines: bytes, *, first_digit: int) -> None:
+        if code // 100 != first_digit:
+            raise Unwanted(code, lines)
+
+
+class TLSSession(Session):
+    """The same with TLS from the first octet on (RFC 8314 §3.3)."""
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        sock = super()._get_socket(host, port, timeout)
+        try:
+            return self._tls_context().wrap_socket(sock, server_hostname=host)
+        except BaseException:
+            sock.close()
+            raise
+
+
+@lru_cache(maxsize=8)
+def tls_context(ca_file: str, verify: bool) -> ssl.SSLContext:
+    """Return a context that verifies certificate and name, unless the user says otherwise.
+
+    It is kept: reading the system's CA bundle costs more than sending a hundred mails.
+    """
+    context = ssl.create_default_context(cafile=ca_file or None)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _local_name(sock: socket.socket) -> str:
+    """Return this host's full name, or its address as a literal (RFC 5321 §4.1.4): no DNS."""
+    name = socket.gethostname()
+    if "." in name and name.isascii() and name.isprintable() and " " not in name:
+        return name
+    address = str(sock.getsockname()[0]).partition("%")[0]
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+
+
+def _explain(error: OSError | ValueError) -> tuple[Reply, Event | None]:
+    """Return the reply and the event that an exception of a session's start stands for."""
+    match error:
+        case NoReply() | Unwanted():
+            return error.reply, error.event
+        case smtplib.SMTPResponseException():
+            return parse_reply(error.smtp_code, _octets(error.smtp_error)), None
+        case smtplib.SMTPNotSupportedError():
+            return Reply(code=0, text=clean(str(error))), Event.LACKING
+        case OSError():
+            lost = NoReply.of(error)
+            return lost.reply, lost.event
+    return Reply(code=0, text=clean(f"{type(error).__name__}: {error}")), Event.LACKING
+
+
+def _octets(text: bytes | str) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()

@@ -1,0 +1,119 @@
+"""What a send task reads when it starts: its claimed mails, all but their contents."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, select
+
+from ..domain.address import suppression_key
+from ..domain.conclusion import RecipientStatus
+from ..domain.settings import OnUnknown
+from ..domain.verdict import Envelope
+from .clock import utc
+from .database import Database
+from .rows import Batch, Waiting
+
+_OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
+
+
+def load(connection: Connection, database: Database, token: UUID) -> Batch:
+    """Return the mails that carry this token, in id order."""
+    email = database.tables.email
+    columns = (
+        email.c.id, email.c.content_id, email.c.size, email.c.attempts, email.c.max_attempts,
+        email.c.deliveries, email.c.doubts, email.c.on_unknown, email.c.created_at,
+        email.c.send_at, email.c.expires_at, email.c.sender, email.c.recipient,
+        email.c.recipients, email.c.smtputf8, email.c.eightbit, email.c.headers,
+        email.c.esmtp_options, database.now().label("now"),
+    )  # fmt: skip
+    rows = connection.execute(
+        select(*columns).where(email.c.token == token).order_by(email.c.id)
+    ).all()
+    several = _recipients(connection, database, [row.id for row in rows if row.recipients > 1])
+    now = utc(rows[0].now) if rows else datetime.now(UTC)  # an empty batch sends nothing
+    waiting = [_waiting(row, several.get(row.id), now) for row in rows]
+    suppressed = _suppressed(connection, database, waiting)
+    if suppressed:
+        waiting = [_without(mail, suppressed) for mail in waiting]
+    return Batch(began_at=now, mails=tuple(waiting))
+
+
+def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
+    age = (now - utc(row.send_at or row.created_at)).total_seconds()
+    addresses: tuple[str, ...] = (row.recipient,)
+    doubtful = frozenset(addresses if row.doubts else ())
+    settled: frozenset[str] = frozenset()
+    if several is not None:
+        open_ = [r for r in several if r.status in _OPEN]
+        addresses = tuple(r.address for r in open_)
+        doubtful = frozenset(r.address for r in open_ if r.status == RecipientStatus.UNKNOWN)
+        settled = frozenset(r.status for r in several if r.status not in _OPEN)
+    mail_options, rcpt_options = json.loads(row.esmtp_options or "[[], []]")
+    return Waiting(
+        id=row.id,
+        content_id=row.content_id,
+        size=row.size,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
+        deliveries=row.deliveries,
+        doubts=row.doubts,
+        on_unknown=OnUnknown(row.on_unknown) if row.on_unknown else None,
+        several=several is not None,
+        age=age,
+        expires=row.expires_at is not None,
+        envelope=Envelope(
+            sender=row.sender,
+            recipients=addresses,
+            smtputf8=bool(row.smtputf8),
+            eightbit=bool(row.eightbit),
+            mail_options=tuple(mail_options),
+            rcpt_options=tuple(rcpt_options),
+        ),
+        headers=row.headers,
+        doubtful=doubtful,
+        settled=settled,
+    )
+
+
+def _recipients(connection: Connection, database: Database, ids: list[int]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    if ids:
+        table = database.tables.recipient
+        statement = (
+            select(table.c.email_id, table.c.address, table.c.status)
+            .where(table.c.email_id.in_(ids))
+            .order_by(table.c.email_id, table.c.position)
+        )
+        for row in connection.execute(statement):
+            found[row.email_id].append(row)
+    return found
+
+
+def _suppressed(
+    connection: Connection, database: Database, mails: Iterable[Waiting]
+) -> frozenset[str]:
+    table = database.tables.suppression
+    keys = sorted(
+        {suppression_key(address) for mail in mails for address in mail.envelope.recipients}
+    )
+    if not keys:
+        return frozenset()
+    statement = select(table.c.address).where(table.c.address.in_(keys))
+    return frozenset(connection.execute(statement).scalars())
+
+
+def _without(mail: Waiting, suppressed: frozenset[str]) -> Waiting:
+    gone = frozenset(
+        address for address in mail.envelope.recipients if suppression_key(address) in suppressed
+    )
+    if not gone:
+        return mail
+    kept = tuple(address for address in mail.envelope.recipients if address not in gone)
+    return replace(mail, envelope=replace(mail.envelope, recipients=kept), suppressed=gone)

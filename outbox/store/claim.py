@@ -1,0 +1,133 @@
+"""pending → claimed: a batch leaves the claim's own predicate, under a token that no other had."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, Select, Update, insert, select, update
+
+from ..domain.conclusion import ALONE_FROM
+from ..domain.lifecycle import Status
+from ..domain.priority import Priority
+from .clock import clock
+from .database import Database
+from .models import Tables
+from .rows import Claim
+
+RETURNING = frozenset({"postgresql", "sqlite"})
+"""Dialects that claim in one statement. The others select first; the guard makes both right."""
+
+
+def claim(database: Database, priority: Priority, limit: int, *, lease: float) -> list[Claim]:
+    """Claim up to `limit` due mails for `lease` seconds; return the claims made.
+
+    They are one batch, but for mails whose workers keep dying: each of those is claimed alone, so
+    that it can take no neighbour along.
+    """
+
+    def work(connection: Connection) -> list[Claim]:
+        token = uuid4()
+        rows = _take(connection, database, priority, limit, token)
+        batch = [email_id for email_id, deliveries in rows if deliveries < ALONE_FROM]
+        alone = [email_id for email_id, deliveries in rows if deliveries >= ALONE_FROM]
+        claims = [Claim(token=token, priority=priority, mails=len(batch))] if batch else []
+        for email_id in alone:
+            claims.append(_move(connection, database, token, email_id, priority))
+        _lease(connection, database, claims, lease)
+        return claims
+
+    return database.run(work)
+
+
+def _take(
+    connection: Connection, database: Database, priority: Priority, limit: int, token: UUID
+) -> list[tuple[int, int]]:
+    tables, now = database.tables, database.now()
+    if database.dialect in RETURNING:
+        statement = claim_statement(tables, priority, limit, token, now, database.dialect)
+        return [(row.id, row.deliveries) for row in connection.execute(statement).all()]
+    due = connection.execute(due_statement(tables, priority, limit, now, database.dialect)).all()
+    if not due:
+        return []
+    ids = [row.id for row in due]
+    taken = connection.execute(guarded_statement(tables, ids, token)).rowcount
+    if taken != len(ids):  # another claimed some: what is ours now carries our token
+        email = tables.email.c
+        ours = select(email.id, email.deliveries).where(email.token == token)
+        return [(row.id, row.deliveries) for row in connection.execute(ours)]
+    return [(row.id, row.deliveries) for row in due]
+
+
+def claim_statement(
+    tables: Tables, priority: Priority, limit: int, token: UUID, now: clock, dialect: str
+) -> Update:
+    """Select and claim in one statement.
+
+    The CTE is materialised: as a sub-select, PostgreSQL may run it again for each row and claim
+    more than the limit.
+    """
+    email = tables.email
+    due = due_statement(tables, priority, limit, now, dialect)
+    ids = due.with_only_columns(email.c.id)
+    if dialect == "postgresql":
+        picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
+        ids = select(picked.c.id)
+    return (
+        update(email)
+        .where(email.c.id.in_(ids), email.c.due_at.is_not(None))
+        .values(_claimed(token))
+        .returning(email.c.id, email.c.deliveries)
+    )
+
+
+def due_statement(
+    tables: Tables, priority: Priority, limit: int, now: clock, dialect: str
+) -> Select[tuple[int, int]]:
+    """Select the due mails of one priority, oldest first, passing over those that others lock."""
+    email = tables.email
+    due = (
+        select(email.c.id, email.c.deliveries)
+        .where(email.c.priority == int(priority), email.c.due_at <= now)
+        .order_by(email.c.due_at, email.c.id)
+        .limit(limit)
+    )
+    if dialect == "oracle":  # FOR UPDATE excludes a row limit in the same query block
+        first = due.with_only_columns(email.c.id).scalar_subquery()
+        due = select(email.c.id, email.c.deliveries).where(email.c.id.in_(first))
+    # SQL Server knows no SKIP LOCKED clause: its hint says the same, and SQLAlchemy drops ours.
+    due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
+    return due.with_for_update(skip_locked=True)
+
+
+def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
+    """Claim these rows, but for those that are no longer due: correctness rests on this guard."""
+    email = tables.email
+    return (
+        update(email)
+        .where(email.c.id.in_(ids), email.c.due_at.is_not(None))
+        .values(_claimed(token))
+    )
+
+
+def _claimed(token: UUID) -> dict[str, object]:
+    return {"status": Status.CLAIMED, "token": token, "due_at": None, "doubt_token": None}
+
+
+def _move(
+    connection: Connection, database: Database, old: UUID, email_id: int, priority: Priority
+) -> Claim:
+    email, token = database.tables.email, uuid4()
+    connection.execute(
+        update(email).where(email.c.id == email_id, email.c.token == old).values(token=token)
+    )
+    return Claim(token=token, priority=priority, mails=1)
+
+
+def _lease(connection: Connection, database: Database, claims: list[Claim], lease: float) -> None:
+    if not claims:
+        return
+    statement = insert(database.tables.lease).values(
+        claimed_at=database.now(), expires_at=database.now(lease)
+    )
+    rows = [{"token": claim.token, "priority": int(claim.priority)} for claim in claims]
+    connection.execute(statement, rows)

@@ -1,0 +1,71 @@
+"""The database's clock as one SQL expression. Leases and due times know no other."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, Float, bindparam
+from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+MOMENT = DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+"""How the tables keep a point in time: always in UTC, to the microsecond where the database can.
+
+A plain type with a variant, so that Alembic's migrations name SQLAlchemy only and nothing of ours.
+"""
+
+
+class clock(FunctionElement[datetime]):  # noqa: N801  (reads as the SQL function that it is)
+    """The database's time at this statement, plus some seconds.
+
+    Not the transaction's start: PostgreSQL's `now()` stands still in an open transaction.
+    """
+
+    type = MOMENT
+    inherit_cache = True
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(bindparam(None, float(seconds), type_=Float(), unique=True))
+
+
+def _seconds(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
+    return compiler.process(element.clauses, **kw)
+
+
+@compiles(clock)
+def _postgresql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
+    # A sub-select is evaluated once, so that an index can serve the comparison: the function alone
+    # is volatile and would be called for every row.
+    seconds = _seconds(element, compiler, **kw)
+    return f"(SELECT clock_timestamp() + make_interval(secs => {seconds}))"
+
+
+@compiles(clock, "sqlite")
+def _sqlite(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
+    # The form in which SQLAlchemy stores a datetime, so that text compares as time.
+    seconds = _seconds(element, compiler, **kw)
+    return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', printf('%+.6f seconds', {seconds}))"
+
+
+@compiles(clock, "mysql", "mariadb")
+def _mysql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"(utc_timestamp(6) + INTERVAL {_seconds(element, compiler, **kw)} SECOND)"
+
+
+@compiles(clock, "mssql")
+def _mssql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
+    seconds = _seconds(element, compiler, **kw)
+    return f"dateadd(millisecond, cast({seconds} * 1000 AS bigint), sysdatetimeoffset())"
+
+
+@compiles(clock, "oracle")
+def _oracle(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"(systimestamp + numtodsinterval({_seconds(element, compiler, **kw)}, 'SECOND'))"
+
+
+def utc(value: datetime) -> datetime:
+    """Return a stored time as an aware one: SQLite, MySQL and MariaDB give naive UTC back."""
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -1,0 +1,97 @@
+"""Our own transactions: short, retried on deadlock, and never open while SMTP is spoken."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from .clock import clock
+from .models import Tables
+
+Result = TypeVar("Result")
+
+TRIES = 8
+BUSY_TIMEOUT = 10.0
+"""Seconds that SQLite waits for the write lock."""
+
+_RETRIED_STATES = frozenset({"40001", "40P01"})  # PostgreSQL: serialisation failure, deadlock
+_RETRIED_ERRORS = frozenset({1020, 1205, 1213})  # MariaDB, MySQL: changed row, lock wait, deadlock
+
+
+class Database:
+    """An engine and our tables on it.
+
+    `offset` seconds are added to the database's clock: tests travel in time with it.
+    """
+
+    def __init__(self, engine: Engine, tables: Tables, *, offset: float = 0.0) -> None:
+        self.engine = engine
+        self.tables = tables
+        self.offset = offset
+
+    @property
+    def dialect(self) -> str:
+        """The dialect's name: postgresql, sqlite, mariadb, mysql."""
+        return self.engine.dialect.name
+
+    def now(self, seconds: float = 0.0) -> clock:
+        """Return the SQL expression for the database's time in `seconds`."""
+        return clock(self.offset + seconds)
+
+    def run(self, work: Callable[[Connection], Result]) -> Result:
+        """Run `work` in one transaction and commit it; run it again on a deadlock.
+
+        `work` must do nothing but SQL, because it may run several times.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                with self.transaction() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                error.hide_parameters = True  # addresses do not belong in logs
+                if left == 0 or not is_transient(error):
+                    raise
+                # Full jitter: two that met in a deadlock must not meet again.
+                time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Open a transaction that commits at the end of the block."""
+        options = {"isolation_level": "READ COMMITTED"}
+        if self.dialect == "sqlite":
+            options = {"isolation_level": "AUTOCOMMIT"}
+        with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            if self.dialect == "sqlite":
+                _begin_immediate(connection)
+            yield connection
+
+
+def _begin_immediate(connection: Connection) -> None:
+    """Take SQLite's write lock now: a transaction that reads first could not take it later.
+
+    Durability is set here too, because the app may have chosen less for itself.
+    """
+    driver = connection.connection.dbapi_connection
+    if getattr(driver, "in_transaction", False):
+        connection.exec_driver_sql("ROLLBACK")  # the app's own "begin" listener opened one
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
+    connection.exec_driver_sql("PRAGMA synchronous = FULL")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Return whether the same transaction may succeed when it is tried again."""
+    original = error.orig
+    if getattr(original, "sqlstate", None) in _RETRIED_STATES:
+        return True
+    arguments = getattr(original, "args", ())
+    if arguments and arguments[0] in _RETRIED_ERRORS:
+        return True
+    return type(original).__module__ == "sqlite3" and "locked" in str(original)

@@ -1,0 +1,248 @@
+"""(nothing) → pending: rows in the caller's transaction, without a commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from ..domain.conclusion import RecipientStatus
+from ..domain.errors import KeyConflict, KeyContention
+from ..domain.lifecycle import Status
+from ..domain.message import Prepared
+from ..domain.options import Options
+from ..domain.priority import Priority
+from . import content
+from .clock import clock
+from .database import is_transient
+from .models import Tables
+from .rows import Email
+
+_CONFLICT = "a mail with other content has this key"
+_CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
+
+CHUNK = 1000
+"""Mails in one statement of `add_many`, so that its memory does not grow with their number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """Adds mails to the transaction that `connection` is in."""
+
+    connection: Connection
+    tables: Tables
+    now: clock
+    reuse_size: int
+
+    def add(self, mail: Prepared, options: Options) -> Email:
+        """Insert one mail. A key that is taken gives the first mail, or KeyConflict.
+
+        On every error of ours nothing of the mail stays written and the transaction is usable.
+        """
+        if options.key is None:
+            return self._insert(mail, options, None)
+        fingerprint = mail.fingerprint()
+        existing = self._existing(options.key, fingerprint)
+        if existing is not None:
+            return existing
+        try:
+            with savepoint(self.connection):
+                return self._insert(mail, options, fingerprint)
+        except IntegrityError:
+            # A rival took the key since we looked: it has committed, or we would still wait.
+            existing = self._existing(options.key, fingerprint)
+            if existing is None:
+                raise KeyContention(_CONTENTION) from None
+            return existing
+        except DBAPIError as error:
+            if not is_transient(error):
+                raise
+            raise KeyContention(_CONTENTION) from None
+
+    def add_many(self, mails: Iterable[tuple[Prepared, Options]]) -> int:
+        """Insert mails in chunks and return how many were new; all of them or none.
+
+        Mails with keys must come sorted by key, so that two of these cannot deadlock.
+        """
+        with savepoint(self.connection):
+            return sum(map(self._add_chunk, _chunks(mails)))
+
+    def _add_chunk(self, chunk: list[tuple[Prepared, Options]]) -> int:
+        plain = [pair for pair in chunk if _is_plain(*pair)]
+        self._insert_plain(plain)
+        others = (pair for pair in chunk if not _is_plain(*pair))
+        return len(plain) + sum(self.add(mail, options).created for mail, options in others)
+
+    def add_shared(self, body: bytes, mails: Iterable[tuple[Prepared, Options]]) -> int:
+        """Insert mails that share one content, stored once; return how many were new."""
+        reuse = len(body) >= self.reuse_size
+        added = 0
+        with savepoint(self.connection):
+            content_id = content.store(self.connection, self.tables, body, self.now, reuse=reuse)
+            for chunk in _chunks(mails):
+                fresh = self._fresh(chunk)
+                self._insert_rows(fresh, [content_id] * len(fresh))
+                added += len(fresh)
+        return added
+
+    def _fresh(self, chunk: list[tuple[Prepared, Options]]) -> list[tuple[Prepared, Options]]:
+        """Drop the mails whose key is taken by the same mail, in the table or in the chunk."""
+        keys = [options.key for _, options in chunk if options.key is not None]
+        if not keys:
+            return chunk
+        taken = self._fingerprints(keys)
+        fresh = []
+        for mail, options in chunk:
+            fingerprint = mail.fingerprint()
+            if options.key not in taken:
+                taken[options.key] = fingerprint
+                fresh.append((mail, options))
+            elif taken[options.key] != fingerprint:
+                raise KeyConflict(_CONFLICT)
+        return fresh
+
+    def _fingerprints(self, keys: list[str]) -> dict[str | None, bytes]:
+        email = self.tables.email.c
+        rows = self.connection.execute(
+            select(email.key, email.fingerprint).where(email.key.in_(keys))
+        )
+        return {row.key: row.fingerprint for row in rows}
+
+    def _insert_plain(self, chunk: list[tuple[Prepared, Options]]) -> None:
+        if chunk:
+            bodies = [mail.content for mail, _ in chunk]
+            ids = content.store_many(self.connection, self.tables, bodies, self.now)
+            self._insert_rows(chunk, ids)
+
+    def _insert_rows(self, chunk: list[tuple[Prepared, Options]], contents: list[int]) -> None:
+        if not chunk:
+            return
+        rows = [
+            self._row(mail, options, content_id, mail.fingerprint() if options.key else None)
+            for (mail, options), content_id in zip(chunk, contents, strict=True)
+        ]
+        due = {} if rows[0]["send_at"] is not None else {"due_at": self.now}
+        statement = insert(self.tables.email).values(created_at=self.now, **due)
+        try:
+            self.connection.execute(statement, rows)
+        except IntegrityError:
+            raise KeyContention(_CONTENTION) from None
+
+    def _insert(self, mail: Prepared, options: Options, fingerprint: bytes | None) -> Email:
+        reuse = len(mail.content) >= self.reuse_size
+        content_id = content.store(
+            self.connection, self.tables, mail.content, self.now, reuse=reuse
+        )
+        row = self._row(mail, options, content_id, fingerprint)
+        row.setdefault("due_at", self.now)
+        result = self.connection.execute(
+            insert(self.tables.email).values(created_at=self.now, **row)
+        )
+        email_id = content.inserted_id(result)
+        if len(mail.recipients) > 1:
+            self._insert_recipients(email_id, mail.recipients)
+        return Email(
+            id=email_id,
+            message_id=mail.message_id,
+            status=Status.PENDING,
+            priority=options.priority,
+            key=options.key,
+            tag=options.tag,
+            recipients=len(mail.recipients),
+            size=mail.size,
+            created=True,
+        )
+
+    def _insert_recipients(self, email_id: int, addresses: tuple[str, ...]) -> None:
+        rows = [
+            {
+                "email_id": email_id,
+                "position": position,
+                "address": address,
+                "status": RecipientStatus.PENDING,
+            }
+            for position, address in enumerate(addresses)
+        ]
+        self.connection.execute(insert(self.tables.recipient), rows)
+
+    @staticmethod
+    def _row(
+        mail: Prepared, options: Options, content_id: int, fingerprint: bytes | None
+    ) -> dict[str, Any]:
+        own = (mail.mail_options, mail.rcpt_options)
+        row: dict[str, Any] = {
+            "content_id": content_id,
+            "send_at": options.send_at,
+            "expires_at": options.expires_at,
+            "size": mail.size,
+            "priority": int(options.priority),
+            "max_attempts": options.max_attempts,
+            "recipients": len(mail.recipients),
+            "smtputf8": mail.smtputf8,
+            "eightbit": mail.eightbit,
+            "status": Status.PENDING,
+            "on_unknown": options.on_unknown,
+            "sender": mail.sender,
+            "recipient": mail.recipients[0],
+            "message_id": mail.message_id,
+            "headers": mail.headers,
+            "esmtp_options": json.dumps(own) if any(own) else None,
+            "key": options.key,
+            "fingerprint": fingerprint,
+            "tag": options.tag,
+        }
+        if options.send_at is not None:
+            row["due_at"] = options.send_at
+        return row
+
+    def _existing(self, key: str, fingerprint: bytes) -> Email | None:
+        email = self.tables.email
+        statement = select(email).where(email.c.key == key)
+        if self.connection.dialect.name in ("mysql", "mariadb"):
+            # A locking read sees the newest committed row; a plain one only the snapshot.
+            statement = statement.with_for_update(read=True)
+        row = self.connection.execute(statement).one_or_none()
+        if row is None:
+            return None
+        if row.fingerprint != fingerprint:
+            raise KeyConflict(_CONFLICT)
+        return Email(
+            id=row.id,
+            message_id=row.message_id,
+            status=Status(row.status),
+            priority=Priority(row.priority),
+            key=row.key,
+            tag=row.tag,
+            recipients=row.recipients,
+            size=row.size,
+            created=False,
+        )
+
+
+def _is_plain(mail: Prepared, options: Options) -> bool:
+    """Whether the mail needs no answer of its own and can go with many in one statement."""
+    return options.key is None and options.send_at is None and len(mail.recipients) == 1
+
+
+def _chunks(mails: Iterable[tuple[Prepared, Options]]) -> Iterator[list[tuple[Prepared, Options]]]:
+    pending = iter(mails)
+    while chunk := list(islice(pending, CHUNK)):
+        yield chunk
+
+
+@contextmanager
+def savepoint(connection: Connection) -> Iterator[None]:
+    """Keep the caller's transaction usable, and free of our rows, whatever fails in the block."""
+    driver = connection.connection.dbapi_connection
+    if connection.dialect.name == "sqlite" and not getattr(driver, "in_transaction", True):
+        # Its driver opens a transaction at the first write only: a savepoint before that would
+        # itself be the transaction, and its release would commit.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    with connection.begin_nested():
+        yield

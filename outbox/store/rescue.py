@@ -1,0 +1,190 @@
+"""claimed, sending → pending, unknown, failed: what a lost worker held is judged by the rule.
+
+A lease whose task had started is judged one full lease after a sweep first saw it expired. So after
+a database outage, in which nobody could renew, every living worker has the time to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+
+from ..domain import backoff
+from ..domain.conclusion import MAX_DOUBTS, RecipientStatus
+from ..domain.lifecycle import Status
+from ..domain.settings import OnUnknown, Settings
+from ..domain.verdict import Phase, Verdict
+from .counter import bump
+from .database import Database
+from .ending import ended
+from .release import give_back
+
+RESCUED = "leases_rescued"
+IN_DOUBT = "in_doubt"
+_LOST_WORKER = "the worker was lost before it recorded a reply"
+
+
+def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> int:
+    """Judge the leases that have run out; return how many were rescued."""
+    _suspect(database)
+    rescued = 0
+    for token in _judged(database, settings.lease):
+        work = partial(
+            _rescue_one, database=database, settings=settings, token=token, random=random
+        )
+        rescued += database.run(work)
+    return rescued
+
+
+def _suspect(database: Database) -> None:
+    lease = database.tables.lease
+
+    def work(connection: Connection) -> None:
+        connection.execute(
+            update(lease)
+            .where(
+                lease.c.expires_at <= database.now(),
+                lease.c.started_at.is_not(None),
+                lease.c.suspected_at.is_(None),
+            )
+            .values(suspected_at=database.now())
+        )
+
+    database.run(work)
+
+
+def _judged(database: Database, term: float) -> Sequence[UUID]:
+    lease = database.tables.lease
+    statement = select(lease.c.token).where(_overdue(database, term)).order_by(lease.c.token)
+    return database.run(lambda connection: connection.execute(statement).scalars().all())
+
+
+def _overdue(database: Database, term: float) -> Any:
+    """The lease has run out, and its worker, if any, had a full lease to say that it lives."""
+    lease = database.tables.lease
+    return and_(
+        lease.c.expires_at <= database.now(),
+        or_(lease.c.started_at.is_(None), lease.c.suspected_at <= database.now(-term)),
+    )
+
+
+def _rescue_one(
+    connection: Connection,
+    database: Database,
+    settings: Settings,
+    token: UUID,
+    random: Callable[[], float],
+) -> int:
+    lease = database.tables.lease
+    row = connection.execute(
+        select(lease)
+        .where(lease.c.token == token, _overdue(database, settings.lease))
+        .with_for_update(skip_locked=True)
+    ).one_or_none()
+    if row is None:  # renewed, finished or rescued by another since we looked
+        return 0
+    connection.execute(delete(lease).where(lease.c.token == token))
+    if row.started_at is not None:
+        _charge(connection, database, settings, token)
+        _doubt(connection, database, settings, token, row, random)
+    give_back(connection, database, token)
+    bump(connection, database, RESCUED)
+    return 1
+
+
+def _charge(connection: Connection, database: Database, settings: Settings, token: UUID) -> None:
+    """Count the delivery, and end the claimed mails whose workers have died too often."""
+    email = database.tables.email
+    connection.execute(
+        update(email).where(email.c.token == token).values(deliveries=email.c.deliveries + 1)
+    )
+    used_up = and_(
+        email.c.token == token,
+        email.c.status == Status.CLAIMED,
+        email.c.deliveries >= settings.max_deliveries,
+    )
+    connection.execute(
+        update(email).where(used_up).values(token=None, **ended(database, Status.FAILED))
+    )
+
+
+def _doubt(
+    connection: Connection,
+    database: Database,
+    settings: Settings,
+    token: UUID,
+    lease: Row[Any],
+    random: Callable[[], float],
+) -> None:
+    email = database.tables.email
+    rows = connection.execute(
+        select(email.c.id, email.c.attempts, email.c.doubts, email.c.on_unknown,
+               email.c.deliveries, email.c.recipients)
+        .where(email.c.token == token, email.c.status == Status.SENDING)
+        .order_by(email.c.id)
+        .with_for_update()
+    ).all()  # fmt: skip
+    for row in rows:
+        values: dict[str, Any] = {"status": Status.UNKNOWN, "finished_at": database.now()}
+        if not _is_final(row, settings):
+            wait = backoff.delay(row.attempts + 1, random=random)
+            values = {"status": Status.PENDING, "due_at": database.now(wait)}
+        connection.execute(
+            update(email)
+            .where(email.c.id == row.id, email.c.token == token)
+            .values(
+                token=None,
+                doubt_token=token,
+                doubts=email.c.doubts + 1,
+                attempts=email.c.attempts + 1,
+                **values,
+            )
+        )
+    _note(connection, database, lease, [row.id for row in rows])
+    _doubt_recipients(connection, database, [row.id for row in rows if row.recipients > 1])
+    if rows:
+        bump(connection, database, IN_DOUBT, len(rows))
+
+
+def _is_final(row: Any, settings: Settings) -> bool:
+    policy = row.on_unknown or settings.on_unknown
+    return (
+        policy == OnUnknown.HOLD
+        or row.doubts + 1 >= MAX_DOUBTS
+        or row.deliveries >= settings.max_deliveries
+    )
+
+
+def _note(connection: Connection, database: Database, lease: Row[Any], ids: Sequence[int]) -> None:
+    rows = [
+        {
+            "email_id": email_id,
+            "started_at": lease.started_at,
+            "verdict": Verdict.UNKNOWN,
+            "phase": Phase.DOT,
+            "code": 0,
+            "enhanced": "",
+            "reply": _LOST_WORKER,
+            "worker": lease.worker or "",
+            "server": "",
+        }
+        for email_id in ids
+    ]
+    if rows:
+        statement = insert(database.tables.attempt).values(finished_at=database.now())
+        connection.execute(statement, rows)
+
+
+def _doubt_recipients(connection: Connection, database: Database, ids: Sequence[int]) -> None:
+    """Whoever had no outcome yet is in doubt; those whose outcome is recorded are not."""
+    table = database.tables.recipient
+    if ids:
+        connection.execute(
+            update(table)
+            .where(table.c.email_id.in_(ids), table.c.status == RecipientStatus.PENDING)
+            .values(status=RecipientStatus.UNKNOWN)
+        )

@@ -1,0 +1,44 @@
+"""unknown, failed → what a person says: sent, failed, or pending again."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, update
+
+from ..domain.conclusion import RecipientStatus
+from ..domain.lifecycle import Status, sources
+from .database import Database
+
+
+def retry(connection: Connection, database: Database, ids: list[int]) -> int:
+    """Send failed and unknown mails again, with fresh counters; return how many are pending now.
+
+    Of a mail with several recipients those who got it are not written to again.
+    """
+    email, recipient = database.tables.email, database.tables.recipient
+    stuck = email.c.id.in_(sorted(ids)) & email.c.status.in_([Status.FAILED, Status.UNKNOWN])
+    connection.execute(
+        update(recipient)
+        .where(
+            recipient.c.email_id.in_(sorted(ids)),
+            recipient.c.status.in_([RecipientStatus.FAILED, RecipientStatus.UNKNOWN]),
+        )
+        .values(status=RecipientStatus.PENDING)
+    )
+    values = {"attempts": 0, "deliveries": 0, "doubts": 0, "doubt_token": None}
+    return connection.execute(
+        update(email)
+        .where(stuck)
+        .values(status=Status.PENDING, due_at=database.now(), finished_at=None, **values)
+    ).rowcount
+
+
+def resolve(connection: Connection, database: Database, ids: list[int], outcome: Status) -> int:
+    """Settle unknown mails as `sent` or `failed`, as a person found out; return how many."""
+    if Status.UNKNOWN not in sources(outcome) or outcome is Status.PENDING:
+        raise ValueError("a mail in doubt is resolved as sent or failed")
+    email = database.tables.email
+    return connection.execute(
+        update(email)
+        .where(email.c.id.in_(sorted(ids)), email.c.status == Status.UNKNOWN)
+        .values(status=outcome, doubts=0, doubt_token=None, finished_at=database.now())
+    ).rowcount

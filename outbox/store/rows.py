@@ -1,0 +1,81 @@
+"""What the store hands out: frozen snapshots of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from ..domain.conclusion import Conclusion
+from ..domain.lifecycle import Status
+from ..domain.priority import Priority
+from ..domain.settings import OnUnknown
+from ..domain.verdict import Envelope, Phase, Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Email:
+    """What `enqueue` returns: the mail as it stood in the caller's transaction."""
+
+    id: int
+    message_id: str
+    status: Status
+    priority: Priority
+    key: str | None
+    tag: str | None
+    recipients: int
+    size: int
+    created: bool  # False where the idempotency key found the mail that was there already
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A claimed batch: the token that stands in the WHERE of every later write."""
+
+    token: UUID
+    priority: Priority
+    mails: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """A claimed mail as a send task reads it: all but its content."""
+
+    id: int
+    content_id: int
+    size: int
+    attempts: int
+    max_attempts: int | None
+    deliveries: int
+    doubts: int
+    on_unknown: OnUnknown | None
+    several: bool  # its recipients have rows of their own
+    age: float  # seconds since it was first due
+    expires: bool
+    envelope: Envelope
+    headers: bytes = field(repr=False)
+    doubtful: frozenset[str] = frozenset()
+    settled: frozenset[str] = frozenset()  # what has become of its other recipients
+    suppressed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """A started batch. `began_at` is the database's time at its start."""
+
+    began_at: datetime
+    mails: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """The result of one mail's transaction, to be recorded."""
+
+    email_id: int
+    conclusion: Conclusion
+    verdict: Verdict
+    phase: Phase
+    several: bool  # the mail has recipients of its own in `outbox_recipient`
+    server: str
+    started_at: datetime
+    finished_at: datetime

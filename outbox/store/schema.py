@@ -1,0 +1,37 @@
+"""The schema as it stands in the database, beside the one that this version needs."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from sqlalchemy import Connection, Table, inspect
+
+from .database import Database
+
+
+def differences(database: Database) -> list[str]:
+    """Return what is missing: tables, columns, indexes. Empty where all is there."""
+    tables = database.tables
+    return database.run(
+        lambda connection: [
+            text
+            for field in fields(tables)
+            for text in _missing(connection, getattr(tables, field.name))
+        ]
+    )
+
+
+def _missing(connection: Connection, table: Table) -> list[str]:
+    found = inspect(connection)
+    if not found.has_table(table.name, schema=table.schema):
+        return [f"table {table.name} is missing; run your migrations"]
+    columns = {column["name"] for column in found.get_columns(table.name, schema=table.schema)}
+    indexes = {index["name"] for index in found.get_indexes(table.name, schema=table.schema)}
+    return [
+        *(
+            f"column {table.name}.{c.name} is missing"
+            for c in table.columns
+            if c.name not in columns
+        ),
+        *(f"index {index.name} is missing" for index in table.indexes if index.name not in indexes),
+    ]

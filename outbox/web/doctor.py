@@ -1,0 +1,68 @@
+"""`flask outbox check`: what an operator should know before the first mail is stuck."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..store.report import breakers
+from ..store.schema import differences
+
+if TYPE_CHECKING:
+    from ..worker.runtime import Runtime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was examined."""
+
+    level: Literal["ok", "warn", "error"]
+    text: str
+
+
+def examine(runtime: Runtime) -> list[Finding]:
+    """Return the findings on settings, schema, server and Celery."""
+    return [*_settings(runtime), *_schema(runtime), *_celery(runtime)]
+
+
+def _settings(runtime: Runtime) -> list[Finding]:
+    server = runtime.server
+    findings = [Finding(level="ok", text=f"settings are valid; mails go to {server.name}")]
+    if server.security == "none":
+        findings.append(Finding(level="warn", text="SMTP is not encrypted (MAIL_USE_TLS)"))
+    elif not server.tls_verify:
+        findings.append(Finding(level="warn", text="TLS certificates are not verified"))
+    return findings
+
+
+def _schema(runtime: Runtime) -> list[Finding]:
+    try:
+        missing = differences(runtime.database)
+        halted = runtime.database.run(lambda c: breakers(c, runtime.database))
+    except SQLAlchemyError as error:
+        return [Finding(level="error", text=f"the database: {type(error).__name__}")]
+    findings = [Finding(level="error", text=f"schema: {text}") for text in missing]
+    findings += [
+        Finding(level="error" if b["alert"] else "warn", text=f"{b['server']}: {b['reason']}")
+        for b in halted
+    ]
+    return findings or [Finding(level="ok", text="the schema is complete")]
+
+
+def _celery(runtime: Runtime) -> list[Finding]:
+    app = runtime.find_celery()
+    if app is None:
+        text = 'app.extensions["celery"] holds no Celery app: only `flask outbox drain` sends'
+        return [Finding(level="error", text=text)]
+    entries = {entry.get("task") for entry in (app.conf.beat_schedule or {}).values()}
+    findings = [Finding(level="ok", text="a Celery app is there")]
+    if "outbox.sweep" not in entries:
+        findings.append(Finding(level="error", text="beat's schedule has no outbox.sweep"))
+    if "outbox.purge" not in entries:
+        findings.append(Finding(level="warn", text="beat's schedule has no outbox.purge"))
+    if app.conf.task_acks_late or app.conf.task_reject_on_worker_lost:
+        text = "late acknowledgement is on: it only makes tasks come twice (see docs)"
+        findings.append(Finding(level="warn", text=text))
+    return findings

@@ -1,0 +1,184 @@
+"""The Flask extension: `enqueue` writes a mail into the request's own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from email.message import Message
+from typing import Any, TypeAlias
+
+import flask_mail
+from flask import Flask
+from sqlalchemy import Engine, MetaData
+from sqlalchemy.orm import scoped_session
+
+from ..domain.errors import ConfigurationError, InvalidMessage
+from ..domain.lifecycle import Status
+from ..domain.newsletter import Recipient
+from ..domain.options import Options
+from ..domain.priority import Priority
+from ..domain.settings import OnUnknown, ServerSettings, Settings
+from ..store import report
+from ..store.models import define
+from ..store.rows import Email
+from ..store.withdraw import withdraw
+from ..worker.runtime import Runtime
+from .cli import commands
+from .state import AnySession, SessionSource, State, state_of
+from .writing import Writing
+
+AnyMessage: TypeAlias = "flask_mail.Message | Message[Any, Any]"
+
+
+class Outbox:
+    """A transactional outbox for e-mail.
+
+    With Flask-SQLAlchemy::
+
+        outbox = Outbox()
+        outbox.init_app(app, db=db)
+
+    With plain SQLAlchemy give a `session` source (a `scoped_session`, or any callable that
+    returns the request's session), the `metadata` of your tables and the `engine`.
+
+    Settings are read from `app.config`: every `OUTBOX_…` key of `outbox.domain.settings.Settings`,
+    and Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`, `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS`
+    and `MAIL_USE_SSL`. The Celery app is looked for in `app.extensions["celery"]` when needed.
+    """
+
+    def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:
+        self._app: Flask | None = None
+        if app is not None:
+            self.init_app(app, db, **options)
+
+    def init_app(
+        self,
+        app: Flask,
+        db: Any = None,
+        *,
+        session: SessionSource | scoped_session[Any] | None = None,
+        metadata: MetaData | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        """Put our tables on the metadata and the `flask outbox` commands on the app.
+
+        Raises ConfigurationError for a setting that is unknown or wrong.
+        """
+        if db is not None:
+            session, metadata = session or db.session, metadata or db.metadata
+        if metadata is None or (db is None and engine is None):
+            raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
+        settings = Settings.from_config(app.config)
+
+        def find_engine() -> Engine:
+            if engine is not None:
+                return engine
+            with app.app_context():
+                found: Engine = db.engine
+                return found
+
+        runtime = Runtime(
+            settings=settings,
+            server=ServerSettings.from_config(app.config, settings),
+            tables=define(metadata),
+            engine=find_engine,
+            celery=lambda: app.extensions.get("celery"),
+        )
+        app.extensions["outbox"] = State(runtime=runtime, source=session)
+        app.cli.add_command(commands)
+        self._app = app
+
+    def enqueue(
+        self,
+        message: AnyMessage,
+        *,
+        session: AnySession | None = None,
+        priority: Priority | str | int = Priority.NORMAL,
+        send_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        key: str | None = None,
+        tag: str | None = None,
+        on_unknown: OnUnknown | str | None = None,
+        max_attempts: int | None = None,
+    ) -> Email:
+        """Write a mail into the session's transaction: no commit, no network.
+
+        It is sent if and only if that transaction commits. Raises InvalidMessage, KeyConflict or
+        KeyContention; nothing of the mail is written then, and the transaction is usable.
+        """
+        options = Options.check(
+            priority=priority,
+            send_at=send_at,
+            expires_at=expires_at,
+            key=key,
+            tag=tag,
+            on_unknown=on_unknown,
+            max_attempts=max_attempts,
+        )
+        return self._writing(session, options).one(message)
+
+    def enqueue_many(
+        self,
+        messages: AnyMessage | Iterable[AnyMessage],
+        recipients: Iterable[Recipient] | None = None,
+        *,
+        session: AnySession | None = None,
+        priority: Priority | str | int = Priority.BULK,
+        send_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        key: Callable[[Any], str] | None = None,
+        tag: str | None = None,
+        on_unknown: OnUnknown | str | None = None,
+        max_attempts: int | None = None,
+    ) -> int:
+        """Write many mails into the session's transaction; return how many are new.
+
+        Either one message and its `recipients` (addresses, or (name, address) pairs): the content
+        is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
+        `key` makes a mail's idempotency key from its address, or from its message. All or none are
+        written; both iterables are read in chunks, but for keyed ones, which are sorted first.
+        """
+        options = Options.check(
+            priority=priority,
+            send_at=send_at,
+            expires_at=expires_at,
+            tag=tag,
+            on_unknown=on_unknown,
+            max_attempts=max_attempts,
+        )
+        writing = self._writing(session, options)
+        if recipients is not None:
+            return writing.shared(messages, recipients, key)
+        if isinstance(messages, (flask_mail.Message, Message)):
+            raise InvalidMessage("recipients", "are required with a single message")
+        return writing.many(messages, key)
+
+    def cancel(
+        self,
+        *,
+        id: int | None = None,  # noqa: A002  (the public name)
+        key: str | None = None,
+        tag: str | None = None,
+        session: AnySession | None = None,
+    ) -> int:
+        """Withdraw unsent mails by id, key or tag in the session's transaction; return how many.
+
+        Race-safe against a claim: a mail that is counted will not be sent, once you commit.
+        """
+        state = state_of(self._app)
+        connection = state.connection(state.session(session))
+        return withdraw(connection, state.runtime.database, id=id, key=key, tag=tag)
+
+    def counts(self, tag: str | None = None) -> dict[Status, int]:
+        """Return how many committed mails there are in each status that occurs."""
+        database = state_of(self._app).runtime.database
+        return database.run(lambda connection: report.counts(connection, database, tag))
+
+    @property
+    def discarded(self) -> int:
+        """Mails that this process enqueued in sessions which were closed without a commit."""
+        return state_of(self._app).discarded
+
+    def _writing(self, session: AnySession | None, options: Options) -> Writing:
+        state = state_of(self._app)
+        return Writing(state=state, session=state.session(session), options=options)

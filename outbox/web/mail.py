@@ -1,0 +1,71 @@
+"""The drop-in for `flask_mail.Mail`: `mail.send(msg)` enqueues in the current session."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from flask import Flask, current_app
+from flask_mail import BadHeaderError, Connection, Mail, Message, email_dispatched
+
+from ..domain.options import Options
+from ..domain.priority import Priority
+from .state import state_of
+from .writing import Writing
+
+
+class OutboxMail(Mail):
+    """Takes the place of `flask_mail.Mail(app)`; your `send()` calls stay as they are.
+
+    The mails go out when your session commits. With `OUTBOX_MAIL_AUTOCOMMIT` a mail that is alone
+    in its session is committed at once. Needs `Outbox.init_app` on the same app.
+    """
+
+    def connect(self) -> Connection:
+        """Return a context manager whose `send` enqueues; nothing is connected to."""
+        app = getattr(self, "app", None) or current_app
+        try:
+            return OutboxConnection(app.extensions["mail"])
+        except KeyError:
+            raise RuntimeError(
+                "The current application was not configured with Flask-Mail"
+            ) from None
+
+
+class OutboxConnection(Connection):
+    """What `mail.connect()` gives: Flask-Mail's interface over the outbox."""
+
+    def __enter__(self) -> OutboxConnection:
+        self.num_emails = 0
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        """Nothing is open, so nothing can fail after a success."""
+
+    def send(self, message: Message, envelope_from: str | tuple[str, str] | None = None) -> None:
+        """Enqueue the message in the current session, and send Flask-Mail's signal.
+
+        With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent.
+        """
+        if message.has_bad_headers():
+            raise BadHeaderError
+        if not self.mail.suppress:
+            _enqueue(message, envelope_from)
+        self.num_emails += 1
+        app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
+        email_dispatched.send(app, message=message)
+
+
+def _enqueue(message: Message, envelope_from: str | tuple[str, str] | None) -> None:
+    state = state_of()
+    session = state.session()
+    alone = not session.in_transaction()
+    writing = Writing(state=state, session=session, options=Options.check(priority=Priority.NORMAL))
+    sender = envelope_from[1] if isinstance(envelope_from, tuple) else envelope_from
+    writing.one(message, envelope_from=sender)
+    if alone and state.runtime.settings.mail_autocommit:
+        session.commit()

@@ -1,0 +1,133 @@
+"""From what a user hands over to rows in the user's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
+
+import flask_mail
+from flask import current_app, has_app_context
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from ..domain.address import check_address
+from ..domain.message import Prepared, prepare, render_shared
+from ..domain.newsletter import Recipient, address_of, individuals
+from ..domain.options import Options
+from ..store.enqueue import Writer
+from ..store.rows import Email
+from . import pending
+from .compose import standard
+from .state import State
+
+KeyOf = Callable[[Any], str]
+"""Makes the idempotency key of a mail from its address, or from its message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """One write of mails: where to, and how they are to be sent."""
+
+    state: State
+    session: Session
+    options: Options
+
+    def one(self, message: object, *, envelope_from: str | None = None) -> Email:
+        """Write one mail. `envelope_from` takes the place of the sender in the envelope."""
+        mail = self._prepare(message)
+        if envelope_from is not None:
+            mail = replace(mail, sender=check_address(envelope_from, "envelope_from"))
+        with self._writer() as writer:
+            email = writer.add(mail, self.options)
+        self._note(int(email.created))
+        return email
+
+    def many(self, messages: Iterable[object], key: KeyOf | None) -> int:
+        """Write a mail for each message; return how many are new."""
+        mails: Iterable[tuple[Prepared, Options]]
+        if key is None:
+            mails = ((self._prepare(message), self.options) for message in messages)
+        else:
+            chosen = list(messages)
+            pairs = _by_key(key(message) for message in chosen)
+            mails = ((self._prepare(chosen[i]), self._keyed(k)) for k, i in pairs)
+        with self._writer() as writer:
+            added = writer.add_many(mails)
+        self._note(added)
+        return added
+
+    def shared(self, message: object, recipients: Iterable[Recipient], key: KeyOf | None) -> int:
+        """Write a mail of one content for each recipient; return how many are new."""
+        sender, body, smtputf8 = render_shared(
+            standard(message, ascii_attachments=_ascii_attachments()),
+            send_at=self.options.send_at,
+            max_size=self.state.runtime.settings.max_size,
+        )
+        options: Iterator[Options] = iter(lambda: self.options, None)
+        if key is not None:
+            chosen = list(recipients)
+            pairs = _by_key(key(address_of(recipient)) for recipient in chosen)
+            recipients = [chosen[i] for _, i in pairs]
+            options = (self._keyed(k) for k, _ in pairs)
+        mails = individuals(recipients, sender=sender, content=body, smtputf8=smtputf8)
+        with self._writer() as writer:
+            added = writer.add_shared(body, zip(mails, options, strict=False))
+        self._note(added)
+        return added
+
+    def _prepare(self, message: object) -> Prepared:
+        settings = self.state.runtime.settings
+        mail = prepare(
+            standard(message, ascii_attachments=_ascii_attachments()),
+            send_at=self.options.send_at,
+            max_size=settings.max_size,
+            split_size=settings.reuse_size,
+        )
+        if not isinstance(message, flask_mail.Message):
+            return mail
+        return replace(
+            mail,
+            mail_options=tuple(message.mail_options),
+            rcpt_options=tuple(message.rcpt_options),
+        )
+
+    def _keyed(self, key: str) -> Options:
+        return replace(self.options, key=Options.check(priority=0, key=key).key)
+
+    @contextmanager
+    def _writer(self) -> Iterator[Writer]:
+        runtime = self.state.runtime
+        try:
+            yield Writer(
+                connection=self.state.connection(self.session),
+                tables=runtime.tables,
+                now=runtime.database.now(),
+                reuse_size=runtime.settings.reuse_size,
+            )
+        except DBAPIError as error:
+            error.hide_parameters = True  # addresses do not belong in logs
+            raise
+
+    def _note(self, added: int) -> None:
+        runtime = self.state.runtime
+        at_once = self.options.send_at is None and runtime.settings.nudge
+        if added:
+            pending.note(
+                self.session,
+                added,
+                wake=runtime.nudge.wake if at_once else None,
+                discarded=self.state.discard,
+            )
+
+
+def _by_key(keys: Iterable[str]) -> list[tuple[str, int]]:
+    """Sort by key: two transactions that share keys then wait for each other, never deadlock."""
+    return sorted(((key, place) for place, key in enumerate(keys)), key=itemgetter(0))
+
+
+def _ascii_attachments() -> bool:
+    mail = current_app.extensions.get("mail") if has_app_context() else None
+    return bool(getattr(mail, "ascii_attachments", False))

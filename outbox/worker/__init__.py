@@ -1,0 +1,1 @@
+"""The motion: sweeps claim, send tasks relay, and the table is told."""

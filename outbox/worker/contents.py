@@ -1,0 +1,47 @@
+"""The contents of a batch, read ahead in bounded portions; a shared one is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..store import content
+from ..store.database import Database
+from ..store.rows import Waiting
+
+
+class Contents:
+    """Holds the contents of the next mails, of about `limit` bytes at a time."""
+
+    def __init__(self, database: Database, limit: int) -> None:
+        self._database = database
+        self._limit = limit
+        self._order: list[Waiting] = []
+        self._place: dict[int, int] = {}
+        self._held: dict[int, bytes] = {}
+
+    def expect(self, mails: Sequence[Waiting]) -> None:
+        """Tell which mails will be asked for, in their order."""
+        self._order = list(mails)
+        self._place = {mail.id: place for place, mail in enumerate(self._order)}
+
+    def of(self, mail: Waiting) -> bytes | None:
+        """Return the mail's bytes as they go on the wire, or None where they are damaged."""
+        if mail.content_id not in self._held:
+            self._read_from(self._place[mail.id])
+        body = self._held.get(mail.content_id)
+        if body is None or len(mail.headers) + len(body) != mail.size:
+            return None
+        return mail.headers + body
+
+    def _read_from(self, place: int) -> None:
+        wanted: set[int] = set()
+        size = 0
+        for mail in self._order[place:]:
+            if mail.content_id in wanted:
+                continue
+            size += mail.size
+            if wanted and size > self._limit:
+                break
+            wanted.add(mail.content_id)
+        tables = self._database.tables
+        self._held = self._database.run(lambda c: content.read(c, tables, wanted))

@@ -1,0 +1,26 @@
+"""Sending without Celery, for cron and scripts: sweep and relay in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..store.rows import Claim
+from .relay import relay
+from .runtime import Runtime
+from .sweep import sweep
+
+
+def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None) -> int:
+    """Send until nothing is due that may be sent now; return how many mails were claimed.
+
+    It takes its place beside workers: what they hold it does not touch.
+    """
+    total = 0
+    while True:
+        claims: list[Claim] = []
+        if not sweep(runtime, claims.append):
+            return total
+        for made in claims:
+            relay(runtime, made.token)
+            total += made.mails
+            progress(made.mails)

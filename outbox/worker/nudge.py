@@ -1,0 +1,69 @@
+"""After a commit: wake the sweep, off the request's thread. Never trusted, never in the way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+_log = logging.getLogger("outbox")
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 30.0
+"""Seconds without a try after a failure, doubling: a broker that is down costs nothing."""
+
+
+class Nudge:
+    """Runs `publish` soon after `wake`, on one thread of each process; many wakes merge into one.
+
+    `wake` takes no lock that a publish holds and does no I/O, so a request never waits for the
+    broker; a failure is logged once and raises nowhere.
+    """
+
+    def __init__(
+        self, publish: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._publish = publish
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._wanted = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._process = 0
+        self._failures = 0
+        self._silent_until = 0.0
+
+    def wake(self) -> None:
+        """Ask for a sweep. Returns at once."""
+        if self._process != os.getpid() or self._thread is None or not self._thread.is_alive():
+            self._start()
+        self._wanted.set()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._process != os.getpid():  # forked: the thread stayed with the parent
+                self._process, self._thread = os.getpid(), None
+                self._wanted = threading.Event()
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="outbox-nudge", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            if self._clock() >= self._silent_until:
+                self._try()
+
+    def _try(self) -> None:
+        try:
+            self._publish()
+        except Exception as error:  # noqa: BLE001  (whatever the broker does, beat is the guarantee)
+            self._failures += 1
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures - 1))
+            self._silent_until = self._clock() + pause
+            if self._failures == 1:
+                _log.warning("outbox: no nudge, the broker is away (%s)", type(error).__name__)
+        else:
+            self._failures, self._silent_until = 0, 0.0

@@ -1,0 +1,78 @@
+"""Publishing with every wait bounded, whatever the broker does."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import Any
+
+from celery import Celery
+from kombu import Connection, Producer
+
+SECONDS = 0.5
+"""The longest wait for one socket operation. Celery's own defaults block for minutes."""
+
+_RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
+
+
+class Publisher:
+    """Sends task messages over a connection of its own, one for each process."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._lock = threading.Lock()
+        self._process = 0
+        self._producer: Producer | None = None
+
+    def send(self, task: str, queue: str, *args: str) -> None:
+        """Publish a task; any error comes out within about two seconds.
+
+        After an error delivery is uncertain. Nothing that is published is trusted: the table is.
+        """
+        with self._lock:
+            try:
+                self._app.send_task(
+                    task,
+                    args=args,
+                    queue=queue,
+                    producer=self._ready(),
+                    retry=True,
+                    retry_policy=_RETRY,
+                    ignore_result=True,
+                )
+            except Exception:
+                self._drop()
+                raise
+
+    def _ready(self) -> Producer:
+        if self._producer is None or self._process != os.getpid():
+            # An inherited connection is the parent's: it is forgotten, not closed.
+            self._process = os.getpid()
+            self._producer = Producer(self._connect())
+        return self._producer
+
+    def _connect(self) -> Connection:
+        return self._app.connection_for_write(
+            connect_timeout=SECONDS, transport_options=_bounded(self._app.conf.broker_url)
+        )
+
+    def _drop(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            # A connection that failed may fail to close, and nothing more is lost by that.
+            with suppress(Exception):
+                producer.connection.release()
+
+
+def _bounded(url: str | None) -> dict[str, Any]:
+    if (url or "").startswith(("redis", "rediss", "sentinel")):
+        return {
+            "socket_connect_timeout": SECONDS,
+            "socket_timeout": SECONDS,
+            "max_retries": 1,
+            "interval_start": 0,
+            "interval_step": 0,
+            "interval_max": 0,
+        }
+    return {"read_timeout": SECONDS, "write_timeout": SECONDS, "max_retries": 1}

@@ -1,0 +1,47 @@
+"""The queues and beat's schedule, for `celeryconfig.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kombu import Queue
+
+from ..domain.priority import Priority
+from ..domain.settings import Settings
+
+SWEEP_QUEUE = "outbox.sweep"
+SEND_QUEUES = {
+    Priority.URGENT: "outbox.urgent",
+    Priority.NORMAL: "outbox.normal",
+    Priority.BULK: "outbox.bulk",
+}
+"""One queue a priority, so that an urgent batch waits behind no bulk batch in the broker."""
+
+DEFAULT_QUEUE = "celery"
+
+QUEUES: tuple[Queue, ...] = tuple(
+    Queue(name, routing_key=name) for name in (SWEEP_QUEUE, *SEND_QUEUES.values(), DEFAULT_QUEUE)
+)
+"""What a worker listens to: sweeps apart from sends, and Celery's own queue for the app's tasks."""
+
+PURGE_INTERVAL = 3600.0
+"""Seconds between purges."""
+
+
+def beat_schedule(config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return beat's entries for the `OUTBOX_…` settings in `config`, or for their defaults.
+
+    No `expires`: Celery compares it with the worker's clock, so a beat whose clock is slow would
+    have every sweep revoked. A sweep too many costs one statement.
+    """
+    settings = Settings.from_config(config or {})
+    options = {"queue": SWEEP_QUEUE}
+    return {
+        "outbox.sweep": {
+            "task": "outbox.sweep",
+            "schedule": settings.sweep_interval,
+            "options": options,
+        },
+        "outbox.purge": {"task": "outbox.purge", "schedule": PURGE_INTERVAL, "options": options},
+    }

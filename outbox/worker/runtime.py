@@ -1,0 +1,108 @@
+"""What a task needs of its app: settings, database, SMTP connections, and a way to publish."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from celery import Celery
+from celery.signals import worker_process_init
+from sqlalchemy import Engine
+
+from ..domain.errors import ConfigurationError
+from ..domain.settings import ServerSettings, Settings
+from ..smtp.connection import Connection
+from ..store.database import Database
+from ..store.models import Tables
+from .nudge import Nudge
+from .publisher import Publisher
+from .queues import SWEEP_QUEUE
+
+
+class Runtime:
+    """The library's parts for one Flask app. Nothing is opened before it is used."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        server: ServerSettings,
+        tables: Tables,
+        engine: Callable[[], Engine],
+        celery: Callable[[], Celery | None],
+    ) -> None:
+        self.settings = settings
+        self.server = server
+        self.tables = tables
+        self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
+        self.clock: Callable[[], float] = time.monotonic
+        self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE))
+        self.find_celery = celery
+        self._engine = engine
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        _runtimes.add(self)
+
+    @cached_property
+    def database(self) -> Database:
+        """Our tables on the app's engine."""
+        return Database(self._engine(), self.tables)
+
+    @property
+    def worker(self) -> str:
+        """This process in the attempt log: host and process id."""
+        return f"{socket.gethostname()}:{os.getpid()}"
+
+    def publish(self, task: str, queue: str, *args: str) -> None:
+        """Publish a task with bounded waits; see `Publisher.send`."""
+        self._publisher.send(task, queue, *args)
+
+    @cached_property
+    def _publisher(self) -> Publisher:
+        app = self.find_celery()
+        if app is None:
+            raise ConfigurationError('app.extensions["celery"] holds no Celery app')
+        return Publisher(app)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend an SMTP connection that stays open for the next batch of this process."""
+        with self._lock:
+            lent = self._idle.pop() if self._idle else Connection(self.server)
+        try:
+            yield lent
+        finally:
+            with self._lock:
+                self._idle.append(lent)
+
+    def after_fork(self) -> None:
+        """Forget what belongs to the parent: its database connections are not ours to close."""
+        self._lock = threading.Lock()
+        if "database" in self.__dict__:
+            self.database.engine.dispose(close=False)
+
+
+_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+
+
+def runtime_of(app: Celery) -> Runtime:
+    """Return the runtime whose Flask app has this Celery app."""
+    for runtime in list(_runtimes):
+        if runtime.find_celery() is app:
+            return runtime
+    raise ConfigurationError("no Flask app with an outbox has this Celery app in its extensions")
+
+
+def _after_fork(**_: object) -> None:
+    for runtime in list(_runtimes):
+        runtime.after_fork()
+
+
+worker_process_init.connect(_after_fork)

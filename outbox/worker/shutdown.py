@@ -1,0 +1,31 @@
+"""The wish to stop, known in every process of a worker.
+
+Celery's `worker_shutting_down` fires in the parent only. A byte of memory that is shared with every
+child forked later carries it on.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+from celery.signals import worker_init, worker_shutting_down
+
+_flag = mmap.mmap(-1, 1)
+
+
+def requested() -> bool:
+    """Return whether this worker is asked to stop (warm): finish the window, give back the rest."""
+    return _flag[0] != 0
+
+
+def _request(**_: Any) -> None:
+    _flag[0] = 1
+
+
+def _clear(**_: Any) -> None:
+    _flag[0] = 0
+
+
+worker_shutting_down.connect(_request)
+worker_init.connect(_clear)

@@ -1,0 +1,47 @@
+"""The three Celery tasks. Their arguments are tokens; what they do is elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from uuid import UUID
+
+from celery import Task, shared_task
+
+from ..store.purge import purge as purge_chunk
+from . import shutdown
+from .relay import relay
+from .runtime import runtime_of
+from .sweep import publish
+from .sweep import sweep as run_sweep
+
+_log = logging.getLogger("outbox")
+
+
+@shared_task(bind=True, name="outbox.sweep", ignore_result=True)
+def sweep(self: Task[Any, Any]) -> None:
+    """Claim what is due and fan it out."""
+    runtime = runtime_of(self.app)
+    run_sweep(runtime, publish(runtime))
+
+
+@shared_task(bind=True, name="outbox.send", ignore_result=True)
+def send(self: Task[Any, Any], token: str) -> None:
+    """Send the batch of this token; then sweep on, so that the drain is not paced by beat."""
+    runtime = runtime_of(self.app)
+    try:
+        claimed = UUID(token)
+    except (ValueError, AttributeError, TypeError):
+        _log.warning("outbox: a send task without a token was refused")
+        return
+    if relay(runtime, claimed) and not shutdown.requested():
+        run_sweep(runtime, publish(runtime))
+
+
+@shared_task(bind=True, name="outbox.purge", ignore_result=True)
+def purge(self: Task[Any, Any]) -> None:
+    """Remove finished mails that are past their retention."""
+    runtime = runtime_of(self.app)
+    while purge_chunk(runtime.database, older_than=runtime.settings.retention):
+        if shutdown.requested():
+            return
