@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.generator import BytesGenerator
 from email.message import Message
+from email.policy import EmailPolicy
 from email.utils import format_datetime, formatdate, make_msgid
 from io import BytesIO
 from typing import Any
@@ -163,7 +164,7 @@ def _message_id(message: Message[Any, Any], sender: str) -> str:
 
 def _flatten(message: Message[Any, Any], smtputf8: bool) -> bytes:
     policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
-    if hasattr(policy, "utf8"):
+    if isinstance(policy, EmailPolicy):
         policy = policy.clone(utf8=smtputf8)
     buffer = BytesIO()
     try:

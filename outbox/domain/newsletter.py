@@ -48,7 +48,8 @@ def _to(recipient: Recipient, address: str) -> bytes:
         return f"To: {address}\r\n".encode()
     try:
         if address.isascii():
-            return SMTP.fold("To", str(Address(name, addr_spec=address))).encode()
+            folded: str = SMTP.fold("To", str(Address(name, addr_spec=address)))
+            return folded.encode()
         return f"To: {formataddr((name, address))}\r\n".encode()
     except ValueError:
         raise InvalidMessage("recipients", "a name must not contain control characters") from None

@@ -19,6 +19,7 @@ from ..domain.message import Prepared
 from ..domain.options import Options
 from ..domain.priority import Priority
 from . import content
+from .bulk import insert_rows
 from .clock import clock
 from .database import is_transient
 from .models import Tables
@@ -130,7 +131,7 @@ class Writer:
         due = {} if rows[0]["send_at"] is not None else {"due_at": self.now}
         statement = insert(self.tables.email).values(created_at=self.now, **due)
         try:
-            self.connection.execute(statement, rows)
+            insert_rows(self.connection, statement, rows)
         except IntegrityError:
             raise KeyContention(_CONTENTION) from None
 
@@ -169,7 +170,7 @@ class Writer:
             }
             for position, address in enumerate(addresses)
         ]
-        self.connection.execute(insert(self.tables.recipient), rows)
+        insert_rows(self.connection, insert(self.tables.recipient), rows)
 
     @staticmethod
     def _row(

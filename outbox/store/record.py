@@ -12,6 +12,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from ..domain.lifecycle import Status
 from ..domain.verdict import Reply, Verdict
+from .bulk import insert_rows
 from .claim import RETURNING
 from .database import Database
 from .models import REPLY_LENGTH
@@ -137,8 +138,7 @@ def _log(connection: Connection, database: Database, entries: Sequence[Entry], w
         for entry in entries
         if entry.verdict is not Verdict.HALT  # the breaker tells of it, once
     ]
-    if rows:
-        connection.execute(insert(database.tables.attempt), rows)
+    insert_rows(connection, insert(database.tables.attempt), rows)
 
 
 def _record_recipients(

@@ -18,6 +18,7 @@ from ..domain.conclusion import MAX_DOUBTS, RecipientStatus
 from ..domain.lifecycle import Status
 from ..domain.settings import OnUnknown, Settings
 from ..domain.verdict import Phase, Verdict
+from .bulk import insert_rows
 from .counter import bump
 from .database import Database
 from .ending import ended
@@ -174,9 +175,8 @@ def _note(connection: Connection, database: Database, lease: Row[Any], ids: Sequ
         }
         for email_id in ids
     ]
-    if rows:
-        statement = insert(database.tables.attempt).values(finished_at=database.now())
-        connection.execute(statement, rows)
+    statement = insert(database.tables.attempt).values(finished_at=database.now())
+    insert_rows(connection, statement, rows)
 
 
 def _doubt_recipients(connection: Connection, database: Database, ids: Sequence[int]) -> None:

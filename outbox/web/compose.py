@@ -32,7 +32,7 @@ def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any
 
 
 def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any, Any]:
-    message = _body(source)
+    message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
     if source.subject:

@@ -113,7 +113,8 @@ class Writing:
 
     def _note(self, added: int) -> None:
         runtime = self.state.runtime
-        at_once = self.options.send_at is None and runtime.settings.nudge
+        wanted = runtime.settings.nudge and runtime.find_celery() is not None
+        at_once = wanted and self.options.send_at is None
         if added:
             pending.note(
                 self.session,

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from celery import Celery
-from kombu import Connection, Producer
+from kombu.connection import Connection
+from kombu.messaging import Producer
 
 SECONDS = 0.5
 """The longest wait for one socket operation. Celery's own defaults block for minutes."""
@@ -49,13 +50,14 @@ class Publisher:
         if self._producer is None or self._process != os.getpid():
             # An inherited connection is the parent's: it is forgotten, not closed.
             self._process = os.getpid()
-            self._producer = Producer(self._connect())
+            self._producer = Producer(self._connect())  # type: ignore[no-untyped-call]
         return self._producer
 
     def _connect(self) -> Connection:
-        return self._app.connection_for_write(
+        connection: Connection = self._app.connection_for_write(
             connect_timeout=SECONDS, transport_options=_bounded(self._app.conf.broker_url)
         )
+        return connection
 
     def _drop(self) -> None:
         producer, self._producer = self._producer, None

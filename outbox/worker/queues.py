@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kombu import Queue
+from kombu.entity import Queue
 
 from ..domain.priority import Priority
 from ..domain.settings import Settings
@@ -21,7 +21,8 @@ SEND_QUEUES = {
 DEFAULT_QUEUE = "celery"
 
 QUEUES: tuple[Queue, ...] = tuple(
-    Queue(name, routing_key=name) for name in (SWEEP_QUEUE, *SEND_QUEUES.values(), DEFAULT_QUEUE)
+    Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
+    for name in (SWEEP_QUEUE, *SEND_QUEUES.values(), DEFAULT_QUEUE)
 )
 """What a worker listens to: sweeps apart from sends, and Celery's own queue for the app's tasks."""
 
