@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, and_, or_, select, update
 
 from ..domain.lifecycle import LEASED, Status
-from . import lease, record, release
+from . import lease, record, release, window_postgresql
 from .claim import RETURNING
 from .counter import bump
 from .database import Database
@@ -31,6 +31,24 @@ def advance(
     An id that is missing was withdrawn, has expired, or was lost with its lease: it must not be
     sent.
     """
+    if database.dialect == "postgresql" and not any(entry.several for entry in results):
+        opened, lost = window_postgresql.advance(database, token, results, following, worker=worker)
+        if lost:
+            late = [entry for entry in results if entry.email_id in lost]
+            advance_in_steps(database, token, late, [], worker=worker)
+        return opened
+    return advance_in_steps(database, token, results, following, worker=worker)
+
+
+def advance_in_steps(
+    database: Database,
+    token: UUID,
+    results: Sequence[Entry],
+    following: Sequence[int],
+    *,
+    worker: str,
+) -> frozenset[int]:
+    """Do what `advance` does in a transaction of several statements, on any database."""
 
     def work(connection: Connection) -> frozenset[int]:
         lost = record.record(connection, database, token, results, worker=worker)

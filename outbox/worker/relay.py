@@ -226,14 +226,16 @@ class _Relay:
         phase: Phase,
         started: datetime,
     ) -> None:
-        barred = tuple(
-            (address, RecipientStatus.SUPPRESSED, Reply(code=0, text="suppressed"))
-            for address in sorted(mail.suppressed)
-        )
+        if mail.suppressed:
+            barred = tuple(
+                (address, RecipientStatus.SUPPRESSED, Reply(code=0, text="suppressed"))
+                for address in sorted(mail.suppressed)
+            )
+            conclusion = replace(conclusion, recipients=conclusion.recipients + barred)
         self._results.append(
             Entry(
                 email_id=mail.id,
-                conclusion=replace(conclusion, recipients=conclusion.recipients + barred),
+                conclusion=conclusion,
                 verdict=verdict,
                 phase=phase,
                 several=mail.several,

@@ -1,0 +1,111 @@
+"""claimed → sending → result on PostgreSQL: one statement and one round trip a window.
+
+It says what `record` and `window` say in a transaction, for mails with one recipient each. Results
+travel as arrays, so the statement's text never changes and is planned once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from ..domain.verdict import Verdict
+from .database import Database
+from .models import REPLY_LENGTH
+from .rows import Entry
+
+_STATEMENT = """
+WITH moment AS MATERIALIZED (
+    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now
+), result AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(ids)s::bigint[], %(statuses)s::text[], %(attempts)s::smallint[],
+        %(deliveries)s::smallint[], %(doubts)s::smallint[], %(delays)s::float8[]
+    ) AS r (id, status, attempts, deliveries, doubts, delay)
+), written AS (
+    UPDATE {email} AS e SET
+        status = r.status,
+        token = CASE WHEN r.status = 'sending' THEN e.token END,
+        due_at = CASE
+            WHEN r.status <> 'pending' THEN NULL
+            WHEN r.delay > 0 THEN moment.now + make_interval(secs => r.delay)
+            ELSE coalesce(e.send_at, e.created_at) END,
+        finished_at = CASE WHEN r.status NOT IN ('pending', 'sending') THEN moment.now END,
+        attempts = e.attempts + r.attempts,
+        deliveries = e.deliveries + r.deliveries,
+        doubts = r.doubts
+    FROM result AS r, moment
+    WHERE e.id = r.id AND e.token = %(token)s AND e.status = 'sending'
+    RETURNING e.id
+), logged AS (
+    INSERT INTO {attempt}
+        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, worker, server)
+    SELECT l.*, %(worker)s, %(server)s FROM unnest(
+        %(logged)s::bigint[], %(started)s::timestamptz[], %(finished)s::timestamptz[],
+        %(verdicts)s::text[], %(phases)s::text[], %(codes)s::smallint[],
+        %(enhanced)s::text[], %(replies)s::text[]
+    ) AS l (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply)
+    WHERE l.email_id IN (SELECT id FROM written)
+), opened AS (
+    UPDATE {email} AS e SET status = 'sending' FROM moment
+    WHERE e.id = ANY(%(following)s::bigint[]) AND e.token = %(token)s
+        AND e.status IN ('claimed', 'sending')
+        AND (e.expires_at IS NULL OR e.expires_at > moment.now)
+    RETURNING e.id
+)
+SELECT id, true AS is_open FROM opened UNION ALL SELECT id, false FROM written
+"""
+
+
+def advance(
+    database: Database,
+    token: UUID,
+    results: Sequence[Entry],
+    following: Sequence[int],
+    *,
+    worker: str,
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Record the last window and open the next; return the (opened, lost) ids."""
+    tables = database.tables
+    statement = _STATEMENT.format(email=tables.email.fullname, attempt=tables.attempt.fullname)
+    values = {
+        **_results(results),
+        **_attempts(results, worker),
+        "offset": database.offset,
+        "token": token,
+        "following": sorted(following),
+    }
+    rows: Sequence[Any] = database.run_alone(statement, values)
+    opened = frozenset(email_id for email_id, is_open in rows if is_open)
+    written = frozenset(email_id for email_id, is_open in rows if not is_open)
+    return opened, frozenset(values["ids"]) - written
+
+
+def _results(entries: Sequence[Entry]) -> dict[str, Any]:
+    ends = [entry.conclusion for entry in entries]
+    return {
+        "ids": [entry.email_id for entry in entries],
+        "statuses": [end.status.value for end in ends],
+        "attempts": [end.attempts for end in ends],
+        "deliveries": [end.deliveries for end in ends],
+        "doubts": [end.doubts for end in ends],
+        "delays": [end.delay for end in ends],
+    }
+
+
+def _attempts(entries: Sequence[Entry], worker: str) -> dict[str, Any]:
+    kept = [entry for entry in entries if entry.verdict is not Verdict.HALT]
+    replies = [entry.conclusion.reply for entry in kept]
+    return {
+        "logged": [entry.email_id for entry in kept],
+        "started": [entry.started_at for entry in kept],
+        "finished": [entry.finished_at for entry in kept],
+        "verdicts": [entry.verdict.value for entry in kept],
+        "phases": [entry.phase.value for entry in kept],
+        "codes": [reply.code for reply in replies],
+        "enhanced": [reply.enhanced[:12] for reply in replies],
+        "replies": [reply.text[:REPLY_LENGTH] for reply in replies],
+        "worker": worker[:100],
+        "server": entries[0].server[:255] if entries else "",
+    }
