@@ -17,9 +17,6 @@ from .models import Tables
 Result = TypeVar("Result")
 
 TRIES = 8
-BUSY_TIMEOUT = 10.0
-"""Seconds that SQLite waits for the write lock."""
-
 _RETRIED_STATES = frozenset({"40001", "40P01"})  # PostgreSQL: serialisation failure, deadlock
 _RETRIED_ERRORS = frozenset({1020, 1205, 1213})  # MariaDB, MySQL: changed row, lock wait, deadlock
 
@@ -27,13 +24,17 @@ _RETRIED_ERRORS = frozenset({1020, 1205, 1213})  # MariaDB, MySQL: changed row, 
 class Database:
     """An engine and our tables on it.
 
-    `offset` seconds are added to the database's clock: tests travel in time with it.
+    `offset` seconds are added to the database's clock: tests travel in time with it. On SQLite a
+    transaction waits `patience` seconds for the write lock; a lease must be over twice as long.
     """
 
-    def __init__(self, engine: Engine, tables: Tables, *, offset: float = 0.0) -> None:
+    def __init__(
+        self, engine: Engine, tables: Tables, *, offset: float = 0.0, patience: float = 10.0
+    ) -> None:
         self.engine = engine
         self.tables = tables
         self.offset = offset
+        self.patience = patience
 
     @property
     def dialect(self) -> str:
@@ -79,11 +80,11 @@ class Database:
             options = {"isolation_level": "AUTOCOMMIT"}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
             if self.dialect == "sqlite":
-                _begin_immediate(connection)
+                _begin_immediate(connection, self.patience)
             yield connection
 
 
-def _begin_immediate(connection: Connection) -> None:
+def _begin_immediate(connection: Connection, patience: float) -> None:
     """Take SQLite's write lock now: a transaction that reads first could not take it later.
 
     Durability is set here too, because the app may have chosen less for itself.
@@ -91,7 +92,7 @@ def _begin_immediate(connection: Connection) -> None:
     driver = connection.connection.dbapi_connection
     if getattr(driver, "in_transaction", False):
         connection.exec_driver_sql("ROLLBACK")  # the app's own "begin" listener opened one
-    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience * 1000)}")
     connection.exec_driver_sql("PRAGMA synchronous = FULL")
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 

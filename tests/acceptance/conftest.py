@@ -1,0 +1,133 @@
+"""A whole system for each test: web app, database, Redis, SMTP server, workers, beat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from outbox import Status
+from outbox.store import report
+from outbox.worker.runtime import Runtime
+from outbox.worker.sweep import publish, sweep
+from tests.acceptance.app import create_app, db, outbox
+from tests.servers.catcher import Catcher
+from tests.servers.celery_process import CeleryProcess
+from tests.servers.redis import RedisServer
+from tests.waiting import wait_until
+
+WINDOW = 5
+SLOTS = 2
+LEASE = 3.0
+DEADLINE = 90.0
+
+
+class System:
+    """The app of one test and what runs around it."""
+
+    def __init__(self, url: str, redis: RedisServer, catcher: Catcher, **settings: Any) -> None:
+        self.redis = redis
+        self.catcher = catcher
+        self.config: dict[str, Any] = {
+            "SECRET_KEY": "for this test only",
+            "SQLALCHEMY_DATABASE_URI": url,
+            "REDIS_URL": redis.url,
+            "MAIL_SERVER": catcher.host,
+            "MAIL_PORT": catcher.port,
+            "OUTBOX_WINDOW": WINDOW,
+            "OUTBOX_BATCH": 50,
+            "OUTBOX_SLOTS": SLOTS,
+            "OUTBOX_LEASE": LEASE,
+            **settings,
+        }
+        self.app: Flask = create_app(self.config)
+        self._processes = ExitStack()
+
+    @property
+    def runtime(self) -> Runtime:
+        runtime: Runtime = self.app.extensions["outbox"].runtime
+        return runtime
+
+    def worker(self, *, concurrency: int = SLOTS) -> CeleryProcess:
+        """Start a real worker."""
+        process = CeleryProcess(
+            "tests.acceptance.app",
+            "worker",
+            f"--concurrency={concurrency}",
+            environment={"ACCEPTANCE_CONFIG": json.dumps(self.config)},
+        )
+        return self._processes.enter_context(process)
+
+    def beat(self) -> CeleryProcess:
+        """Start a real beat."""
+        environment = {"ACCEPTANCE_CONFIG": json.dumps(self.config)}
+        process = CeleryProcess("tests.acceptance.app", "beat", environment=environment)
+        return self._processes.enter_context(process)
+
+    def newsletter(self, readers: int) -> list[str]:
+        """Commit a newsletter; return its readers."""
+        message = EmailMessage()
+        message["From"] = "news@shop.example"
+        message["Subject"] = "News"
+        message.set_content("All the news.\n")
+        addresses = [f"reader-{number}@example.com" for number in range(readers)]
+        outbox.enqueue_many(message, addresses, tag="news", priority="normal")
+        db.session.commit()
+        return addresses
+
+    def sweep(self) -> None:
+        """Sweep once in this process, as beat would have a worker do."""
+        sweep(self.runtime, publish(self.runtime))
+
+    def counts(self) -> dict[Status, int]:
+        """Return how many mails there are in each status."""
+        return outbox.counts()
+
+    def counters(self) -> dict[str, int]:
+        """Return the counters of rare events."""
+        counters: dict[str, int] = self.stats()["counters"]
+        return counters
+
+    def stats(self) -> dict[str, Any]:
+        """Return what `flask outbox stats` shows."""
+        database = self.runtime.database
+        return database.run(lambda connection: report.stats(connection, database))
+
+    def wait_sent(self, mails: int) -> None:
+        """Wait until all of these mails are sent and none is in any other status."""
+        wait_until(
+            lambda: self.counts() == {Status.SENT: mails},
+            DEADLINE,
+            lambda: f"all sent: {self.stats()}",
+        )
+
+    def close(self) -> None:
+        """Stop the processes and free the connections."""
+        self._processes.close()
+        with self.app.app_context():
+            db.session.remove()
+            db.engine.dispose()
+
+
+@contextmanager
+def running(url: str, redis: RedisServer, catcher: Catcher, **settings: Any) -> Iterator[System]:
+    """Make a system with its tables, inside its app context."""
+    system = System(url, redis, catcher, **settings)
+    with system.app.app_context():
+        db.create_all()
+        try:
+            yield system
+        finally:
+            system.close()
+
+
+@pytest.fixture
+def system(database_url: str, redis: RedisServer, catcher: Catcher) -> Iterator[System]:
+    """A system on each database; nothing of Celery runs until the test starts it."""
+    with running(database_url, redis, catcher) as made:
+        yield made

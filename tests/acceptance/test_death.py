@@ -1,0 +1,112 @@
+"""Whatever dies, no mail is lost, and no more are repeated than the windows can hold."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import func, select
+
+from outbox import Status
+from tests.acceptance.conftest import SLOTS, WINDOW, System
+from tests.waiting import wait_until
+
+READERS = 2000
+
+
+def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(
+    system: System,
+) -> None:
+    readers = system.newsletter(READERS)
+    system.beat()
+    worker = system.worker()
+    wait_until(lambda: len(system.catcher.mails) > READERS // 10, 60, "the newsletter is under way")
+    worker.kill_9()
+    assert system.counts().get(Status.SENT, 0) < READERS, "the worker was killed too late to tell"
+    system.worker()
+    system.wait_sent(READERS)
+    copies = system.catcher.copies()
+    assert {recipient for recipient, _ in copies} == set(readers)
+    repeated = sum(count - 1 for count in copies.values())
+    assert repeated <= WINDOW * SLOTS
+    assert max(copies.values()) <= 2
+
+
+@pytest.mark.databases("postgresql")
+def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
+    system: System,
+) -> None:
+    gate = system.catcher.hold_at("reply")  # accepted, and the reply never comes
+    system.newsletter(1)
+    worker = system.worker()
+    wait_until(lambda: gate.reached == 1, 60, "the server has the mail")
+    worker.kill_9()
+    gate.open()
+
+    def is_in_doubt() -> bool:
+        system.sweep()
+        return system.counters().get("in_doubt") == 1
+
+    wait_until(is_in_doubt, 60, "the mail is in doubt")
+    assert system.counts() == {Status.PENDING: 1}
+    system.runtime.database.offset = 60  # past the backoff, for the sweep of this process
+    assert system.app.test_cli_runner().invoke(args=["outbox", "drain"]).exit_code == 0
+    system.wait_sent(1)
+    assert list(system.catcher.copies().values()) == [2]
+    first, second = system.catcher.mails
+    assert first.content == second.content, "the same bytes, the same Message-ID"
+
+
+@pytest.mark.databases("postgresql")
+def test_under_hold_a_mail_in_doubt_stays_unknown_and_is_not_sent_again(system: System) -> None:
+    system.config["OUTBOX_ON_UNKNOWN"] = "hold"
+    gate = system.catcher.hold_at("reply")
+    system.newsletter(1)
+    system.beat()
+    worker = system.worker()
+    wait_until(lambda: gate.reached == 1, 60, "the server has the mail")
+    worker.kill_9()
+    gate.open()
+    system.worker()
+    wait_until(lambda: system.counts() == {Status.UNKNOWN: 1}, 60, "the mail is unknown")
+    assert list(system.catcher.copies().values()) == [1]
+
+
+def test_an_emptied_redis_repeats_and_loses_nothing(system: System) -> None:
+    readers = system.newsletter(READERS)
+    system.beat()
+    system.worker()
+    wait_until(lambda: len(system.catcher.mails) > READERS // 10, 60, "the newsletter is under way")
+    system.redis.flushall()
+    assert system.counts().get(Status.SENT, 0) < READERS, "Redis was emptied too late to tell"
+    system.wait_sent(READERS)
+    copies = system.catcher.copies()
+    assert {recipient for recipient, _ in copies} == set(readers)
+    assert set(copies.values()) == {1}
+
+
+@pytest.mark.databases("sqlite", "postgresql")
+def test_an_smtp_outage_charges_no_attempt_and_all_is_delivered_after_it(system: System) -> None:
+    readers = system.newsletter(READERS)
+    system.beat()
+    system.worker()
+    wait_until(lambda: len(system.catcher.mails) > READERS // 10, 60, "the newsletter is under way")
+    system.catcher.stop()
+    wait_until(lambda: system.stats()["breakers"], 60, "the breaker opens")
+    wait_until(lambda: system.stats()["batches_in_flight"] == 0, 60, "all is given back")
+    probes = lambda: system.stats()["breakers"][0]["failures"] >= 2  # noqa: E731
+    wait_until(probes, 60, "a probe has failed too")
+    assert system.counts().get(Status.PENDING, 0) > 0
+    system.catcher.start()
+    system.wait_sent(READERS)
+    assert system.stats()["breakers"] == []
+    assert {recipient for recipient, _ in system.catcher.copies()} == set(readers)
+    doubted = system.counters().get("in_doubt", 0)
+    charged = _attempts(system)
+    # A mail whose final dot was out when the server went is honestly in doubt, and charged.
+    assert charged <= READERS + SLOTS
+    assert doubted == 0
+
+
+def _attempts(system: System) -> int:
+    email = system.runtime.tables.email
+    total = select(func.sum(email.c.attempts))
+    return int(system.runtime.database.run(lambda c: c.execute(total).scalar_one()))

@@ -1,0 +1,51 @@
+"""smtp-sink: Postfix's SMTP server that throws every mail away as fast as it can be sent."""
+
+import re
+import shutil
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from tests.servers.missing import missing
+from tests.servers.ports import LOOPBACK, free_port
+from tests.servers.server import UNPRIVILEGED, Server
+
+_PATH = "/usr/sbin:/usr/libexec/postfix:/usr/local/sbin"
+
+
+class SmtpSink(Server):
+    """A server for measurements: it accepts all and counts.
+
+    `options` are smtp-sink's own, for instance `"-p"` (no pipelining) or `"-r", "RCPT"`.
+    """
+
+    name: ClassVar[str] = "smtp-sink"
+    owner: ClassVar[int | None] = UNPRIVILEGED
+
+    def __init__(self, *options: str) -> None:
+        self.port = free_port()
+        self._options = options
+
+    @property
+    def host(self) -> str:
+        """The address for `MAIL_SERVER`."""
+        return LOOPBACK
+
+    def accepted(self) -> int:
+        """Return how many mails it has accepted since its last start."""
+        counts = re.findall(r"mesg=(\d+)", self.printed()[-200:])
+        return int(counts[-1]) if counts else 0
+
+    def command(self) -> Sequence[str | Path]:
+        binary = shutil.which("smtp-sink", path=_PATH)
+        if binary is None:
+            missing("smtp-sink", "apt install postfix")
+        return [binary, "-c", *self._options, f"inet:{LOOPBACK}:{self.port}", "128"]
+
+    def answers(self) -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, self.port), timeout=1) as connection:
+                return connection.recv(3) == b"220"
+        except OSError:
+            return False

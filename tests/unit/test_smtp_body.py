@@ -1,0 +1,72 @@
+"""Counted octets: what a failed write proves about the final dot."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from outbox.domain.replies import Event
+from outbox.domain.verdict import Phase
+from outbox.smtp.body import Torn, prepare, write_body
+
+WIRE = prepare(b"Subject: x\r\n\r\nHello\r\n")
+
+
+class Kernel(socket.socket):
+    """Takes so many octets and then fails."""
+
+    def __init__(self, room: int, at_once: int = 10_000) -> None:
+        ours, self.peer = socket.socketpair()
+        super().__init__(fileno=ours.detach())
+        self.room, self.at_once, self.taken = room, at_once, b""
+
+    def send(self, data: object, flags: int = 0) -> int:
+        octets = bytes(data)[: min(self.room, self.at_once)]  # type: ignore[call-overload]
+        if not octets:
+            raise BrokenPipeError("gone")
+        self.room -= len(octets)
+        self.taken += octets
+        return len(octets)
+
+    def close(self) -> None:
+        self.peer.close()
+        super().close()
+
+
+@pytest.mark.parametrize("room", [0, 1, len(WIRE) - 5, len(WIRE) - 1])
+def test_on_plain_tcp_an_error_proves_that_the_dot_did_not_leave_whole(room: int) -> None:
+    with Kernel(room) as kernel, pytest.raises(Torn) as raised:
+        write_body(kernel, WIRE, lambda: True, 5.0)
+
+    assert (raised.value.phase, raised.value.event) == (Phase.BODY, Event.CLOSED)
+    assert kernel.taken == WIRE[:room]
+
+
+def test_partial_writes_go_on_where_the_last_one_ended() -> None:
+    with Kernel(len(WIRE), at_once=3) as kernel:
+        write_body(kernel, WIRE, lambda: True, 5.0)
+
+    assert kernel.taken == WIRE
+
+
+def test_the_fence_is_asked_again_before_every_write_that_holds_some_of_the_dot() -> None:
+    answers = iter([True, False])
+    with Kernel(len(WIRE), at_once=len(WIRE) - 2) as kernel, pytest.raises(Torn) as raised:
+        write_body(kernel, WIRE, lambda: next(answers), 5.0)
+
+    assert (raised.value.phase, raised.value.event) == (Phase.BODY, Event.LEASE)
+    assert not kernel.taken.endswith(b"\r\n.\r\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "wire"),
+    [
+        (b".\r\n", b"..\r\n.\r\n"),
+        (b"a\r\n.b\r\n", b"a\r\n..b\r\n.\r\n"),
+        (b"no line end", b"no line end\r\n.\r\n"),
+        (b"", b"\r\n.\r\n"),
+    ],
+)
+def test_the_content_is_dot_stuffed_and_ends_with_the_dot(content: bytes, wire: bytes) -> None:
+    assert prepare(content) == wire
