@@ -14,9 +14,10 @@ MAX_ADDRESS = 254
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, Unicode's line separators and lone surrogates."""
 
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff]+"
+# Not U+FFFD: a parser puts it where it could not read an octet, so it names somebody else.
+_ATOM = r"(?:(?![\s\ufffd])[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff])+"
 _DOT_STRING = re.compile(rf"{_ATOM}(\.{_ATOM})*")
-_QUOTED_STRING = re.compile(r'"([^"\\]|\\[\x20-\x7e])*"')
+_QUOTED_STRING = re.compile(r'"([^"\\\ufffd]|\\[\x20-\x7e])*"')
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9\-]{0,61}[A-Za-z0-9])?")
 _LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
 
@@ -56,6 +57,11 @@ def _domain(domain: str, field: str) -> str:
 def domain_of(address: str) -> str:
     """Return the address's domain in lower case."""
     return address.rpartition("@")[2].lower()
+
+
+def id_domain(address: str) -> str:
+    """Return the right side of a Message-ID for this sender, cut so that the whole stays short."""
+    return domain_of(address).strip("[]")[-180:].lstrip(".-")
 
 
 def suppression_key(address: str) -> str:

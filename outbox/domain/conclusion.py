@@ -70,7 +70,12 @@ def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) 
     if result.verdict is Verdict.UNSENT:
         return _lost(facts, result)
     if result.verdict is Verdict.SENT and len(result.recipients) == 1 and not facts.settled:
-        return Conclusion(status=Status.SENT, reply=result.reply, attempts=1)  # nearly every mail
+        return Conclusion(  # nearly every mail
+            status=Status.SENT,
+            reply=result.reply,
+            attempts=1,
+            recipients=((result.recipients[0].address, RecipientStatus.SENT, result.reply),),
+        )
     statuses = {r.address: _recipient(facts, r) for r in result.recipients}
     recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
     reached = frozenset(statuses.values()) | facts.settled

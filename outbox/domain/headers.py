@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from email.errors import HeaderParseError, InvalidHeaderDefect, NonASCIILocalPartDefect
+from email.errors import InvalidHeaderDefect, MessageError, NonASCIILocalPartDefect
+from email.header import Header
 from email.headerregistry import Address
 from email.message import Message
+from email.policy import EmailPolicy
 from email.policy import default as modern
+from email.utils import formataddr, quote
 from typing import Any
 
 from .address import CONTROL, check_address
@@ -19,7 +22,10 @@ _PLAIN = re.compile(
     r"(?P<local>[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*)@(?P<domain>[A-Za-z0-9.-]+)"
     r"(?(name)>)"
 )
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\u2028\u2029]")
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+LEAKS = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
+"""What CPython's parser and generator raise for a message that they cannot read or write."""
 
 ORIGINATORS = ("From", "Sender", "Reply-To")
 DESTINATIONS = ("To", "Cc", "Bcc")
@@ -34,11 +40,23 @@ def check_headers(message: Message[Any, Any]) -> None:
         for name, value in part.raw_items():
             if not _NAME.fullmatch(name):
                 raise InvalidMessage("header", "a name has characters that RFC 5322 §2.2 forbids")
-            if _FORBIDDEN.search(_FOLD.sub("", str(value))):
+            if _FORBIDDEN.search(_FOLD.sub("", _decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
         filename = part.get_filename()
         if filename and CONTROL.search(filename):
             raise InvalidMessage("filename", "must not contain control characters or line breaks")
+
+
+def _decoded(part: Message[Any, Any], name: str, value: object) -> str:
+    """Return the value with what its encoded words hide, where the policy will decode them.
+
+    A parsed message keeps the text as it came, and writing it may decode and fold it again: a line
+    break in an encoded word then becomes one on the wire (CVE-2024-6923).
+    """
+    text = str(value)
+    if "=?" in text and isinstance(part.policy, EmailPolicy):
+        return text + str(part.policy.header_fetch_parse(name, text))
+    return text
 
 
 def addresses(message: Message[Any, Any], *names: str) -> list[Address]:
@@ -65,7 +83,7 @@ def parse_addresses(name: str, value: Any) -> tuple[Address, ...]:
             and not isinstance(defect, NonASCIILocalPartDefect)
         ]
         parsed: tuple[Address, ...] = header.addresses
-    except (HeaderParseError, IndexError, ValueError):  # CPython's parser leaks the latter two
+    except LEAKS:
         raise InvalidMessage(field, "is not a list of addresses (RFC 5322 §3.4)") from None
     if broken:
         raise InvalidMessage(field, "is not a list of addresses (RFC 5322 §3.4)")
@@ -76,19 +94,25 @@ def international(message: Message[Any, Any]) -> bool:
     """Write international domains in ASCII; return whether an address still needs SMTPUTF8."""
     needs_utf8 = False
     for name in (*ORIGINATORS, "To", "Cc"):
-        for value in message.get_all(name, []):
-            if str(value).isascii():
-                continue
-            parsed = parse_addresses(name, value)
-            if all(address.addr_spec.isascii() for address in parsed):
-                continue
-            wired = [_ascii_domain(name.lower(), address) for address in parsed]
-            needs_utf8 |= not all(address.addr_spec.isascii() for address in wired)
-            message.replace_header(name, ", ".join(map(str, wired)))
+        values = message.get_all(name, [])
+        if all(str(value).isascii() for value in values):
+            continue
+        parsed = addresses(message, name)
+        # The old policy would hide a whole address in an encoded word, together with its name.
+        raw = not isinstance(message.policy, EmailPolicy) and all(type(v) is str for v in values)
+        if not raw and all(address.addr_spec.isascii() for address in parsed):
+            continue
+        pairs = [(a.display_name, check_address(a.addr_spec, name.lower())) for a in parsed]
+        needs_utf8 |= not all(wire.isascii() for _, wire in pairs)
+        if len(values) > 1:  # RFC 5322 §3.6 allows one
+            del message[name]
+            message[name] = ""
+        message.replace_header(name, ", ".join(written(*pair) for pair in pairs))
     return needs_utf8
 
 
-def _ascii_domain(field: str, address: Address) -> Address:
-    wire = check_address(address.addr_spec, field)
-    local, _, domain = wire.rpartition("@")
-    return Address(display_name=address.display_name, username=local, domain=domain)
+def written(name: str, address: str) -> str:
+    """Return one address of a header; in UTF-8 only where the address itself needs SMTPUTF8."""
+    if address.isascii():
+        return formataddr((name if name.isascii() else Header(name, "utf-8").encode(), address))
+    return f'"{quote(name)}" <{address}>' if name else address

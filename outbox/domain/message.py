@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from email.generator import BytesGenerator
 from email.message import Message
-from email.policy import EmailPolicy
+from email.policy import SMTPUTF8, EmailPolicy
 from email.utils import format_datetime, formatdate, make_msgid
 from io import BytesIO
 from typing import Any
 
 from . import mime
-from .address import check_address, domain_of
+from .address import check_address, id_domain
 from .errors import InvalidMessage
-from .headers import DESTINATIONS, addresses, check_headers, international
-from .wire import has_long_line, normalise
+from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
+from .wire import has_long_line, header_names, normalise
 
 MAX_MESSAGE_ID = 250
+HIDDEN = ("Bcc", "Resent-Bcc")
+"""Headers that never leave: they name those whom the others must not see."""
+
 _VOLATILE = re.compile(
     rb"^(?:date|message-id):.*\r\n(?:[ \t].*\r\n)*", re.IGNORECASE | re.MULTILINE
 )
@@ -58,8 +62,8 @@ class Prepared:
         """
         head, _, body = (self.headers + self.content).partition(b"\r\n\r\n")
         digest = hashlib.sha256(_VOLATILE.sub(b"", head + b"\r\n"))
-        for part in (self.sender, *self.recipients, *self.mail_options, *self.rcpt_options):
-            digest.update(b"\0" + part.encode())
+        for group in ((self.sender,), self.recipients, self.mail_options, self.rcpt_options):
+            digest.update(b"\1" + b"".join(b"\0" + part.encode() for part in group))
         digest.update(b"\0" + body)
         return digest.digest()
 
@@ -72,10 +76,11 @@ def prepare(
     A mail of `split_size` octets or more keeps its header block apart, so that a content that
     is stored already can be found again whoever it goes to. Raises InvalidMessage.
     """
-    check_headers(message)
-    sender = envelope_sender(message)
-    recipients = _recipients(message)
-    message_id, smtputf8, data = _render(message, sender, send_at)
+    with _readable():
+        check_headers(message)
+        sender = envelope_sender(message)
+        recipients = _recipients(message)
+        message_id, smtputf8, data = _render(message, sender, send_at)
     _check_size(len(data), max_size)
     split = data.index(b"\r\n\r\n") + 2 if len(data) >= split_size else 0
     return Prepared(
@@ -95,17 +100,28 @@ def render_shared(
 
     It holds every header but To and Message-ID, which are each mail's own.
     """
-    check_headers(message)
-    for name in DESTINATIONS:
-        if message.get_all(name):
-            raise InvalidMessage(name.lower(), "recipients are given apart from a shared content")
-    if message.get("Message-ID"):
-        message = copy.copy(message)
-        del message["Message-ID"]
-    sender = envelope_sender(message)
-    _, smtputf8, data = _render(message, sender, send_at, own_id=False)
+    with _readable():
+        check_headers(message)
+        for name in DESTINATIONS:
+            if name in message:
+                rule = "recipients are given apart from a shared content"
+                raise InvalidMessage(name.lower(), rule)
+        sender = envelope_sender(message)
+        _, smtputf8, data = _render(message, sender, send_at, own_id=False)
     _check_size(len(data), max_size)
     return sender, data, smtputf8 or not sender.isascii()
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Whatever cannot be read or written, the sender must hear of now and not the worker."""
+    try:
+        yield
+    except InvalidMessage:
+        raise
+    except LEAKS as error:
+        reason = f"cannot be read or written ({type(error).__name__})"
+        raise InvalidMessage("message", reason) from None
 
 
 def envelope_sender(message: Message[Any, Any]) -> str:
@@ -113,10 +129,10 @@ def envelope_sender(message: Message[Any, Any]) -> str:
     authors = addresses(message, "From")
     if not authors:
         raise InvalidMessage("from", "is required (RFC 5322 §3.6.2)")
-    senders = addresses(message, "Sender") or authors
-    if len(senders) != 1:
+    senders = addresses(message, "Sender")
+    if len(senders or authors) != 1:
         raise InvalidMessage("sender", "several authors need one Sender (RFC 5322 §3.6.2)")
-    return check_address(senders[0].addr_spec, "from")
+    return check_address((senders or authors)[0].addr_spec, "sender" if senders else "from")
 
 
 def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
@@ -133,8 +149,9 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
 def _render(
     message: Message[Any, Any], sender: str, send_at: datetime | None, *, own_id: bool = True
 ) -> tuple[str, bool, bytes]:
-    message = copy.copy(message)
-    del message["Bcc"]  # also gives the copy a header list of its own
+    message = mime.detached(message)
+    for name in HIDDEN if own_id else (*HIDDEN, "Message-ID"):
+        del message[name]
     message_id = _message_id(message, sender) if own_id else ""
     if send_at is not None:
         del message["Date"]
@@ -145,16 +162,29 @@ def _render(
     mime.set_boundaries(message)
     data = _flatten(message, smtputf8)
     if has_long_line(data):
-        data = _flatten(mime.shorten_lines(message), smtputf8)
+        message = mime.shorten_lines(message)
+        data = _flatten(message, smtputf8)
         if has_long_line(data):
             raise InvalidMessage("message", "has a line over 998 octets (RFC 5322 §2.1.1)")
+    if not _is_as_given(data, message):
+        raise InvalidMessage("header", "a value would be read as another header")
     return message_id, smtputf8, data
+
+
+def _is_as_given(data: bytes, message: Message[Any, Any]) -> bool:
+    """Read the headers as a receiver does; the generator may set a transfer encoding itself."""
+    found = header_names(data[: data.index(b"\r\n\r\n") + 2])
+    ours, given = (
+        [name for name in names if name.lower() != "content-transfer-encoding"]
+        for names in (found, message.keys())
+    )
+    return ours == given
 
 
 def _message_id(message: Message[Any, Any], sender: str) -> str:
     given = message.get("Message-ID")
     if given is None:
-        given = make_msgid(domain=domain_of(sender).strip("[]"))
+        given = make_msgid(domain=id_domain(sender))
         message["Message-ID"] = given
     message_id = str(given).strip()
     if len(message_id) > MAX_MESSAGE_ID or not _MESSAGE_ID.fullmatch(message_id):
@@ -166,12 +196,10 @@ def _flatten(message: Message[Any, Any], smtputf8: bool) -> bytes:
     policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
     if isinstance(policy, EmailPolicy):
         policy = policy.clone(utf8=smtputf8)
+    elif smtputf8:
+        policy = SMTPUTF8  # the old policy would make an encoded word of the address
     buffer = BytesIO()
-    try:
-        BytesGenerator(buffer, policy=policy).flatten(message)
-    except (UnicodeError, LookupError, ValueError, TypeError) as error:
-        # Whatever the generator cannot write, the sender must hear of now and not the worker.
-        raise InvalidMessage("message", f"cannot be written ({type(error).__name__})") from None
+    BytesGenerator(buffer, mangle_from_=False, policy=policy).flatten(message)
     return normalise(buffer.getvalue())
 
 

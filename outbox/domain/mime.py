@@ -10,6 +10,22 @@ from typing import Any
 
 from .wire import has_long_line
 
+_IDENTITIES = ("7bit", "8bit", "binary")
+"""Transfer encodings that encode nothing (RFC 2045 §6.2)."""
+
+
+def detached(message: Message[Any, Any]) -> Message[Any, Any]:
+    """Return a copy whose headers, and those of its parts, can be set beside the original's.
+
+    The texts and attachments are the same objects: they are only read.
+    """
+    twin = copy.copy(message)
+    del twin[""]  # CPython makes a new list of headers for this, and only then
+    parts: Any = message.get_payload()
+    if isinstance(parts, list):
+        twin.set_payload([detached(part) for part in parts])
+    return twin
+
 
 def set_boundaries(message: Message[Any, Any]) -> None:
     """Give every multipart that has none a boundary made from the contents.
@@ -29,7 +45,7 @@ def set_boundaries(message: Message[Any, Any]) -> None:
 
 
 def _is_bare(part: Message[Any, Any]) -> bool:
-    return part.get_content_maintype() == "multipart" and part.get_boundary() is None
+    return part.get_content_maintype() == "multipart" and not part.get_boundary()
 
 
 def shorten_lines(message: Message[Any, Any]) -> Message[Any, Any]:
@@ -41,7 +57,7 @@ def shorten_lines(message: Message[Any, Any]) -> Message[Any, Any]:
         payload = part.get_payload(decode=True)
         if not isinstance(payload, bytes) or not has_long_line(payload):
             continue
-        if part.get("Content-Transfer-Encoding", "7bit").lower() not in ("7bit", "8bit", "binary"):
+        if str(part.get("Content-Transfer-Encoding", "7bit")).lower() not in _IDENTITIES:
             continue
         del part["Content-Transfer-Encoding"]
         part.set_payload(payload)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from email.errors import MessageError
 from email.headerregistry import Address
 from email.policy import SMTP
-from email.utils import formataddr
 from secrets import token_hex
+from typing import Any
 
-from .address import check_address, domain_of
+from .address import CONTROL, check_address, id_domain
 from .errors import InvalidMessage
+from .headers import written
 from .message import Prepared
+from .wire import has_long_line, header_names
 
 Recipient = str | tuple[str, str]
 """An address, or a (name, address) pair."""
@@ -18,7 +21,20 @@ Recipient = str | tuple[str, str]
 
 def address_of(recipient: Recipient) -> str:
     """Return the checked address of a recipient."""
-    return check_address(recipient if isinstance(recipient, str) else recipient[1], "recipients")
+    return check_address(_pair(recipient)[1], "recipients")
+
+
+def _pair(recipient: Any) -> tuple[str, Any]:
+    if isinstance(recipient, str):
+        return "", recipient
+    if not isinstance(recipient, tuple) or len(recipient) != 2:
+        raise InvalidMessage("recipients", "each is an address or a (name, address) pair")
+    name, address = recipient
+    if not isinstance(name or "", str):
+        raise InvalidMessage("recipients", "a name must be text")
+    if CONTROL.search(name or ""):
+        raise InvalidMessage("recipients", "a name must not contain control characters")
+    return name or "", address
 
 
 def individuals(
@@ -28,7 +44,7 @@ def individuals(
 
     Lazy, so that a hundred thousand recipients need no more memory than one chunk of them.
     """
-    domain, run = domain_of(sender).strip("[]"), token_hex(8)
+    domain, run = id_domain(sender), token_hex(8)
     for number, recipient in enumerate(recipients):
         address = address_of(recipient)
         message_id = f"<{run}.{number}@{domain}>"
@@ -36,20 +52,26 @@ def individuals(
             sender=sender,
             recipients=(address,),
             message_id=message_id,
-            headers=_to(recipient, address) + f"Message-ID: {message_id}\r\n".encode(),
+            headers=_to(_pair(recipient)[0], address) + f"Message-ID: {message_id}\r\n".encode(),
             content=content,
             smtputf8=smtputf8 or not address.isascii(),
         )
 
 
-def _to(recipient: Recipient, address: str) -> bytes:
-    name = "" if isinstance(recipient, str) else recipient[0]
+def _to(name: str, address: str) -> bytes:
     if not name:
         return f"To: {address}\r\n".encode()
     try:
-        if address.isascii():
-            folded: str = SMTP.fold("To", str(Address(name, addr_spec=address)))
-            return folded.encode()
-        return f"To: {formataddr((name, address))}\r\n".encode()
-    except ValueError:
-        raise InvalidMessage("recipients", "a name must not contain control characters") from None
+        header = _fold(name, address).encode()
+    except (MessageError, ValueError):
+        header = b""
+    if header_names(header) != ["To"] or has_long_line(header):
+        raise InvalidMessage("recipients", "a name that cannot be written in a header")
+    return header
+
+
+def _fold(name: str, address: str) -> str:
+    if not address.isascii():
+        return f"To: {written(name, address)}\r\n"
+    folded: str = SMTP.fold("To", str(Address(name, addr_spec=address)))
+    return folded

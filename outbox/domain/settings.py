@@ -145,7 +145,7 @@ class ServerSettings:
         if starttls and tls:
             raise ConfigurationError("MAIL_USE_TLS (STARTTLS) and MAIL_USE_SSL exclude each other")
         port = config.get("MAIL_PORT") or (465 if tls else 587 if starttls else 25)
-        if not isinstance(port, int) or not 0 < port < 65536:
+        if type(port) is not int or not 0 < port < 65536:
             raise ConfigurationError("MAIL_PORT must be a number from 1 to 65535")
         shared = {f.name for f in dataclasses.fields(cls)} & {
             f.name for f in dataclasses.fields(Settings)

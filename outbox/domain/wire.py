@@ -8,6 +8,7 @@ MAX_LINE = 998
 """Octets of one line without its CRLF (RFC 5322 §2.1.1)."""
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
+_FIELD = re.compile(rb"^(?![ \t])(?:([!-9;-~]+):)?[^\r\n]*\r\n", re.MULTILINE)
 _LONG = re.compile(rb"[^\r\n]{%d}" % (MAX_LINE + 1))
 
 
@@ -25,6 +26,11 @@ def normalise(data: bytes) -> bytes:
 def has_long_line(data: bytes) -> bool:
     """Return whether a line is over 998 octets."""
     return _LONG.search(data) is not None
+
+
+def header_names(block: bytes) -> list[str]:
+    """Return the names of the fields as a receiver reads them; "" for a line that is no field."""
+    return [name.decode() for name in _FIELD.findall(block)]
 
 
 def dot_stuff(data: bytes) -> bytes:

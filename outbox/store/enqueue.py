@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy import Connection, NestedTransaction, insert, select
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.errors import KeyConflict, KeyContention
@@ -57,7 +57,7 @@ class Writer:
                 return self._insert(mail, options, fingerprint)
         except IntegrityError:
             # A rival took the key since we looked: it has committed, or we would still wait.
-            existing = self._existing(options.key, fingerprint)
+            existing = self._existing(options.key, fingerprint, newest=True)
             if existing is None:
                 raise KeyContention(_CONTENTION) from None
             return existing
@@ -132,7 +132,9 @@ class Writer:
         statement = insert(self.tables.email).values(created_at=self.now, **due)
         try:
             insert_rows(self.connection, statement, rows)
-        except IntegrityError:
+        except DBAPIError as error:
+            if not isinstance(error, IntegrityError) and not is_transient(error):
+                raise
             raise KeyContention(_CONTENTION) from None
 
     def _insert(self, mail: Prepared, options: Options, fingerprint: bytes | None) -> Email:
@@ -202,11 +204,12 @@ class Writer:
             row["due_at"] = options.send_at
         return row
 
-    def _existing(self, key: str, fingerprint: bytes) -> Email | None:
+    def _existing(self, key: str, fingerprint: bytes, *, newest: bool = False) -> Email | None:
         email = self.tables.email
         statement = select(email).where(email.c.key == key)
-        if self.connection.dialect.name in ("mysql", "mariadb"):
-            # A locking read sees the newest committed row; a plain one only the snapshot.
+        if newest and self.connection.dialect.name in ("mysql", "mariadb"):
+            # A locking read sees the newest committed row; a plain one only the snapshot. Where
+            # there is no row it would lock the gap, and every new key beside it would wait.
             statement = statement.with_for_update(read=True)
         row = self.connection.execute(statement).one_or_none()
         if row is None:
@@ -245,5 +248,19 @@ def savepoint(connection: Connection) -> Iterator[None]:
         # Its driver opens a transaction at the first write only: a savepoint before that would
         # itself be the transaction, and its release would commit.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-    with connection.begin_nested():
+    nested = connection.begin_nested()
+    try:
         yield
+    except BaseException:
+        _roll_back(connection, nested)
+        raise
+    nested.commit()
+
+
+def _roll_back(connection: Connection, nested: NestedTransaction) -> None:
+    try:
+        nested.rollback()
+    except OperationalError:
+        # MySQL and MariaDB end a deadlock by rolling back everything, savepoints included. The
+        # caller's transaction is over then, and must not seem to commit what it no longer holds.
+        connection.invalidate()

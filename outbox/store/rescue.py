@@ -61,7 +61,7 @@ def _suspect(database: Database) -> None:
 def _judged(database: Database, term: float) -> Sequence[UUID]:
     lease = database.tables.lease
     statement = select(lease.c.token).where(_overdue(database, term)).order_by(lease.c.token)
-    return database.run(lambda connection: connection.execute(statement).scalars().all())
+    return database.read(lambda connection: connection.execute(statement).scalars().all())
 
 
 def _overdue(database: Database, term: float) -> Any:

@@ -37,7 +37,7 @@ class Survey:
 def survey(database: Database, server: str, *, limit: int) -> Survey:
     """Look at everything that a sweep decides by. Counting stops at `limit` a priority."""
     statement = survey_statement(database, server, limit)
-    row = database.run(lambda connection: connection.execute(statement).one())
+    row = database.read(lambda connection: connection.execute(statement).one())
     return Survey(
         due={priority: getattr(row, f"due_{int(priority)}") for priority in Priority},
         in_flight=row.in_flight,

@@ -39,6 +39,11 @@ def _runtime() -> Runtime:
 
 def _read(work: Any, *args: Any, **kwargs: Any) -> Any:
     database = _runtime().database
+    return database.read(lambda connection: work(connection, database, *args, **kwargs))
+
+
+def _write(work: Any, *args: Any, **kwargs: Any) -> Any:
+    database = _runtime().database
     return database.run(lambda connection: work(connection, database, *args, **kwargs))
 
 
@@ -141,7 +146,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     total = 0
     with click.progressbar(range(0, len(chosen), 500), label="Retrying") as chunks:
         for start in chunks:
-            total += _read(resolve.retry, chosen[start : start + 500])
+            total += _write(resolve.retry, chosen[start : start + 500])
     click.echo(f"{total} mails are pending again")
     if not total:
         raise SystemExit(1)
@@ -153,7 +158,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
 @with_appcontext
 def resolve_(ids: tuple[int, ...], outcome: str) -> None:
     """Settle mails in doubt, as you found out: sent or failed."""
-    total = _read(resolve.resolve, list(ids), Status(outcome))
+    total = _write(resolve.resolve, list(ids), Status(outcome))
     click.echo(f"{total} mails are {outcome}")
     if not total:
         raise SystemExit(1)
@@ -168,7 +173,7 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     """Withdraw mails that are not sent yet, by id, key or tag."""
     if sum(value is not None for value in (id_, key, tag)) != 1:
         raise click.UsageError("give exactly one of --id, --key and --tag")
-    total = _read(withdraw, id=id_, key=key, tag=tag)
+    total = _write(withdraw, id=id_, key=key, tag=tag)
     click.echo(f"{total} mails cancelled")
     if not total:
         raise SystemExit(1)
@@ -201,7 +206,7 @@ def drain() -> None:
 @with_appcontext
 def pause(scope: str) -> None:
     """Pause everything, or one priority. What is in flight still goes out."""
-    changed = _read(pauses.pause, _priority(scope))
+    changed = _write(pauses.pause, _priority(scope))
     click.echo(f"{scope} {'is paused' if changed else 'was paused already'}")
 
 
@@ -210,7 +215,7 @@ def pause(scope: str) -> None:
 @with_appcontext
 def resume(scope: str) -> None:
     """Resume everything, or one priority."""
-    changed = _read(pauses.resume, _priority(scope))
+    changed = _write(pauses.resume, _priority(scope))
     click.echo(f"{scope} {'is resumed' if changed else 'was not paused'}")
 
 
@@ -245,10 +250,10 @@ def suppress(address: str | None, reason: str, remove: bool) -> None:
     except InvalidMessage as error:
         raise click.BadParameter(str(error)) from None
     if remove:
-        done = _read(suppression.allow, address)
+        done = _write(suppression.allow, address)
         click.echo("taken off the list" if done else "was not on the list")
     else:
-        done = _read(suppression.suppress, address, reason)
+        done = _write(suppression.suppress, address, reason)
         click.echo("suppressed" if done else "was suppressed already")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from email.encoders import encode_base64
@@ -10,46 +11,61 @@ from email.message import EmailMessage, Message
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from email.utils import formataddr, formatdate
+from email.policy import SMTP
+from email.utils import formatdate
 from typing import Any
 
 import flask_mail
 
 from ..domain.address import CONTROL, check_address
 from ..domain.errors import InvalidMessage
-from ..domain.headers import parse_addresses
+from ..domain.headers import LEAKS, parse_addresses, written
 
 Address = str | tuple[str, str]
+
+_OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
+_FLATTENED = re.compile(r'(?P<name>[^<>"]*) <(?P<address>[^<>]+)>')
+"""Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name."""
 
 
 def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any, Any]:
     """Return a standard message for what a user hands to `enqueue`, or raise InvalidMessage."""
     if isinstance(message, flask_mail.Message):
-        return _compose(message, ascii_attachments)
+        try:
+            return _compose(message, ascii_attachments)
+        except InvalidMessage:
+            raise
+        except LEAKS as error:
+            reason = f"cannot be composed ({type(error).__name__})"
+            raise InvalidMessage("message", reason) from None
     if isinstance(message, (EmailMessage, Message)):
         return message
     raise InvalidMessage("message", "must be a flask_mail.Message or an email.message.EmailMessage")
 
 
 def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any, Any]:
+    for field in ("mail_options", "rcpt_options"):
+        _check_options(field, getattr(source, field))
     message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
     if source.subject:
-        message["Subject"] = _text("subject", str(source.subject))
+        message["Subject"] = _text("subject", source.subject)
     if not source.sender:
         raise InvalidMessage("sender", "is required; set it or MAIL_DEFAULT_SENDER")
     message["From"] = _addresses("sender", [source.sender])
     for name, addresses in (("To", source.recipients), ("Cc", source.cc), ("Bcc", source.bcc)):
         if addresses:
             message[name] = _addresses("recipients" if name == "To" else name.lower(), addresses)
+    if not all(message.get(name, "").isascii() for name in ("From", "To", "Cc", "Bcc")):
+        message.policy = SMTP  # the legacy policy would encode the address as a word
     if source.date is not None:
         message["Date"] = formatdate(source.date, localtime=True)
     message["Message-ID"] = _clean("msgId", source.msgId)
     if source.reply_to:
         message["Reply-To"] = _addresses("reply_to", [source.reply_to])
     for name, value in (source.extra_headers or {}).items():
-        message[_clean("extra_headers", name)] = _text("extra_headers", str(value))
+        message[_clean("extra_headers", name)] = _text("extra_headers", value)
     return message
 
 
@@ -72,7 +88,7 @@ def _body(source: flask_mail.Message) -> MIMEBase:
 def _part(source: flask_mail.Message, text: object, subtype: str = "plain") -> MIMEText:
     charset = _clean("charset", source.charset or "utf-8")
     try:
-        return MIMEText("" if text is None else str(text), subtype, charset)
+        return MIMEText("" if text is None else _str("body", text), subtype, charset)
     except (LookupError, UnicodeError):
         raise InvalidMessage("charset", "cannot encode the text") from None
 
@@ -82,8 +98,7 @@ def _attachment(attachment: flask_mail.Attachment, ascii_name: bool) -> MIMEBase
     if not kind or not subtype:
         raise InvalidMessage("content_type", "must be type/subtype")
     part = MIMEBase(kind, subtype)
-    data = attachment.data
-    part.set_payload(data.encode() if isinstance(data, str) else data)
+    part.set_payload(_octets(attachment.data))
     encode_base64(part)
     if attachment.filename is not None:
         filename = _clean("filename", attachment.filename)
@@ -95,31 +110,71 @@ def _attachment(attachment: flask_mail.Attachment, ascii_name: bool) -> MIMEBase
             "Content-Disposition", _clean("disposition", attachment.disposition), filename=value
         )
     for name, value in (attachment.headers or {}).items():
-        part.add_header(_clean("headers", name), _clean("headers", str(value)))
+        part.add_header(_clean("headers", name), _clean("headers", _str("headers", value)))
     return part
 
 
-def _clean(field: str, value: str) -> str:
+def _octets(data: object) -> bytes | bytearray:
+    if isinstance(data, (bytes, bytearray)):
+        return data
+    if not isinstance(data, str):
+        raise InvalidMessage("attachments", "the data must be text or bytes")
+    try:
+        return data.encode()
+    except UnicodeEncodeError:
+        raise InvalidMessage("attachments", "the text has lone surrogates") from None
+
+
+def _check_options(field: str, options: object) -> None:
+    """Refuse what is no ESMTP parameter (RFC 5321 §4.1.2): one with a line break is a command."""
+    if not isinstance(options, (list, tuple)):
+        raise InvalidMessage(field, "must be a list of texts")
+    for option in options:
+        if not isinstance(option, str) or not _OPTION.fullmatch(option):
+            raise InvalidMessage(field, "each must be KEYWORD or KEYWORD=value in printable ASCII")
+
+
+def _str(field: str, value: object) -> str:
+    """Return the text; str() also serves lazy translations, but would print bytes as a literal."""
+    if isinstance(value, (bytes, bytearray)):
+        raise InvalidMessage(field, "must be text, not bytes")
+    return str(value)
+
+
+def _clean(field: str, value: object) -> str:
     """Refuse what could begin a header of its own."""
+    if not isinstance(value, str):
+        raise InvalidMessage(field, "must be text")
     if CONTROL.search(value):
         raise InvalidMessage(field, "must not contain control characters or line breaks")
     return value
 
 
-def _text(field: str, value: str) -> str | Header:
-    _clean(field, value)
-    return value if value.isascii() else Header(value, "utf-8")
+def _text(field: str, value: object) -> str:
+    text = _clean(field, _str(field, value))
+    return text if text.isascii() else Header(text, "utf-8").encode()
 
 
 def _addresses(field: str, addresses: Iterable[Address]) -> str:
-    return ", ".join(formataddr(_pair(field, address)) for address in addresses)
+    pairs = (_pair(field, address) for address in addresses)
+    return ", ".join(dict.fromkeys(written(*pair) for pair in pairs))
 
 
 def _pair(field: str, address: Address) -> tuple[str, str]:
-    if isinstance(address, tuple):
-        name, address = address
-        return _clean(field, str(name or "")), check_address(address, field)
-    found = parse_addresses(field, _clean(field, str(address)))
+    if not isinstance(address, tuple):
+        text = _clean(field, _str(field, address))
+        flat = _FLATTENED.fullmatch(text) if field == "sender" and "=?" not in text else None
+        if flat is None:
+            return _parsed(field, text)
+        address = (flat["name"], flat["address"])
+    if len(address) != 2:
+        raise InvalidMessage(field, "a pair is (name, address)")
+    name, address = address
+    return _clean(field, _str(field, name or "")), check_address(address, field)
+
+
+def _parsed(field: str, text: str) -> tuple[str, str]:
+    found = parse_addresses(field, text)
     if len(found) != 1:
         raise InvalidMessage(field, "each entry is one address")
-    return found[0].display_name, check_address(found[0].addr_spec, field)
+    return _clean(field, found[0].display_name), check_address(found[0].addr_spec, field)

@@ -172,7 +172,7 @@ class Outbox:
     def counts(self, tag: str | None = None) -> dict[Status, int]:
         """Return how many committed mails there are in each status that occurs."""
         database = state_of(self._app).runtime.database
-        return database.run(lambda connection: report.counts(connection, database, tag))
+        return database.read(lambda connection: report.counts(connection, database, tag))
 
     @property
     def discarded(self) -> int:

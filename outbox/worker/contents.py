@@ -44,4 +44,4 @@ class Contents:
                 break
             wanted.add(mail.content_id)
         tables = self._database.tables
-        self._held = self._database.run(lambda c: content.read(c, tables, wanted))
+        self._held = self._database.read(lambda c: content.read(c, tables, wanted))

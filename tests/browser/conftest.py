@@ -1,0 +1,105 @@
+"""A real Chromium, and one demo for all the browser tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,900",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningShop:
+    """Where the demo answers, and where it keeps the mails it caught."""
+
+    url: str
+    inbox: Path
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningShop]:
+    """Run the demo for the whole session."""
+    state = tmp_path_factory.mktemp("browser") / "demo"
+    command = [sys.executable, "-m", "webapp.demo", "--state", str(state)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    late = threading.Timer(150, process.terminate)
+    late.start()
+    try:
+        said = ""
+        for line in process.stdout:
+            said += line
+            if "Ctrl-C" in line:
+                break
+        late.cancel()
+        address = re.search(r"Shop +(http://[^/]+)/", said)
+        assert address is not None, said
+        yield RunningShop(url=address[1], inbox=state / "inbox")
+    finally:
+        late.cancel()
+        process.terminate()
+        process.wait(45)
+        process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A browser as people have it."""
+    with chromium(tmp_path_factory.mktemp("chromium"), scripts=True) as driver:
+        yield driver
+
+
+@pytest.fixture
+def browser_without_scripts(tmp_path: Path) -> Iterator[Chrome]:
+    """A browser in which JavaScript is switched off."""
+    with chromium(tmp_path / "chromium", scripts=False) as driver:
+        yield driver
+
+
+def chromium(profile: Path, *, scripts: bool) -> Chrome:
+    """Start Chromium with an empty profile."""
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if binary is None or driver is None:
+        missing("Chromium or its driver is missing")
+    options = Options()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    if not scripts:
+        setting = "profile.managed_default_content_settings.javascript"
+        options.add_experimental_option("prefs", {setting: 2})
+    return Chrome(options=options, service=Service(driver))
+
+
+def missing(what: str) -> NoReturn:
+    """Skip on a person's machine, fail in CI."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(what)
+    pytest.skip(what)

@@ -1,0 +1,69 @@
+"""When a mail that was put off is tried again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outbox.domain.backoff import FLOOR, GREYLIST_FLOOR, STEPS, delay
+
+CHANCE = st.floats(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "step"),
+    [(1, 30), (2, 120), (3, 600), (4, 1800), (5, 3600), (6, 7200), (7, 7200), (1000, 7200)],
+)
+def test_the_steps_are_the_documented_ones_and_the_last_repeats(attempts: int, step: int) -> None:
+    assert delay(attempts, random=lambda: 1.0) == step
+    assert delay(attempts, random=lambda: 0.5) == step / 2
+
+
+@pytest.mark.parametrize("attempts", [0, -1])
+def test_fewer_than_one_attempt_waits_as_after_the_first(attempts: int) -> None:
+    assert delay(attempts, random=lambda: 1.0) == STEPS[0]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 100), CHANCE)
+def test_full_jitter_stays_between_the_floor_and_the_step(attempts: int, chance: float) -> None:
+    wait = delay(attempts, random=lambda: chance)
+    assert FLOOR <= wait <= STEPS[min(max(attempts, 1), len(STEPS)) - 1]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 100), CHANCE, st.floats(0, 86_400))
+def test_a_delay_that_the_server_names_is_the_least(
+    attempts: int, chance: float, named: float
+) -> None:
+    wait = delay(attempts, random=lambda: chance, named=named)
+    step = STEPS[min(max(attempts, 1), len(STEPS)) - 1]
+    assert wait >= named
+    assert FLOOR <= wait <= max(step, named * 1.1)
+
+
+def test_a_named_delay_is_jittered_upwards_only() -> None:
+    assert delay(1, random=lambda: 0.0, named=300) == 300
+    assert delay(1, random=lambda: 1.0, named=300) == pytest.approx(330)
+
+
+def test_a_named_delay_shorter_than_the_jitter_changes_nothing() -> None:
+    assert delay(6, random=lambda: 0.5, named=10) == 3600
+
+
+def test_the_same_chances_give_the_same_schedule() -> None:
+    chances = [0.1, 0.9, 0.4]
+    assert [delay(n, random=iter(chances).__next__) for n in (1, 2, 3)] == [
+        delay(n, random=iter(chances).__next__) for n in (1, 2, 3)
+    ]
+
+
+def test_greylisting_waits_a_minute_at_least() -> None:
+    assert GREYLIST_FLOOR == 60
+    assert delay(1, random=lambda: 0.0, named=GREYLIST_FLOOR) == 60
+
+
+def test_other_steps_and_another_floor_can_be_given() -> None:
+    assert delay(2, random=lambda: 0.0, steps=(1, 2), floor=0.5) == 0.5
+    assert delay(9, random=lambda: 1.0, steps=(1, 2), floor=0.5) == 2

@@ -1,0 +1,50 @@
+"""The web app's configuration, read from the environment: nothing secret stands in the code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+TRUE = frozenset({"1", "true", "yes", "on"})
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return Flask's configuration; a missing required variable is a RuntimeError with its name."""
+    url = environ.get("PUBLIC_URL", "http://localhost:5000").rstrip("/")
+    config: dict[str, Any] = {
+        "SECRET_KEY": _required(environ, "SECRET_KEY", "a long random string"),
+        "SQLALCHEMY_DATABASE_URI": with_driver(
+            _required(environ, "DATABASE_URL", "for example sqlite:///shop.db")
+        ),
+        "MAIL_SERVER": environ.get("MAIL_SERVER", "localhost"),
+        "MAIL_PORT": int(environ.get("MAIL_PORT", "25")),
+        "MAIL_USERNAME": environ.get("MAIL_USERNAME") or None,
+        "MAIL_PASSWORD": environ.get("MAIL_PASSWORD") or None,
+        "MAIL_USE_TLS": environ.get("MAIL_USE_TLS", "").lower() in TRUE,
+        "MAIL_DEFAULT_SENDER": ("Foolscap", "post@foolscap.example"),
+        # Links in mails start with this: a request's Host header is the sender's to choose.
+        "PUBLIC_URL": url,
+        "SESSION_COOKIE_SECURE": url.startswith("https:"),
+        "SESSION_COOKIE_SAMESITE": "Lax",
+        "MAX_CONTENT_LENGTH": 256 * 1024,
+    }
+    if "OUTBOX_SLOTS" in environ:
+        config["OUTBOX_SLOTS"] = int(environ["OUTBOX_SLOTS"])
+    if "DEMO_INBOX" in environ:
+        config["DEMO_INBOX"] = environ["DEMO_INBOX"]
+    return config
+
+
+def with_driver(url: str) -> str:
+    """Name the driver, psycopg, in a PostgreSQL URL as hosting platforms spell it."""
+    for scheme in ("postgres://", "postgresql://"):
+        if url.startswith(scheme):
+            return "postgresql+psycopg://" + url.removeprefix(scheme)
+    return url
+
+
+def _required(environ: Mapping[str, str], name: str, hint: str) -> str:
+    value = environ.get(name)
+    if not value:
+        raise RuntimeError(f"set the environment variable {name} ({hint})")
+    return value

@@ -1,0 +1,20 @@
+"""The Flask extensions, one of each, bound to an app by `create_app`."""
+
+from __future__ import annotations
+
+from flask_migrate import Migrate
+from flask_sqlalchemy import SQLAlchemy
+from flask_wtf import CSRFProtect
+from sqlalchemy.orm import DeclarativeBase
+
+from outbox import Outbox
+
+
+class Base(DeclarativeBase):
+    """The declarative base of the shop's rows; the outbox's tables join its metadata."""
+
+
+db = SQLAlchemy(model_class=Base)
+migrate = Migrate()
+csrf = CSRFProtect()
+outbox = Outbox()

@@ -1,0 +1,30 @@
+"""How templates print money, times and counts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from flask import Flask
+
+
+def register(app: Flask) -> None:
+    """Add the filters to the app's templates."""
+    app.add_template_filter(euros)
+    app.add_template_filter(clock)
+    app.add_template_filter(grouped)
+
+
+def euros(cents: int) -> str:
+    """Print cents as euros: `€12.50`."""
+    return f"€{cents // 100:,}.{cents % 100:02}"
+
+
+def clock(moment: datetime) -> str:
+    """Print a time to the second, in UTC. SQLite gives naive times back: they are UTC, too."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).strftime("%d %b %Y, %H:%M:%S UTC")
+
+
+def grouped(number: int) -> str:
+    """Print a count with its thousands apart: `20,000`."""
+    return f"{number:,}"

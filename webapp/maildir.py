@@ -1,0 +1,52 @@
+"""A Maildir on which the SMTP catcher writes and `/inbox` reads.
+
+A file appears in `new/` by a rename, so that a reader sees whole mails only. Names begin with the
+time of arrival in nanoseconds, so that their order is the order of arrival.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+_NAME = re.compile(r"[0-9]{20}\.[0-9]+\.[0-9]{8}")
+
+
+class Maildir:
+    """One directory of mails. Nothing is flushed to the disk: it serves demos, not people."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._numbers = itertools.count()
+        for part in ("tmp", "new", "cur"):
+            (path / part).mkdir(parents=True, exist_ok=True)
+
+    def add(self, mail: bytes) -> str:
+        """Store a mail and return its name."""
+        name = f"{time.time_ns():020}.{os.getpid()}.{next(self._numbers):08}"
+        draft = self.path / "tmp" / name
+        draft.write_bytes(mail)
+        draft.rename(self.path / "new" / name)
+        return name
+
+    def names(self) -> list[str]:
+        """Return every mail's name, newest first."""
+        return sorted(os.listdir(self.path / "new"), reverse=True)
+
+    def read(self, name: str) -> bytes | None:
+        """Return a mail's bytes, or None where there is no such mail."""
+        if not _NAME.fullmatch(name):  # a name comes from a URL: nothing but our own form passes
+            return None
+        try:
+            return (self.path / "new" / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+def arrival(name: str) -> datetime:
+    """Return when the mail of this name arrived."""
+    return datetime.fromtimestamp(int(name[:20]) / 1e9, UTC)

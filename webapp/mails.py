@@ -1,0 +1,36 @@
+"""The mails the shop writes: each a text and an HTML part from `templates/mail/`."""
+
+from __future__ import annotations
+
+from flask import current_app, render_template
+from flask_mail import Message
+
+from .models import Newsletter, Order
+
+
+def confirmation(order: Order) -> Message:
+    """Thank for an order and repeat it."""
+    subject = f"Your order {order.number}"
+    return _message("confirmation", subject, [order.email], order=order)
+
+
+def new_password(address: str, link: str, minutes: int) -> Message:
+    """Carry the link that sets a new password."""
+    subject = "Set a new password"
+    return _message("new_password", subject, [address], link=link, minutes=minutes)
+
+
+def issue(newsletter: Newsletter) -> Message:
+    """One issue of the newsletter; its recipients are named when it is enqueued."""
+    return _message("issue", newsletter.subject, [], newsletter=newsletter)
+
+
+def _message(template: str, subject: str, recipients: list[str], **context: object) -> Message:
+    context["shop"] = current_app.config["PUBLIC_URL"]
+    return Message(
+        subject,
+        recipients=list(recipients),
+        sender=current_app.config["MAIL_DEFAULT_SENDER"],
+        body=render_template(f"mail/{template}.txt", **context),
+        html=render_template(f"mail/{template}.html", **context),
+    )

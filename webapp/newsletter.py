@@ -1,0 +1,120 @@
+"""The newsletter: one content, thousands of readers, one transaction, live progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from outbox import InvalidMessage, Status
+
+from . import forms, mails
+from .extensions import db, outbox
+from .models import Newsletter
+
+bp = Blueprint("newsletter", __name__, url_prefix="/newsletter")
+
+MOST_READERS = 20_000
+UNFINISHED = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
+
+
+@bp.get("")
+def compose() -> ResponseReturnValue:
+    """Show an empty issue and the ones already posted."""
+    return _form({})
+
+
+@bp.post("")
+def post() -> ResponseReturnValue:
+    """Write the issue and all its mails in one commit."""
+    try:
+        newsletter = _read(request.form)
+        posted = _find(newsletter.draft)
+        if posted is None:
+            posted = _post(newsletter)
+    except forms.FormError as error:
+        return _form(request.form, problem=str(error)), 400
+    except InvalidMessage as error:
+        db.session.rollback()
+        return _form(request.form, problem=f"This cannot be sent. The outbox says: “{error}”."), 400
+    return redirect(url_for("newsletter.progress", newsletter_id=posted.id), code=303)
+
+
+def _read(form: Mapping[str, str]) -> Newsletter:
+    return Newsletter(
+        draft=forms.form_id(form, "draft"),
+        subject=forms.line(form, "subject", "The subject", most=200),
+        text=forms.paragraphs(form, "text", "The text", most=20_000),
+        readers=forms.number(form, "readers", "The number of readers", least=1, most=MOST_READERS),
+    )
+
+
+def _post(newsletter: Newsletter) -> Newsletter:
+    db.session.add(newsletter)
+    try:
+        db.session.flush()
+    except IntegrityError:  # the same form, sent twice, was a moment faster
+        db.session.rollback()
+        rival = _find(newsletter.draft)
+        if rival is None:
+            raise
+        return rival
+    outbox.enqueue_many(
+        mails.issue(newsletter), recipients=readers(newsletter.readers), tag=newsletter.tag
+    )
+    db.session.commit()
+    return newsletter
+
+
+def readers(count: int) -> Iterator[str]:
+    """Make up the demo's subscribers."""
+    return (f"reader-{number:05}@example.com" for number in range(1, count + 1))
+
+
+@bp.get("/<int(max=2147483647):newsletter_id>")
+def progress(newsletter_id: int) -> ResponseReturnValue:
+    """Show how far an issue has come; the page's script keeps the numbers moving."""
+    newsletter = db.get_or_404(Newsletter, newsletter_id)
+    return render_template(
+        "newsletter/progress.html", newsletter=newsletter, progress=_progress(newsletter)
+    )
+
+
+@bp.get("/<int(max=2147483647):newsletter_id>/progress")
+def progress_numbers(newsletter_id: int) -> ResponseReturnValue:
+    """Give the page's script its numbers."""
+    return _progress(db.get_or_404(Newsletter, newsletter_id))
+
+
+def _progress(newsletter: Newsletter) -> dict[str, Any]:
+    counts = outbox.counts(tag=newsletter.tag)
+    waiting = sum(counts.get(status, 0) for status in UNFINISHED)
+    return {
+        "total": newsletter.readers,
+        "finished": newsletter.readers - waiting,
+        "waiting": counts.get(Status.PENDING, 0),
+        "underway": counts.get(Status.CLAIMED, 0) + counts.get(Status.SENDING, 0),
+        "sent": counts.get(Status.SENT, 0),
+        "trouble": counts.get(Status.FAILED, 0) + counts.get(Status.UNKNOWN, 0),
+        "done": waiting == 0,
+    }
+
+
+def _find(draft: str) -> Newsletter | None:
+    return db.session.scalar(select(Newsletter).where(Newsletter.draft == draft))
+
+
+def _form(form: Mapping[str, str], *, problem: str = "") -> str:
+    newest = select(Newsletter).order_by(Newsletter.id.desc()).limit(10)
+    return render_template(
+        "newsletter/compose.html",
+        form=form,
+        draft=forms.new_id(),
+        most=MOST_READERS,
+        posted=db.session.scalars(newest).all(),
+        problem=problem,
+    )

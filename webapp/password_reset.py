@@ -1,0 +1,102 @@
+"""Password reset: urgent mail that is worthless after fifteen minutes, and then never leaves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from flask import Blueprint, current_app, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from itsdangerous import BadSignature, URLSafeSerializer
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from outbox import InvalidMessage, Priority
+
+from . import forms, mails
+from .extensions import db, outbox
+from .models import PasswordReset
+
+bp = Blueprint("password_reset", __name__, url_prefix="/password-reset")
+
+LIFETIME = timedelta(minutes=15)
+
+
+@bp.get("")
+def ask() -> ResponseReturnValue:
+    """Ask for the address."""
+    return _form({})
+
+
+@bp.post("")
+def send() -> ResponseReturnValue:
+    """Send the link. The answer is the same whether or not somebody has that address."""
+    try:
+        request_id = forms.form_id(request.form, "request")
+        address = forms.line(
+            request.form, "email", "Your e-mail address", most=forms.LONGEST_ADDRESS
+        )
+        if _find(request_id) is None:
+            _start(request_id, address)
+    except forms.FormError as error:
+        return _form(request.form, problem=str(error)), 400
+    except InvalidMessage as error:
+        db.session.rollback()
+        return _form(
+            request.form,
+            problem=f"We cannot write to that address. The outbox says: “{error.rule}”.",
+        ), 400
+    except IntegrityError:  # the second click of a double click: the first one's mail is written
+        db.session.rollback()
+    return redirect(url_for("password_reset.sent"), code=303)
+
+
+def _start(request_id: str, address: str) -> None:
+    now = datetime.now(UTC)
+    db.session.add(PasswordReset(request=request_id, email=address, requested_at=now))
+    db.session.flush()
+    path = url_for("password_reset.choose", token=_signer().dumps(request_id))
+    link = current_app.config["PUBLIC_URL"] + path
+    outbox.enqueue(
+        mails.new_password(address, link, int(LIFETIME.total_seconds()) // 60),
+        priority=Priority.URGENT,
+        expires_at=now + LIFETIME,
+        key=f"password-reset:{request_id}",
+        tag="password-reset",
+    )
+    db.session.commit()
+
+
+@bp.get("/sent")
+def sent() -> ResponseReturnValue:
+    """Say that the mail is on its way."""
+    return render_template("password_reset/sent.html")
+
+
+@bp.get("/<token>")
+def choose(token: str) -> ResponseReturnValue:
+    """Follow the mail's link. The demo stops here: it has no accounts."""
+    try:
+        found = _find(_signer().loads(token))
+    except BadSignature:
+        found = None
+    if found is None or _age(found) > LIFETIME:
+        return render_template("password_reset/link.html", valid=False), 410
+    return render_template("password_reset/link.html", valid=True)
+
+
+def _find(request_id: str) -> PasswordReset | None:
+    return db.session.scalar(select(PasswordReset).where(PasswordReset.request == request_id))
+
+
+def _age(reset: PasswordReset) -> timedelta:
+    return datetime.now(UTC) - reset.requested_at.replace(tzinfo=UTC)
+
+
+def _signer() -> URLSafeSerializer:
+    return URLSafeSerializer(current_app.config["SECRET_KEY"], salt="password-reset")
+
+
+def _form(form: object, *, problem: str = "") -> str:
+    return render_template(
+        "password_reset/ask.html", form=form, request_id=forms.new_id(), problem=problem
+    )

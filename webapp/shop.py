@@ -1,0 +1,156 @@
+"""The shop: an order and its confirmation mail exist together, or neither does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from outbox import InvalidMessage, Status
+
+from . import forms, mails
+from .extensions import db, outbox
+from .models import Order, Product
+
+bp = Blueprint("shop", __name__)
+
+LISTED = 50
+
+
+class PaymentError(Exception):
+    """The bank said no."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkout:
+    """A filled order form."""
+
+    id: str
+    product: Product
+    quantity: int
+    name: str
+    email: str
+    card: str
+
+    @classmethod
+    def read(cls, form: Mapping[str, str]) -> Checkout:
+        """Read the form; a FormError says what is wrong with it."""
+        slug = forms.line(form, "product", "Your choice", most=40)
+        product = db.session.scalar(select(Product).where(Product.slug == slug))
+        if product is None:
+            raise forms.FormError("Please choose one of the goods.")
+        return cls(
+            id=forms.form_id(form, "checkout"),
+            product=product,
+            quantity=forms.number(form, "quantity", "The quantity", least=1, most=99),
+            name=forms.line(form, "name", "Your name", most=80),
+            email=forms.line(form, "email", "Your e-mail address", most=forms.LONGEST_ADDRESS),
+            card=form.get("card", ""),
+        )
+
+
+@bp.get("/")
+def index() -> ResponseReturnValue:
+    """Show the goods and an empty order form."""
+    return _page({})
+
+
+@bp.post("/orders")
+def place_order() -> ResponseReturnValue:
+    """Take an order: its row, its mail and its payment stand or fall together."""
+    try:
+        checkout = Checkout.read(request.form)
+        order = placed(checkout.id) or place(checkout)
+    except forms.FormError as error:
+        return _page(request.form, problem=str(error)), 400
+    except InvalidMessage as error:
+        db.session.rollback()
+        return _page(
+            request.form,
+            problem=f"We cannot write to that address. The outbox says: “{error.rule}”.",
+        ), 400
+    except PaymentError:
+        db.session.rollback()
+        return _page(request.form, declined=True), 402
+    return redirect(url_for("shop.order", order_id=order.id), code=303)
+
+
+def place(checkout: Checkout) -> Order:
+    """Write the order and its confirmation in one transaction."""
+    order = Order(
+        checkout=checkout.id,
+        product=checkout.product,
+        quantity=checkout.quantity,
+        total=checkout.quantity * checkout.product.price,
+        name=checkout.name,
+        email=checkout.email,
+    )
+    db.session.add(order)
+    try:
+        db.session.flush()  # gives the order its number
+    except IntegrityError:  # the same form, sent twice, was a moment faster
+        db.session.rollback()
+        rival = placed(checkout.id)
+        if rival is None:
+            raise
+        return rival
+    outbox.enqueue(mails.confirmation(order), key=f"order:{checkout.id}", tag=order.tag)
+    charge(checkout.card)
+    db.session.commit()
+    return order
+
+
+def placed(checkout_id: str) -> Order | None:
+    """Find the order that this form has placed already."""
+    return db.session.scalar(select(Order).where(Order.checkout == checkout_id))
+
+
+def charge(card: str) -> None:
+    """Stand in for a payment service; the form's second card is always declined."""
+    if card == "declined":
+        raise PaymentError
+
+
+@bp.get("/orders")
+def orders() -> ResponseReturnValue:
+    """List the newest orders."""
+    rows = db.session.scalars(select(Order).order_by(Order.id.desc()).limit(LISTED)).all()
+    return render_template("shop/orders.html", orders=rows, listed=LISTED)
+
+
+@bp.get("/orders/<int(max=2147483647):order_id>")
+def order(order_id: int) -> ResponseReturnValue:
+    """Show one order and where its confirmation is."""
+    found = db.get_or_404(Order, order_id)
+    return render_template("shop/order.html", order=found, mail=mail_of(found))
+
+
+@bp.get("/orders/<int(max=2147483647):order_id>/mail")
+def order_mail(order_id: int) -> ResponseReturnValue:
+    """Say where the confirmation is, for the page's script."""
+    status = mail_of(db.get_or_404(Order, order_id))
+    return {"mail": status, "done": status not in UNDERWAY}
+
+
+UNDERWAY = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
+
+
+def mail_of(order: Order) -> Status | None:
+    """Return the status of the order's mail; None after it was purged."""
+    counts = outbox.counts(tag=order.tag)
+    return next((status for status, count in counts.items() if count), None)
+
+
+def _page(form: Mapping[str, str], *, problem: str = "", declined: bool = False) -> str:
+    return render_template(
+        "shop/index.html",
+        products=db.session.scalars(select(Product).order_by(Product.id)).all(),
+        form=form,
+        checkout=forms.new_id(),
+        problem=problem,
+        declined=declined,
+    )

@@ -1,0 +1,41 @@
+"""SQLite under a web app and workers: a write-ahead log, patience, and honest transactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import has_request_context, request
+from sqlalchemy import Connection, Engine, event
+
+BUSY_TIMEOUT = 10.0
+"""Seconds to wait for another writer."""
+
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def configure(engine: Engine) -> None:
+    """Prepare the engine's connections; engines of other databases are left alone."""
+    if engine.dialect.name != "sqlite":
+        return
+    event.listen(engine, "connect", _open)
+    event.listen(engine, "begin", _begin)
+
+
+def _open(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # the driver no longer begins by itself: `_begin` does
+    connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin(connection: Connection) -> None:
+    """Take the write lock first wherever a write may follow.
+
+    A transaction that reads first and then writes cannot wait for another writer: SQLite refuses it
+    at once with SQLITE_BUSY_SNAPSHOT. Requests that only read need no lock and block nobody.
+    """
+    if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+        return  # the outbox begins its own transactions
+    reads = has_request_context() and request.method in READS
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
