@@ -13,7 +13,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check clean .venv
+.PHONY: help demo test check bench clean .venv
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,8 +30,11 @@ check: $(STAMP) ## lint, format, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+bench: $(STAMP) ## measure the drain beside its peers: ARGS="--mails 20000 --rounds 5"
+	@$(BIN)/python -m benchmarks.drain $(ARGS)
+
 clean: ## remove the environment, caches and the demo's data
-	rm -rf .venv .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .demo .bench .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from email.errors import MessageError
-from email.headerregistry import Address
-from email.policy import SMTP
 from secrets import token_hex
 from typing import Any
 
@@ -61,17 +58,7 @@ def individuals(
 def _to(name: str, address: str) -> bytes:
     if not name:
         return f"To: {address}\r\n".encode()
-    try:
-        header = _fold(name, address).encode()
-    except (MessageError, ValueError):
-        header = b""
+    header = f"To: {written(name, address)}".replace("\n", "\r\n").encode() + b"\r\n"
     if header_names(header) != ["To"] or has_long_line(header):
         raise InvalidMessage("recipients", "a name that cannot be written in a header")
     return header
-
-
-def _fold(name: str, address: str) -> str:
-    if not address.isascii():
-        return f"To: {written(name, address)}\r\n"
-    folded: str = SMTP.fold("To", str(Address(name, addr_spec=address)))
-    return folded

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Insert
+from sqlalchemy import BigInteger, ColumnElement, Connection, Insert, any_, literal
+from sqlalchemy.dialects.postgresql import ARRAY
 
 
 def insert_rows(connection: Connection, statement: Insert, rows: Sequence[dict[str, Any]]) -> None:
@@ -21,3 +22,16 @@ def insert_rows(connection: Connection, statement: Insert, rows: Sequence[dict[s
         connection.execute(statement, rows).all()
     else:
         connection.execute(statement, rows)
+
+
+def among(
+    connection: Connection, column: ColumnElement[int], ids: Collection[int]
+) -> ColumnElement[bool]:
+    """The column is one of these ids.
+
+    On PostgreSQL they travel as one array, so that the statement's text does not depend on their
+    number and is parsed and planned once.
+    """
+    if connection.dialect.name == "postgresql":
+        return column == any_(literal(sorted(ids), ARRAY(BigInteger)))
+    return column.in_(sorted(ids))

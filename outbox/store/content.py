@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, CursorResult, insert, select, update
 
+from .bulk import among
 from .clock import clock
 from .models import Tables
 
@@ -60,6 +61,12 @@ def _find(connection: Connection, tables: Tables, digest: bytes, size: int) -> i
             update(content).where(content.c.id == first).values(size=size).returning(content.c.id)
         )
         return found.scalar()
+    if connection.dialect.name in ("mysql", "mariadb"):
+        # A locking read by hash would lock the gaps beside it, and others' inserts would wait.
+        first_id = connection.execute(select(content.c.id).where(same).limit(1)).scalar()
+        if first_id is None:
+            return None
+        same = content.c.id == first_id
     # The lock keeps purge away until this transaction ends; a row that purge holds is skipped.
     found = connection.execute(
         select(content.c.id)
@@ -73,5 +80,7 @@ def _find(connection: Connection, tables: Tables, digest: bytes, size: int) -> i
 def read(connection: Connection, tables: Tables, ids: Iterable[int]) -> dict[int, bytes]:
     """Return the contents of these ids. One that is missing is missing in the answer."""
     content = tables.content
-    statement = select(content.c.id, content.c.body).where(content.c.id.in_(sorted(set(ids))))
+    statement = select(content.c.id, content.c.body).where(
+        among(connection, content.c.id, set(ids))
+    )
     return {row.id: row.body for row in connection.execute(statement)}

@@ -85,10 +85,15 @@ class Writer:
         reuse = len(body) >= self.reuse_size
         added = 0
         with savepoint(self.connection):
-            content_id = content.store(self.connection, self.tables, body, self.now, reuse=reuse)
+            content_id: int | None = None  # a run that adds nothing stores no content either
             for chunk in _chunks(mails):
                 fresh = self._fresh(chunk)
-                self._insert_rows(fresh, [content_id] * len(fresh))
+                if fresh and content_id is None:
+                    content_id = content.store(
+                        self.connection, self.tables, body, self.now, reuse=reuse
+                    )
+                if content_id is not None:
+                    self._insert_rows(fresh, [content_id] * len(fresh))
                 added += len(fresh)
         return added
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, func, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status
@@ -33,15 +33,17 @@ def give_back(connection: Connection, database: Database, token: UUID) -> int:
 def suppress(connection: Connection, database: Database, token: UUID, ids: Sequence[int]) -> None:
     """End the claimed mails of which every recipient is suppressed."""
     email = database.tables.email
-    held = (email.c.token == token) & (email.c.status == Status.CLAIMED)
-    end_claimed(connection, database, held & email.c.id.in_(sorted(ids)), Status.SUPPRESSED)
+    held = (
+        (email.c.token == token) & (email.c.status == Status.CLAIMED) & email.c.id.in_(sorted(ids))
+    )
+    # Locked first: of a lease that is lost meanwhile no recipient changes either.
+    locked = select(email.c.id).where(held).order_by(email.c.id).with_for_update()
+    ours = connection.execute(locked).scalars().all()
+    end_claimed(connection, database, held, Status.SUPPRESSED)
     recipient = database.tables.recipient
     connection.execute(
         update(recipient)
-        .where(
-            recipient.c.email_id.in_(sorted(ids)),
-            recipient.c.status == RecipientStatus.PENDING,
-        )
+        .where(recipient.c.email_id.in_(ours), recipient.c.status == RecipientStatus.PENDING)
         .values(status=RecipientStatus.SUPPRESSED)
     )
 

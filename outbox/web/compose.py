@@ -44,13 +44,13 @@ def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any
 
 
 def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any, Any]:
-    for field in ("mail_options", "rcpt_options"):
-        _check_options(field, getattr(source, field))
+    _check_options("mail_options", source.mail_options)
+    _check_options("rcpt_options", source.rcpt_options)
     message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
     if source.subject:
-        message["Subject"] = _text("subject", source.subject)
+        message["Subject"] = _text("subject", source.subject, "Subject")
     if not source.sender:
         raise InvalidMessage("sender", "is required; set it or MAIL_DEFAULT_SENDER")
     message["From"] = _addresses("sender", [source.sender])
@@ -60,12 +60,12 @@ def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any
     if not all(message.get(name, "").isascii() for name in ("From", "To", "Cc", "Bcc")):
         message.policy = SMTP  # the legacy policy would encode the address as a word
     if source.date is not None:
-        message["Date"] = formatdate(source.date, localtime=True)
+        message["Date"] = _date(source.date)
     message["Message-ID"] = _clean("msgId", source.msgId)
     if source.reply_to:
         message["Reply-To"] = _addresses("reply_to", [source.reply_to])
     for name, value in (source.extra_headers or {}).items():
-        message[_clean("extra_headers", name)] = _text("extra_headers", value)
+        message[_clean("extra_headers", name)] = _text("extra_headers", value, name)
     return message
 
 
@@ -150,9 +150,16 @@ def _clean(field: str, value: object) -> str:
     return value
 
 
-def _text(field: str, value: object) -> str:
+def _date(seconds: float) -> str:
+    try:
+        return formatdate(seconds, localtime=True)
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise InvalidMessage("date", "must be seconds since 1970") from None
+
+
+def _text(field: str, value: object, name: str) -> str:
     text = _clean(field, _str(field, value))
-    return text if text.isascii() else Header(text, "utf-8").encode()
+    return text if text.isascii() else Header(text, "utf-8", header_name=name).encode()
 
 
 def _addresses(field: str, addresses: Iterable[Address]) -> str:

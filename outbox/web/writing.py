@@ -14,9 +14,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ..domain.address import check_address
+from ..domain.errors import InvalidMessage
 from ..domain.message import Prepared, prepare, render_shared
 from ..domain.newsletter import Recipient, address_of, individuals
-from ..domain.options import Options
+from ..domain.options import MAX_KEY, Options, check_name
 from ..store.enqueue import Writer
 from ..store.rows import Email
 from . import pending
@@ -95,7 +96,7 @@ class Writing:
         )
 
     def _keyed(self, key: str) -> Options:
-        return replace(self.options, key=Options.check(priority=0, key=key).key)
+        return replace(self.options, key=key)
 
     @contextmanager
     def _writer(self) -> Iterator[Writer]:
@@ -124,9 +125,16 @@ class Writing:
             )
 
 
-def _by_key(keys: Iterable[str]) -> list[tuple[str, int]]:
+def _by_key(keys: Iterable[object]) -> list[tuple[str, int]]:
     """Sort by key: two transactions that share keys then wait for each other, never deadlock."""
-    return sorted(((key, place) for place, key in enumerate(keys)), key=itemgetter(0))
+    return sorted(((_key(key), place) for place, key in enumerate(keys)), key=itemgetter(0))
+
+
+def _key(value: object) -> str:
+    key = check_name("key", value, MAX_KEY)
+    if key is None:
+        raise InvalidMessage("key", "is required of every mail")
+    return key
 
 
 def _ascii_attachments() -> bool:

@@ -39,8 +39,9 @@ def outlast(write: Callable[[], Result], instead: Callable[[], Result] | None = 
             _log.warning("outbox: the database does not answer (%s)", type(error.orig).__name__)
             time.sleep(wait)
             wait = min(LONGEST_WAIT, wait * 2)
-        except DBAPIError as error:
+        except (DBAPIError, UnicodeError) as error:  # drivers refuse a lone surrogate with the latter
             if instead is None:
                 raise
-            _log.warning("outbox: a record was refused (%s)", type(error.orig).__name__)
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            _log.warning("outbox: a record was refused (%s)", type(cause).__name__)
             return instead()

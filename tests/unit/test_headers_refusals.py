@@ -139,7 +139,7 @@ def test_a_name_with_an_encoded_line_break_is_refused(kind: str) -> None:
 @pytest.mark.parametrize(
     "value",
     ["no address", "a b@c.example", "<>", "a@b.example b@c.example", "(" * 3000 + "@x", "a@", '"'],
-    ids=range,
+    ids=lambda value: value[:12],
 )
 def test_what_is_no_list_of_addresses_is_refused_by_the_field_s_name(name: str, value: str) -> None:
     error = refused(legacy(**{name: value}))
@@ -182,8 +182,8 @@ def test_a_mail_over_the_limit_is_refused_with_the_setting_s_name() -> None:
     with pytest.raises(InvalidMessage, match="OUTBOX_MAX_SIZE allows 10") as caught:
         prepare(message, send_at=None, max_size=10, split_size=10)
     assert caught.value.field == "message"
+    del message["To"]
     with pytest.raises(InvalidMessage, match="OUTBOX_MAX_SIZE"):
-        del message["To"]
         render_shared(message, send_at=None, max_size=10)
 
 
@@ -197,7 +197,7 @@ def test_a_shared_content_names_no_recipient(name: str) -> None:
     assert caught.value.field == name.lower()
 
 
-@pytest.mark.parametrize("value", [5, None, object(), b"x"], ids=repr)
+@pytest.mark.parametrize("value", [5, ["x"], b"x"], ids=repr)
 def test_a_header_value_that_is_no_text_is_refused(value: Any) -> None:
     message = legacy()
     message["X-Own"] = value
@@ -206,7 +206,7 @@ def test_a_header_value_that_is_no_text_is_refused(value: Any) -> None:
 
 def test_a_header_object_is_checked_by_its_text() -> None:
     message = legacy()
-    message["X-Own"] = Header("a\nb", "utf-8")  # type: ignore[assignment]
+    message["X-Own"] = Header("a\nb", "utf-8")
     assert refused(message).field == "X-Own"
 
 
