@@ -36,7 +36,7 @@ class Settings:
     """
 
     slots: int = setting(4, "batches in flight at once; set it to your workers' processes", least=1)
-    batch: int = setting(200, "mails claimed for one send task", least=1)
+    batch: int = setting(400, "mails claimed for one send task", least=1)
     window: int = setting(20, "mails of one task that can be in doubt at any moment", least=1)
     window_bytes: int = setting(
         4 * KIBI * KIBI, "bytes of one window; one mail may exceed it", least=1

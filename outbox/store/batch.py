@@ -33,6 +33,7 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
         email.c.recipients, email.c.smtputf8, email.c.eightbit, email.c.headers,
         email.c.esmtp_options, database.now().label("now"),
         exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
+        exists(select(database.tables.breaker.c.server)).label("any_halted"),
     )  # fmt: skip
     rows = connection.execute(
         select(*columns).where(email.c.token == token).order_by(email.c.id)
@@ -45,7 +46,8 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
     suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
     if suppressed:
         waiting = [_without(mail, suppressed) for mail in waiting]
-    return Batch(began_at=now, mails=tuple(waiting))
+    halted = bool(rows and rows[0].any_halted)
+    return Batch(began_at=now, mails=tuple(waiting), halted=halted)
 
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:

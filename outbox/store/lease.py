@@ -52,6 +52,11 @@ def renew(database: Database, token: UUID, *, lease: float) -> bool:
     return database.run(work)
 
 
+def drop(database: Database, token: UUID) -> None:
+    """Delete the lease of a batch of which every mail's result is recorded."""
+    database.run(lambda connection: end(connection, database, token))
+
+
 def end(connection: Connection, database: Database, token: UUID) -> None:
     """Delete the lease; its last rows have been recorded or given back in this transaction."""
     table = database.tables.lease

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status, sources
@@ -14,16 +14,10 @@ def retry(connection: Connection, database: Database, ids: list[int]) -> int:
 
     Of a mail with several recipients those who got it are not written to again.
     """
-    email, recipient = database.tables.email, database.tables.recipient
+    email = database.tables.email
     stuck = email.c.id.in_(sorted(ids)) & email.c.status.in_([Status.FAILED, Status.UNKNOWN])
-    connection.execute(
-        update(recipient)
-        .where(
-            recipient.c.email_id.in_(sorted(ids)),
-            recipient.c.status.in_([RecipientStatus.FAILED, RecipientStatus.UNKNOWN]),
-        )
-        .values(status=RecipientStatus.PENDING)
-    )
+    undone = [RecipientStatus.FAILED, RecipientStatus.UNKNOWN]
+    _turn(connection, database, stuck, undone, RecipientStatus.PENDING)
     values = {"attempts": 0, "deliveries": 0, "doubts": 0, "doubt_token": None}
     return connection.execute(
         update(email)
@@ -37,8 +31,28 @@ def resolve(connection: Connection, database: Database, ids: list[int], outcome:
     if Status.UNKNOWN not in sources(outcome) or outcome is Status.PENDING:
         raise ValueError("a mail in doubt is resolved as sent or failed")
     email = database.tables.email
+    doubtful = email.c.id.in_(sorted(ids)) & (email.c.status == Status.UNKNOWN)
+    _turn(connection, database, doubtful, [RecipientStatus.UNKNOWN], RecipientStatus(outcome))
     return connection.execute(
         update(email)
-        .where(email.c.id.in_(sorted(ids)), email.c.status == Status.UNKNOWN)
+        .where(doubtful)
         .values(status=outcome, doubts=0, doubt_token=None, finished_at=database.now())
     ).rowcount
+
+
+def _turn(
+    connection: Connection,
+    database: Database,
+    which: ColumnElement[bool],
+    old: list[RecipientStatus],
+    new: RecipientStatus,
+) -> None:
+    """Lock these mails, and turn their recipients; no other mail's recipients change."""
+    email, recipient = database.tables.email, database.tables.recipient
+    locked = select(email.c.id).where(which).order_by(email.c.id).with_for_update()
+    chosen = connection.execute(locked).scalars().all()
+    connection.execute(
+        update(recipient)
+        .where(recipient.c.email_id.in_(chosen), recipient.c.status.in_(old))
+        .values(status=new)
+    )

@@ -65,6 +65,7 @@ class Batch:
 
     began_at: datetime
     mails: tuple[Waiting, ...]
+    halted: bool  # a breaker stood open: success closes it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

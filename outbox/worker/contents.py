@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..store import content
 from ..store.database import Database
 from ..store.rows import Waiting
+from .persistence import outlast
 
 
 class Contents:
@@ -44,4 +45,5 @@ class Contents:
                 break
             wanted.add(mail.content_id)
         tables = self._database.tables
-        self._held = self._database.read(lambda c: content.read(c, tables, wanted))
+        # Read in the middle of a window: results that wait for their record must outlast it too.
+        self._held = outlast(lambda: self._database.read(lambda c: content.read(c, tables, wanted)))

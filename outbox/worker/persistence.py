@@ -39,7 +39,10 @@ def outlast(write: Callable[[], Result], instead: Callable[[], Result] | None = 
             _log.warning("outbox: the database does not answer (%s)", type(error.orig).__name__)
             time.sleep(wait)
             wait = min(LONGEST_WAIT, wait * 2)
-        except (DBAPIError, UnicodeError) as error:  # drivers refuse a lone surrogate with the latter
+        except (
+            DBAPIError,
+            UnicodeError,
+        ) as error:  # drivers refuse a lone surrogate with the latter
             if instead is None:
                 raise
             cause = error.orig if isinstance(error, DBAPIError) else error

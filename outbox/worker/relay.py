@@ -82,6 +82,7 @@ class _Relay:
         self._began = began
         self._contents = Contents(runtime.database, runtime.settings.window_bytes)
         self._results: list[Entry] = []
+        self._settled = 0  # mails whose result is in the table, or among the results to come
         self._halted = False
         self._usable = False  # the server has judged a mail: it is up
 
@@ -93,7 +94,7 @@ class _Relay:
             if self._is_over():
                 break
         self._finish()
-        if self._usable:
+        if self._usable and self._batch.halted:
             breaker.close(self._database, self._runtime.server.name)
 
     def _windows(self) -> Iterator[list[Waiting]]:
@@ -195,13 +196,15 @@ class _Relay:
     def _halt(self, result: Transaction) -> None:
         self._halted = True
         if self._heartbeat.holds():
-            breaker.trip(
+            trip = partial(
+                breaker.trip,
                 self._database,
                 self._runtime.server.name,
                 reason=f"{result.phase}: {result.reply.code} {result.reply.text}",
                 alert=result.alert,
                 named=result.retry_after,
             )
+            outlast(trip)  # results of this window wait for their record
 
     def _facts(self, mail: Waiting) -> Facts:
         settings = self._settings
@@ -232,6 +235,7 @@ class _Relay:
                 for address in sorted(mail.suppressed)
             )
             conclusion = replace(conclusion, recipients=conclusion.recipients + barred)
+        self._settled += not conclusion.again
         self._results.append(
             Entry(
                 email_id=mail.id,
@@ -266,7 +270,10 @@ class _Relay:
 
     def _finish(self) -> None:
         self._advance([])
-        outlast(lambda: finish(self._database, self._token, [], worker=self._runtime.worker))
+        if self._settled == len(self._batch.mails):  # nothing is left to be given back
+            outlast(lambda: lease.drop(self._database, self._token))
+        else:
+            outlast(lambda: finish(self._database, self._token, [], worker=self._runtime.worker))
 
 
 _SETTLED = {Verdict.SENT: RecipientStatus.SENT, Verdict.FAIL: RecipientStatus.FAILED}
