@@ -19,6 +19,8 @@ _ATOM = r"(?:(?![\s\ufffd])[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff])+"
 _DOT_STRING = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _QUOTED_STRING = re.compile(r'"([^"\\\ufffd]|\\[\x20-\x7e])*"')
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9\-]{0,61}[A-Za-z0-9])?")
+# IDNA 2003, which Python knows, maps these to another name than IDNA 2008 does (UTS 46 §7).
+_DEVIANT = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
 _LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
 
 
@@ -45,6 +47,8 @@ def _domain(domain: str, field: str) -> str:
     if _LITERAL.fullmatch(domain):
         return domain
     if not domain.isascii():
+        if _DEVIANT.search(domain):
+            raise InvalidMessage(field, "write this domain in its ASCII form (xn--…)")
         try:
             domain = domain.encode("idna").decode("ascii")
         except UnicodeError:

@@ -22,22 +22,23 @@ def share(
     *,
     free: int,
     slots: int,
-    bulk_in_flight: int,
+    urgent_in_flight: int,
     batch: int,
     window: int,
 ) -> tuple[Share, ...]:
     """Spread the due mails over the free slots, urgent first.
 
     A small backlog is spread evenly, but not below one window a batch. Bulk never takes the last
-    slot where there are two or more, and an urgent batch goes out even when all are taken.
+    free slot where there are two slots or more, and one urgent batch goes out even when all are
+    taken.
     """
     shares: list[Share] = []
     for priority in Priority:
         count, room = due.get(priority, 0), free
         if priority is Priority.URGENT:
-            room = max(free, 1)
+            room = max(free, 0 if urgent_in_flight else 1)
         if priority is Priority.BULK and slots > 1:
-            room = min(free, slots - 1 - bulk_in_flight)
+            room = free - 1
         if count <= 0 or room <= 0:
             continue
         size = min(batch, max(window, -(-count // room)))

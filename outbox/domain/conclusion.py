@@ -69,16 +69,20 @@ def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) 
         return Conclusion(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
     if result.verdict is Verdict.UNSENT:
         return _lost(facts, result)
-    if result.verdict is Verdict.SENT and len(result.recipients) == 1 and not facts.settled:
-        return Conclusion(  # nearly every mail
-            status=Status.SENT,
-            reply=result.reply,
-            attempts=1,
-            recipients=((result.recipients[0].address, RecipientStatus.SENT, result.reply),),
-        )
+    if result.verdict is Verdict.SENT and len(result.recipients) == 1:
+        [only] = result.recipients
+        if not facts.settled and facts.doubtful <= {only.address}:  # nearly every mail
+            return Conclusion(
+                status=Status.SENT,
+                reply=result.reply,
+                attempts=1,
+                recipients=((only.address, RecipientStatus.SENT, result.reply),),
+            )
     statuses = {r.address: _recipient(facts, r) for r in result.recipients}
     recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
     reached = frozenset(statuses.values()) | facts.settled
+    if facts.doubtful - statuses.keys():  # in doubt, and not written to now: suppressed since
+        reached |= {RecipientStatus.UNKNOWN}
     verdicts = {r.verdict for r in result.recipients}
     common = Conclusion(
         status=Status.PENDING,
@@ -121,9 +125,14 @@ def _end(reached: frozenset[RecipientStatus]) -> Status:
 
 def _doubt(facts: Facts, common: Conclusion, random: Callable[[], float]) -> Conclusion:
     doubted = replace(common, doubts=facts.doubts + 1)
-    if facts.on_unknown is OnUnknown.HOLD or facts.doubts + 1 >= MAX_DOUBTS:
-        return replace(doubted, status=Status.UNKNOWN)
-    return replace(doubted, delay=backoff.delay(facts.attempts + 1, random=random))
+    wait = backoff.delay(facts.attempts + 1, random=random)
+    over = (
+        facts.on_unknown is OnUnknown.HOLD
+        or facts.doubts + 1 >= MAX_DOUBTS
+        or facts.attempts + 1 >= facts.max_attempts
+        or wait >= facts.seconds_left
+    )
+    return replace(doubted, status=Status.UNKNOWN) if over else replace(doubted, delay=wait)
 
 
 def _put_off(

@@ -22,6 +22,9 @@ from .headers import DESTINATIONS, LEAKS, addresses, check_headers, internationa
 from .wire import has_long_line, header_names, normalise
 
 MAX_MESSAGE_ID = 250
+MAX_RECIPIENTS = 10_000
+MAX_RECIPIENTS = 10_000
+"""Of one mail. The columns that count them hold 32,767."""
 HIDDEN = ("Bcc", "Resent-Bcc")
 """Headers that never leave: they name those whom the others must not see."""
 
@@ -143,6 +146,10 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
     ]
     if not found:
         raise InvalidMessage("recipients", "at least one is required")
+    if len(found) > MAX_RECIPIENTS:
+        raise InvalidMessage("recipients", f"one mail has at most {MAX_RECIPIENTS}; write several")
+    if len(found) > MAX_RECIPIENTS:
+        raise InvalidMessage("recipients", f"are over {MAX_RECIPIENTS}; see enqueue_many")
     return tuple(dict.fromkeys(found))
 
 

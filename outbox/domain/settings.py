@@ -111,6 +111,8 @@ def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
     # `not >=` also refuses NaN, which compares false with everything.
     if least is not None and not value >= least:
         raise ConfigurationError(f"{key} must be at least {least}")
+    if value == float("inf"):
+        raise ConfigurationError(f"{key} must be finite")
     return value
 
 

@@ -121,4 +121,9 @@ def _without(mail: Waiting, suppressed: frozenset[str]) -> Waiting:
     if not gone:
         return mail
     kept = tuple(address for address in mail.envelope.recipients if address not in gone)
-    return replace(mail, envelope=replace(mail.envelope, recipients=kept), suppressed=gone)
+    # Who is in doubt stays so: the status never lies, and a suppressed address may have a copy.
+    return replace(
+        mail,
+        envelope=replace(mail.envelope, recipients=kept),
+        suppressed=gone - mail.doubtful,
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from .columns import REPLY_LENGTH
 from .database import Database
-from .models import REPLY_LENGTH
 
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0

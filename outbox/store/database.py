@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from .clock import clock
 from .models import Tables
@@ -17,6 +17,9 @@ from .models import Tables
 Result = TypeVar("Result")
 
 TRIES = 8
+_SERVER_ERRORS = frozenset({1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1290, 1836})
+"""MariaDB and MySQL: too many connections, shutdown, broken or slow network, read-only."""
+
 _RETRIED_STATES = frozenset({"40001", "40P01"})  # PostgreSQL: serialisation failure, deadlock
 _RETRIED_ERRORS = frozenset({1020, 1205, 1213})  # MariaDB, MySQL: changed row, lock wait, deadlock
 
@@ -119,3 +122,19 @@ def is_transient(error: DBAPIError) -> bool:
     if arguments and arguments[0] in _RETRIED_ERRORS:
         return True
     return type(original).__module__ == "sqlite3" and "locked" in str(original)
+
+
+def is_outage(error: DBAPIError) -> bool:
+    """Return whether the database was away or too busy, as opposed to refusing what it was told.
+
+    PyMySQL calls every error that it has no name for operational, a violated constraint included,
+    so its numbers decide: from 2000 to 2999 they are the client's own, of a lost connection.
+    """
+    if error.connection_invalidated or is_transient(error):
+        return True
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        return False
+    code = next(iter(getattr(error.orig, "args", ())), None)
+    if type(error.orig).__module__.startswith("pymysql") and isinstance(code, int):
+        return code in _SERVER_ERRORS or code == 0 or 2000 <= code < 3000
+    return True

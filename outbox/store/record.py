@@ -14,8 +14,8 @@ from ..domain.lifecycle import Status
 from ..domain.verdict import Reply, Verdict
 from .bulk import insert_rows
 from .claim import RETURNING
+from .columns import REPLY_LENGTH
 from .database import Database
-from .models import REPLY_LENGTH
 from .rows import Entry
 
 

@@ -124,7 +124,7 @@ def _doubt(
     email = database.tables.email
     rows = connection.execute(
         select(email.c.id, email.c.attempts, email.c.doubts, email.c.on_unknown,
-               email.c.deliveries, email.c.recipients)
+               email.c.deliveries, email.c.recipients, email.c.max_attempts)
         .where(email.c.token == token, email.c.status == Status.SENDING)
         .order_by(email.c.id)
         .with_for_update()
@@ -156,6 +156,7 @@ def _is_final(row: Any, settings: Settings) -> bool:
     return (
         policy == OnUnknown.HOLD
         or row.doubts + 1 >= MAX_DOUBTS
+        or row.attempts + 1 >= (row.max_attempts or settings.max_attempts)
         or row.deliveries >= settings.max_deliveries
     )
 

@@ -27,7 +27,7 @@ class Survey:
 
     due: dict[Priority, int]  # counted up to the limit, paused priorities as 0
     in_flight: int  # leases that hold, whether their task has started or not
-    bulk_in_flight: int
+    urgent_in_flight: int
     overdue: bool  # a lease has run out
     expired: bool  # a waiting mail's time has run out
     closed: bool  # the breaker is open: nothing may be claimed
@@ -41,7 +41,7 @@ def survey(database: Database, server: str, *, limit: int) -> Survey:
     return Survey(
         due={priority: getattr(row, f"due_{int(priority)}") for priority in Priority},
         in_flight=row.in_flight,
-        bulk_in_flight=row.bulk_in_flight,
+        urgent_in_flight=row.urgent_in_flight,
         overdue=bool(row.overdue),
         expired=bool(row.expired),
         closed=bool(row.closed),
@@ -60,9 +60,9 @@ def survey_statement(database: Database, server: str, limit: int) -> Select[*tup
     return select(
         *(_due(database, priority, limit).label(f"due_{int(priority)}") for priority in Priority),
         leases.scalar_subquery().label("in_flight"),
-        leases.where(lease.c.priority == int(Priority.BULK))
+        leases.where(lease.c.priority == int(Priority.URGENT))
         .scalar_subquery()
-        .label("bulk_in_flight"),
+        .label("urgent_in_flight"),
         _found(exists().where(lease.c.expires_at <= now)).label("overdue"),
         _found(exists().where(email.due_at.is_not(None), email.expires_at <= now)).label("expired"),
         _found(exists().where(ours, breaker.retry_at > now)).label("closed"),

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from ..domain.verdict import Verdict
+from .columns import REPLY_LENGTH
 from .database import Database
-from .models import REPLY_LENGTH
 from .rows import Entry
 
 _STATEMENT = """

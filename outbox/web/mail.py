@@ -7,6 +7,7 @@ from types import TracebackType
 from flask import Flask, current_app
 from flask_mail import BadHeaderError, Connection, Mail, Message, email_dispatched
 
+from ..domain.headers import parse_addresses
 from ..domain.options import Options
 from ..domain.priority import Priority
 from .state import state_of
@@ -65,7 +66,14 @@ def _enqueue(message: Message, envelope_from: str | tuple[str, str] | None) -> N
     session = state.session()
     alone = not session.in_transaction()
     writing = Writing(state=state, session=session, options=Options.check(priority=Priority.NORMAL))
-    sender = envelope_from[1] if isinstance(envelope_from, tuple) else envelope_from
-    writing.one(message, envelope_from=sender)
+    writing.one(message, envelope_from=_address(envelope_from))
     if alone and state.runtime.settings.mail_autocommit:
         session.commit()
+
+
+def _address(sender: str | tuple[str, str] | None) -> str | None:
+    """Return the address of what Flask-Mail takes as a sender: a pair, or text with a name."""
+    if sender is None or isinstance(sender, tuple):
+        return sender[1] if sender else None
+    [found] = parse_addresses("envelope_from", sender) or (None,)
+    return sender if found is None else found.addr_spec

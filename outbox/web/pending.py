@@ -48,7 +48,8 @@ def _after_commit(session: Session) -> None:
 
 
 def _after_rollback(session: Session) -> None:
-    if _KEY in session.info:
+    # A savepoint's rollback comes here too: what was enqueued outside of it still waits.
+    if _KEY in session.info and not session.in_nested_transaction():
         session.info[_KEY].rolled_back = True
 
 

@@ -40,7 +40,8 @@ class Writing:
         """Write one mail. `envelope_from` takes the place of the sender in the envelope."""
         mail = self._prepare(message)
         if envelope_from is not None:
-            mail = replace(mail, sender=check_address(envelope_from, "envelope_from"))
+            sender = check_address(envelope_from, "envelope_from")
+            mail = replace(mail, sender=sender, smtputf8=mail.smtputf8 or not sender.isascii())
         with self._writer() as writer:
             email = writer.add(mail, self.options)
         self._note(int(email.created))

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 _log = logging.getLogger("outbox")
 
@@ -40,6 +41,10 @@ class Nudge:
             self._start()
         self._wanted.set()
 
+    def renew_lock(self) -> None:
+        """In a forked child: the parent's other threads are gone, and with them their unlocking."""
+        self._lock = threading.Lock()
+
     def _start(self) -> None:
         with self._lock:
             if self._process != os.getpid():  # forked: the thread stayed with the parent
@@ -47,7 +52,9 @@ class Nudge:
                 self._wanted = threading.Event()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="outbox-nudge", daemon=True)
-                self._thread.start()
+                # At the interpreter's end no thread can be started any more, and none is needed.
+                with suppress(RuntimeError):
+                    self._thread.start()
 
     def _run(self) -> None:
         while True:
@@ -61,7 +68,7 @@ class Nudge:
             self._publish()
         except Exception as error:  # noqa: BLE001  (whatever the broker does, beat is the guarantee)
             self._failures += 1
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures - 1))
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures - 1, 10))
             self._silent_until = self._clock() + pause
             if self._failures == 1:
                 _log.warning("outbox: no nudge, the broker is away (%s)", type(error).__name__)

@@ -46,6 +46,10 @@ class Publisher:
                 self._drop()
                 raise
 
+    def renew_lock(self) -> None:
+        """In a forked child: the parent's other threads are gone, and with them their unlocking."""
+        self._lock = threading.Lock()
+
     def _ready(self) -> Producer:
         if self._producer is None or self._process != os.getpid():
             # An inherited connection is the parent's: it is forgotten, not closed.
@@ -55,7 +59,7 @@ class Publisher:
 
     def _connect(self) -> Connection:
         connection: Connection = self._app.connection_for_write(
-            connect_timeout=SECONDS, transport_options=_bounded(self._app.conf.broker_url)
+            connect_timeout=SECONDS, transport_options=_bounded(str(self._app.conf.broker_url))
         )
         return connection
 
@@ -67,8 +71,8 @@ class Publisher:
                 producer.connection.release()
 
 
-def _bounded(url: str | None) -> dict[str, Any]:
-    if (url or "").startswith(("redis", "rediss", "sentinel")):
+def _bounded(url: str) -> dict[str, Any]:
+    if "redis" in url or "sentinel" in url:
         return {
             "socket_connect_timeout": SECONDS,
             "socket_timeout": SECONDS,

@@ -82,9 +82,15 @@ class Runtime:
             with self._lock:
                 self._idle.append(lent)
 
+    def renew_locks(self) -> None:
+        """In a forked child: a lock that another thread of the parent held is held for ever."""
+        self._lock = threading.Lock()
+        self.nudge.renew_lock()
+        if "_publisher" in self.__dict__:
+            self._publisher.renew_lock()
+
     def after_fork(self) -> None:
         """Forget what belongs to the parent: its database connections are not ours to close."""
-        self._lock = threading.Lock()
         if "database" in self.__dict__:
             self.database.engine.dispose(close=False)
 
@@ -105,4 +111,10 @@ def _after_fork(**_: object) -> None:
         runtime.after_fork()
 
 
+def _renew_locks() -> None:
+    for runtime in list(_runtimes):
+        runtime.renew_locks()
+
+
 worker_process_init.connect(_after_fork)
+os.register_at_fork(after_in_child=_renew_locks)

@@ -65,7 +65,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         state.due,
         free=settings.slots - state.in_flight,
         slots=settings.slots,
-        bulk_in_flight=state.bulk_in_flight,
+        urgent_in_flight=state.urgent_in_flight,
         batch=settings.batch,
         window=settings.window,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.address import (
@@ -17,6 +17,8 @@ from outbox.domain.address import (
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.verdict import Envelope
 from outbox.smtp.command import mail_line, rcpt_lines
+
+SLOW = [HealthCheck.too_slow]  # no time decides
 
 CONTROLS = [
     "\r", "\n", "\r\n", "\0", "\t", "\x07", "\x1b", "\x7f", "\x85", "\x9f", "\u2028", "\u2029",
@@ -95,7 +97,7 @@ def test_an_address_goes_out_as_written_with_its_domain_in_ascii(address: str, w
     assert check_address(address, "to") == wire
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.text(max_size=80) | st.from_regex(r"[^@]{0,70}@[^@]{0,70}", fullmatch=True))
 def test_every_text_is_refused_or_makes_commands_that_smtp_can_say(text: str) -> None:
     refusal = None

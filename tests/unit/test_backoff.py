@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.backoff import FLOOR, GREYLIST_FLOOR, STEPS, delay
+
+SLOW = [HealthCheck.too_slow]  # no time decides
 
 CHANCE = st.floats(0, 1)
 
@@ -25,14 +27,14 @@ def test_fewer_than_one_attempt_waits_as_after_the_first(attempts: int) -> None:
     assert delay(attempts, random=lambda: 1.0) == STEPS[0]
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.integers(0, 100), CHANCE)
 def test_full_jitter_stays_between_the_floor_and_the_step(attempts: int, chance: float) -> None:
     wait = delay(attempts, random=lambda: chance)
     assert FLOOR <= wait <= STEPS[min(max(attempts, 1), len(STEPS)) - 1]
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.integers(0, 100), CHANCE, st.floats(0, 86_400))
 def test_a_delay_that_the_server_names_is_the_least(
     attempts: int, chance: float, named: float

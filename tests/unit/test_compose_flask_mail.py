@@ -58,7 +58,7 @@ def fields(message: Message[Any, Any]) -> dict[str, list[Any]]:
         if name == "Content-Disposition":
             seen = message.get_content_disposition(), message.get_filename()
         if name == "Subject":  # Flask-Mail loses blanks between encoded words
-            seen = seen.split()
+            seen = "".join(seen.split())
         found.setdefault(name.lower(), []).append(seen)
     return found
 

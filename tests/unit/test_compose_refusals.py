@@ -99,9 +99,7 @@ def test_a_control_character_is_refused_in_every_field(place: str, control: str)
     assert "evil" not in str(error)
 
 
-@pytest.mark.parametrize(
-    "option", ["", " ", "A B", "=x", "-A", "A=", "A=B C=1", "Ä", "A=ü"]
-)
+@pytest.mark.parametrize("option", ["", " ", "A B", "=x", "-A", "A=", "A=B C=1", "Ä", "A=ü"])
 @pytest.mark.parametrize("field", ["mail_options", "rcpt_options"])
 def test_what_is_no_esmtp_parameter_is_refused(field: str, option: str) -> None:
     assert refused(**{field: [option]}).field == field
@@ -124,7 +122,7 @@ def test_esmtp_parameters_pass(option: str) -> None:
     [
         None, 5, b"a@b.example", (), ("a@b.example",), ("A", "a@b.example", "x"), ("A", None),
         ("A", b"a@b.example"), (b"A", "a@b.example"), ["A", "a@b.example"], "", "nobody",
-        "a@b.example, c@b.example", "friends: a@b.example, c@b.example;", "a@b.example\tx", "@b.example", "a@",
+        "a@b.example, c@b.example", "friends: a@b.example, c@b.example;", "a@b.example\tx", "a@",
         "a b@c.example", ("A", "a b@c.example"), ("A", "A <a@b.example>"), "a@b_c.example",
         "(" * 3000 + "@x.example",
     ],
@@ -179,9 +177,7 @@ def test_bad_input_is_refused_with_its_field(fields: dict[str, Any], field: str)
     assert str(error) == f"{error.field}: {error.rule}"
 
 
-@pytest.mark.parametrize(
-    "thing", [None, "text", b"octets", 5, object(), {}, EmailMessage], ids=type
-)
+@pytest.mark.parametrize("thing", [None, "text", b"octets", 5, {}, EmailMessage], ids=repr)
 def test_what_is_no_message_is_refused(thing: object) -> None:
     with pytest.raises(InvalidMessage, match=r"flask_mail\.Message") as caught:
         standard(thing)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import Prepared, prepare, render_shared
+from outbox.domain.message import Prepared, prepare
 
 LATER = datetime(2026, 5, 4, tzinfo=UTC)
 
@@ -276,26 +276,3 @@ def test_multiparts_nested_without_end_are_refused() -> None:
 
 def test_a_from_at_the_start_of_a_line_stays_as_it_is() -> None:
     assert ready(letter("From me\n")).content.endswith(b"\r\n\r\nFrom me\r\n")
-
-
-def test_a_shared_content_has_every_header_but_to_and_message_id() -> None:
-    message = rich()
-    del message["To"]
-    message["Message-ID"], message["Reply-To"] = "<own@id.example>", "r@b.example"
-    sender, data, smtputf8 = render_shared(message, send_at=LATER, max_size=10**7)
-    found = email.message_from_bytes(data)
-    assert (sender, smtputf8) == ("a@b.example", False)
-    assert sorted(found.keys()) == [
-        "Content-Type", "Date", "From", "MIME-Version", "Reply-To", "Subject",
-    ]  # fmt: skip
-    assert found["Date"] == "Mon, 04 May 2026 00:00:00 +0000"
-    assert message["Message-ID"] == "<own@id.example>"
-
-
-def test_a_shared_content_from_an_international_author_needs_smtputf8() -> None:
-    message = letter()
-    del message["To"], message["From"]
-    message["From"] = "jö@b.example"
-    sender, data, smtputf8 = render_shared(message, send_at=None, max_size=10**7)
-    assert (sender, smtputf8) == ("jö@b.example", True)
-    assert "From: jö@b.example\r\n".encode() in data

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.wire import MAX_LINE, dot_stuff, has_long_line, header_names, normalise
+
+SLOW = [HealthCheck.too_slow]  # no time decides
 
 NASTY = st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b".", b"..", b"x", b" ", b"\0"])).map(
     b"".join
@@ -45,7 +47,7 @@ def test_bare_line_ends_become_crlf(data: bytes, expected: bytes) -> None:
     assert normalise(data) == expected
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=SLOW)
 @given(NASTY | st.binary())
 @example(b"\n\r")
 def test_normalised_data_has_no_bare_line_end_and_stays_as_it_is(data: bytes) -> None:
@@ -56,7 +58,7 @@ def test_normalised_data_has_no_bare_line_end_and_stays_as_it_is(data: bytes) ->
     assert re.sub(rb"[\r\n]", b"", done) == re.sub(rb"[\r\n]", b"", data)
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=SLOW)
 @given(NASTY | st.binary())
 @example(b".")
 @example(b".\r\n.\r\n")

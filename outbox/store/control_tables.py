@@ -1,0 +1,84 @@
+"""What surrounds the mails: leases, breakers, pauses, suppressed addresses, counters."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Uuid,
+)
+
+from ..domain.address import MAX_ADDRESS
+from .clock import MOMENT
+from .columns import REPLY_LENGTH, TABLE_OPTIONS
+
+
+def lease(metadata: MetaData) -> Table:
+    """One row a claim: renewing it is one small write that touches no mail."""
+    return Table(
+        "outbox_lease",
+        metadata,
+        Column("token", Uuid(), primary_key=True),
+        Column("priority", SmallInteger, nullable=False),
+        Column("claimed_at", MOMENT, nullable=False),
+        Column("expires_at", MOMENT, nullable=False),
+        Column("started_at", MOMENT),
+        Column("suspected_at", MOMENT),
+        Column("worker", String(100)),
+        **TABLE_OPTIONS,
+    )
+
+
+def breaker(metadata: MetaData) -> Table:
+    """One row a server that cannot be used now; no row means that it can."""
+    return Table(
+        "outbox_breaker",
+        metadata,
+        Column("server", String(255), primary_key=True),
+        Column("failures", Integer, nullable=False),
+        Column("opened_at", MOMENT, nullable=False),
+        Column("retry_at", MOMENT, nullable=False),
+        Column("alert", Boolean, nullable=False),
+        Column("reason", String(REPLY_LENGTH), nullable=False),
+        **TABLE_OPTIONS,
+    )
+
+
+def pause(metadata: MetaData) -> Table:
+    """What a person has paused: `all`, or a priority's name."""
+    return Table(
+        "outbox_pause",
+        metadata,
+        Column("scope", String(10), primary_key=True),
+        Column("paused_at", MOMENT, nullable=False),
+        **TABLE_OPTIONS,
+    )
+
+
+def suppression(metadata: MetaData) -> Table:
+    """Addresses that get no mail."""
+    return Table(
+        "outbox_suppression",
+        metadata,
+        Column("address", String(MAX_ADDRESS), primary_key=True),
+        Column("reason", String(200), nullable=False),
+        Column("created_at", MOMENT, nullable=False),
+        **TABLE_OPTIONS,
+    )
+
+
+def counter(metadata: MetaData) -> Table:
+    """How often something rare happened, such as a lost lease."""
+    return Table(
+        "outbox_counter",
+        metadata,
+        Column("name", String(50), primary_key=True),
+        Column("value", BigInteger, nullable=False),
+        **TABLE_OPTIONS,
+    )

@@ -1,0 +1,172 @@
+"""One mail of a batch on its way: over the wire, judged, and made ready to be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from ..domain.conclusion import Conclusion, Facts, RecipientStatus, conclude
+from ..domain.lifecycle import Status, settle
+from ..domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+from ..smtp.connection import Connection
+from ..store import breaker
+from ..store.rows import Batch, Entry, Waiting
+from .contents import Contents
+from .heartbeat import Heartbeat
+from .persistence import outlast
+from .runtime import Runtime
+
+
+class Delivery:
+    """Delivers the mails of one batch over one connection."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        batch: Batch,
+        connection: Connection,
+        heartbeat: Heartbeat,
+        began: float,
+    ) -> None:
+        self._runtime = runtime
+        self._settings = runtime.settings
+        self._batch = batch
+        self._connection = connection
+        self._heartbeat = heartbeat
+        self._began = began
+        self._contents = Contents(runtime.database, runtime.settings.window_bytes)
+        self._contents.expect(batch.mails)
+        self.halted = False  # the way is closed: what is left goes back uncharged
+        self.usable = False  # the server has judged a mail: it is up
+
+    def deliver(self, mail: Waiting) -> Iterator[Entry]:
+        """Send one mail and yield its results.
+
+        There are several where the server takes fewer recipients than the mail has. Each must be
+        committed before the next is asked for, so that nobody who has the mail gets it again.
+        """
+        started = self._now()
+        content = self._contents.of(mail)
+        if content is None:
+            yield self._entry(mail, _damaged(mail), Verdict.FAIL, Phase.BODY, started)
+            return
+        result = self._transact(mail, content)
+        while True:
+            conclusion = conclude(self._facts(mail), result, random=self._runtime.random)
+            yield self._entry(mail, conclusion, result.verdict, result.phase, started)
+            if not conclusion.again:
+                return
+            mail, put_off = _rest(mail, result, conclusion)
+            started = self._now()
+            following = self._transact(mail, content)
+            result = replace(following, recipients=following.recipients + put_off)
+
+    def give_back(self, mail: Waiting) -> Entry:
+        """Return the result of a mail in the open window that was not sent: nothing is charged."""
+        unsent = Conclusion(status=Status.PENDING, reply=Reply(code=0), doubts=mail.doubts)
+        return self._entry(mail, unsent, Verdict.HALT, Phase.MAIL, self._now())
+
+    def _transact(self, mail: Waiting, content: bytes) -> Transaction:
+        result = self._connection.send(mail.envelope, content, self._heartbeat.holds)
+        if result.verdict is Verdict.UNSENT:
+            result = self._why_unsent(result)
+        if result.verdict is Verdict.HALT:
+            self._halt(result)
+        elif result.verdict is not Verdict.UNSENT:
+            self.usable = True
+        return result
+
+    def _why_unsent(self, result: Transaction) -> Transaction:
+        """Tell an outage and a lost lease, which charge nobody, from a mail the server drops."""
+        if not self._heartbeat.holds():
+            self.halted = True
+            return replace(result, verdict=Verdict.HALT)
+        outage = self._connection.connect()
+        return result if outage is None else outage
+
+    def _halt(self, result: Transaction) -> None:
+        self.halted = True
+        if self._heartbeat.holds():
+            trip = partial(
+                breaker.trip,
+                self._runtime.database,
+                self._runtime.server.name,
+                reason=f"{result.phase}: {result.reply.code} {result.reply.text}",
+                alert=result.alert,
+                named=result.retry_after,
+            )
+            outlast(trip)  # results of this window wait for their record
+
+    def _facts(self, mail: Waiting) -> Facts:
+        settings = self._settings
+        left = settings.lifetime - mail.age - (self._runtime.clock() - self._began)
+        return Facts(
+            attempts=mail.attempts,
+            max_attempts=mail.max_attempts or settings.max_attempts,
+            deliveries=mail.deliveries,
+            max_deliveries=settings.max_deliveries,
+            doubts=mail.doubts,
+            on_unknown=mail.on_unknown or settings.on_unknown,
+            seconds_left=float("inf") if mail.expires else left,
+            doubtful=mail.doubtful,
+            settled=frozenset(map(RecipientStatus, mail.settled)),
+        )
+
+    def _entry(
+        self,
+        mail: Waiting,
+        conclusion: Conclusion,
+        verdict: Verdict,
+        phase: Phase,
+        started: datetime,
+    ) -> Entry:
+        if mail.suppressed:
+            barred = tuple(
+                (address, RecipientStatus.SUPPRESSED, Reply(code=0, text="suppressed"))
+                for address in sorted(mail.suppressed)
+            )
+            conclusion = replace(conclusion, recipients=conclusion.recipients + barred)
+        return Entry(
+            email_id=mail.id,
+            conclusion=conclusion,
+            verdict=verdict,
+            phase=phase,
+            several=mail.several,
+            server=self._runtime.server.name,
+            started_at=started,
+            finished_at=self._now(),
+        )
+
+    def _now(self) -> datetime:
+        """The database's time, told by this host's monotonic clock since the batch began."""
+        since = timedelta(seconds=self._runtime.clock() - self._began)
+        return self._batch.began_at + since
+
+
+def _rest(
+    mail: Waiting, result: Transaction, so_far: Conclusion
+) -> tuple[Waiting, tuple[RecipientResult, ...]]:
+    """Return the mail as it goes on to those who were not taken, and whoever was put off."""
+    left = tuple(r.address for r in result.recipients if r.verdict is Verdict.NEXT)
+    put_off = tuple(r for r in result.recipients if r.verdict is Verdict.RETRY)
+    waiting = {*left, *(r.address for r in put_off)}
+    settled = {status for address, status, _ in so_far.recipients if address not in waiting}
+    rest = replace(
+        mail,
+        envelope=replace(mail.envelope, recipients=left),
+        doubts=so_far.doubts,
+        doubtful=mail.doubtful & waiting,
+        settled=mail.settled | settled,
+    )
+    return rest, put_off
+
+
+def _damaged(mail: Waiting) -> Conclusion:
+    """The stored content is not what was enqueued: this mail fails alone, and the rest goes on."""
+    end = settle(Status.FAILED, in_doubt=mail.doubts > 0)
+    if RecipientStatus.SENT in mail.settled and end is Status.FAILED:
+        end = Status.SENT
+    reason = Reply(code=0, text="the stored content is missing or damaged")
+    return Conclusion(status=end, reply=reason, doubts=mail.doubts)

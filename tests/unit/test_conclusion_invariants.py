@@ -1,0 +1,198 @@
+"""What holds whatever a server says and whatever was known: the promise of doubt and of charge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isfinite
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from outbox.domain.backoff import delay
+from outbox.domain.conclusion import MAX_DOUBTS, Conclusion, Facts, conclude
+from outbox.domain.conclusion import RecipientStatus as R
+from outbox.domain.lifecycle import FINISHED, TRANSITIONS, Status
+from outbox.domain.settings import OnUnknown
+from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+
+SLOW = [HealthCheck.too_slow]  # no time decides
+
+V = Verdict
+REPLY = Reply(code=0)
+ALWAYS = settings(deadline=None, suppress_health_check=SLOW, max_examples=500)
+# Where the whole was judged, what a recipient may carry besides (`smtp.outcome.conclude`).
+OWN = (V.FAIL, V.RETRY)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Facts, Transaction, float]:
+    whole = draw(st.sampled_from([v for v in V if v is not V.NEXT]))
+    addresses = "abcd"[: draw(st.integers(1, 4))]
+    verdicts = [whole] * len(addresses)
+    if whole not in (V.HALT, V.UNSENT):
+        late = (V.NEXT,) if whole is not V.FAIL else (V.NEXT, V.FAIL)
+        for place in range(1, len(addresses)):
+            verdicts[place] = draw(st.sampled_from((whole, *OWN, *late)))
+        if whole is V.FAIL and V.RETRY in verdicts:  # `all_refused` calls that a RETRY
+            whole = V.RETRY
+    doubtful = frozenset(draw(st.sets(st.sampled_from(addresses))))
+    known = Facts(
+        attempts=draw(st.integers(0, 15)),
+        max_attempts=draw(st.integers(1, 12)),
+        deliveries=draw(st.integers(0, 6)),
+        max_deliveries=draw(st.integers(3, 6)),
+        doubts=draw(st.integers(1, MAX_DOUBTS - 1)) if doubtful else 0,
+        on_unknown=draw(st.sampled_from(OnUnknown)),
+        seconds_left=draw(st.floats(-10, 10_000) | st.just(float("inf"))),
+        doubtful=doubtful,
+        settled=draw(st.frozensets(st.sampled_from([R.SENT, R.FAILED, R.SUPPRESSED]))),
+    )
+    recipients = tuple(
+        RecipientResult(address=address, verdict=verdict, reply=REPLY)
+        for address, verdict in zip(addresses, verdicts, strict=True)
+    )
+    after = draw(st.none() | st.floats(0, 86_400))
+    result = Transaction(
+        verdict=whole, phase=Phase.DOT, reply=REPLY, recipients=recipients, retry_after=after
+    )
+    return known, result, draw(st.floats(0, 1))
+
+
+def judged(case: tuple[Facts, Transaction, float]) -> Conclusion:
+    known, result, chance = case
+    return conclude(known, result, random=lambda: chance)
+
+
+def doubt_after(known: Facts, found: Conclusion) -> set[str]:
+    """Return who is in doubt once this is recorded: their rows are in the table until then."""
+    outcomes = {address: status for address, status, _ in found.recipients}
+    before = dict.fromkeys(known.doubtful, R.UNKNOWN)
+    return {a for a, status in {**before, **outcomes}.items() if status is R.UNKNOWN}
+
+
+@ALWAYS
+@given(cases())
+def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    found = judged(case)
+    if doubt_after(case[0], found) and found.status in FINISHED | {Status.UNKNOWN}:
+        assert found.status in (Status.SENT, Status.UNKNOWN)
+        assert found.doubts > 0 or found.status is Status.SENT
+
+
+@ALWAYS
+@given(cases())
+def test_doubts_is_zero_if_and_only_if_nobody_is_in_doubt(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    found = judged(case)
+    if found.status in (Status.PENDING, Status.FAILED, Status.SENDING):
+        assert (found.doubts > 0) is bool(doubt_after(case[0], found))
+
+
+@ALWAYS
+@given(cases())
+def test_a_recipient_who_was_accepted_never_comes_back(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    known, result, _ = case
+    if result.verdict in (V.HALT, V.UNSENT):
+        return
+    outcomes = {address: status for address, status, _ in judged(case).recipients}
+    for recipient in result.recipients:
+        if recipient.verdict is V.SENT:
+            assert outcomes[recipient.address] is R.SENT
+        elif recipient.verdict is V.UNKNOWN:
+            assert outcomes[recipient.address] is R.UNKNOWN
+        else:
+            assert outcomes[recipient.address] is not R.SENT
+            if recipient.address in known.doubtful:
+                assert outcomes[recipient.address] is R.UNKNOWN
+
+
+@ALWAYS
+@given(cases())
+def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    _, result, _ = case
+    found = judged(case)
+    judges = result.verdict not in (V.HALT, V.UNSENT)
+    assert found.attempts == int(judges and not found.again)
+    assert found.deliveries == int(result.verdict is V.UNSENT)
+
+
+@ALWAYS
+@given(cases())
+def test_an_outage_changes_nothing_of_a_mail(case: tuple[Facts, Transaction, float]) -> None:
+    known, result, chance = case
+    halted = replace(result, verdict=V.HALT)
+    found = conclude(known, halted, random=lambda: chance)
+    assert found == Conclusion(status=Status.PENDING, reply=REPLY, doubts=known.doubts)
+
+
+@ALWAYS
+@given(cases())
+def test_doubt_ends_at_the_third_at_once_under_hold_and_where_nothing_is_left_to_try(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    known, result, chance = case
+    found = judged(case)
+    assert found.doubts <= MAX_DOUBTS
+    if result.verdict is V.UNKNOWN:
+        assert found.doubts == known.doubts + 1
+        held = known.on_unknown is OnUnknown.HOLD or found.doubts == MAX_DOUBTS
+        wait = delay(known.attempts + 1, random=lambda: chance)
+        used_up = known.attempts + 1 >= known.max_attempts or wait >= known.seconds_left
+        assert found.status is (Status.UNKNOWN if held or used_up else Status.PENDING)
+
+
+@ALWAYS
+@given(cases())
+def test_a_mail_that_comes_back_has_somebody_to_go_to_and_a_wait(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    found = judged(case)
+    assert isfinite(found.delay)
+    if found.status is Status.PENDING and found.recipients:
+        assert found.delay >= 1
+        left = {status for _, status, _ in found.recipients}
+        assert left & {R.PENDING, R.UNKNOWN}
+    elif found.status is not Status.PENDING:
+        assert found.delay == 0
+    assert found.again is (found.status is Status.SENDING)
+
+
+@ALWAYS
+@given(cases())
+def test_a_mail_that_failed_or_was_sent_has_nobody_waiting(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    _, result, _ = case
+    found = judged(case)
+    if result.verdict is not V.UNSENT and found.status in (Status.SENT, Status.FAILED):
+        assert {status for _, status, _ in found.recipients} <= {R.SENT, R.FAILED}
+
+
+@ALWAYS
+@given(cases())
+def test_every_step_is_in_the_table_of_transitions(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    found = judged(case)
+    assert found.again or found.status in TRANSITIONS[Status.SENDING]
+
+
+@ALWAYS
+@given(cases())
+def test_used_up_attempts_or_deliveries_end_a_mail(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    known, result, _ = case
+    found = judged(case)
+    if found.status is Status.PENDING and result.verdict in (V.RETRY, V.FAIL, V.SENT):
+        assert known.attempts + 1 < known.max_attempts
+        assert found.delay < known.seconds_left
+    if found.status is Status.PENDING and result.verdict is V.UNSENT:
+        assert known.deliveries + 1 < known.max_deliveries

@@ -1,0 +1,246 @@
+"""Verdicts and facts: what becomes of a mail, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outbox.domain.conclusion import LOST_DELAY, MAX_DOUBTS, Conclusion, Facts, conclude
+from outbox.domain.conclusion import RecipientStatus as R
+from outbox.domain.lifecycle import Status
+from outbox.domain.settings import OnUnknown
+from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+
+REPLY = Reply(code=250, text="whatever")
+V = Verdict
+RESEND, HOLD = OnUnknown.RESEND, OnUnknown.HOLD
+
+
+def facts(**changes: Any) -> Facts:
+    given: dict[str, Any] = {
+        "attempts": 0,
+        "max_attempts": 12,
+        "deliveries": 0,
+        "max_deliveries": 5,
+        "doubts": 0,
+        "on_unknown": RESEND,
+        "seconds_left": 100_000.0,
+    }
+    return Facts(**{**given, **changes})
+
+
+def transaction(*verdicts: Verdict, whole: Verdict | None = None, **changes: Any) -> Transaction:
+    """One recipient for each verdict, named a, b, …; the whole is the first one's."""
+    recipients = tuple(
+        RecipientResult(address=chr(ord("a") + place), verdict=verdict, reply=REPLY)
+        for place, verdict in enumerate(verdicts)
+    )
+    return Transaction(
+        verdict=whole or verdicts[0],
+        phase=Phase.DOT,
+        reply=REPLY,
+        recipients=recipients,
+        **changes,
+    )
+
+
+def judge(known: Facts, result: Transaction, chance: float = 1.0) -> Conclusion:
+    return conclude(known, result, random=lambda: chance)
+
+
+def states(conclusion: Conclusion) -> str:
+    """Return the recipients' outcomes as one word each, in order."""
+    return " ".join(status for _, status, _ in conclusion.recipients)
+
+
+# one recipient: facts, verdict -> status, attempts, deliveries, doubts, delay
+ONE = [
+    ({}, V.SENT, Status.SENT, 1, 0, 0, 0),
+    ({"attempts": 11}, V.SENT, Status.SENT, 1, 0, 0, 0),
+    ({}, V.FAIL, Status.FAILED, 1, 0, 0, 0),
+    ({}, V.RETRY, Status.PENDING, 1, 0, 0, 30),
+    ({"attempts": 1}, V.RETRY, Status.PENDING, 1, 0, 0, 120),
+    ({"attempts": 10}, V.RETRY, Status.PENDING, 1, 0, 0, 7200),
+    ({"attempts": 11}, V.RETRY, Status.FAILED, 1, 0, 0, 0),
+    ({"max_attempts": 1}, V.RETRY, Status.FAILED, 1, 0, 0, 0),
+    ({"seconds_left": 30.0}, V.RETRY, Status.FAILED, 1, 0, 0, 0),
+    ({"seconds_left": 31.0}, V.RETRY, Status.PENDING, 1, 0, 0, 30),
+    ({"seconds_left": -1.0}, V.RETRY, Status.FAILED, 1, 0, 0, 0),
+    ({"seconds_left": float("inf"), "attempts": 5}, V.RETRY, Status.PENDING, 1, 0, 0, 7200),
+    ({}, V.HALT, Status.PENDING, 0, 0, 0, 0),
+    ({"attempts": 11, "seconds_left": 0.0}, V.HALT, Status.PENDING, 0, 0, 0, 0),
+    ({}, V.UNSENT, Status.PENDING, 0, 1, 0, LOST_DELAY),
+    ({"deliveries": 3}, V.UNSENT, Status.PENDING, 0, 1, 0, 4 * LOST_DELAY),
+    ({"deliveries": 4}, V.UNSENT, Status.FAILED, 0, 1, 0, 0),
+    ({"deliveries": 9}, V.UNSENT, Status.FAILED, 0, 1, 0, 0),
+    ({"attempts": 11, "seconds_left": 0.0}, V.UNSENT, Status.PENDING, 0, 1, 0, LOST_DELAY),
+    ({}, V.UNKNOWN, Status.PENDING, 1, 0, 1, 30),
+    ({"attempts": 2}, V.UNKNOWN, Status.PENDING, 1, 0, 1, 600),
+    ({"on_unknown": HOLD}, V.UNKNOWN, Status.UNKNOWN, 1, 0, 1, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict", "status", "attempts", "deliveries", "doubts", "delay"), ONE
+)
+def test_a_mail_without_doubt_ends_as_the_table_says(
+    known: dict[str, Any],
+    verdict: Verdict,
+    status: Status,
+    attempts: int,
+    deliveries: int,
+    doubts: int,
+    delay: float,
+) -> None:
+    found = judge(facts(**known), transaction(verdict))
+    assert (found.status, found.attempts, found.deliveries) == (status, attempts, deliveries)
+    assert (found.doubts, found.delay, found.again) == (doubts, delay, False)
+    assert found.reply is REPLY
+
+
+# one recipient who is in doubt already: facts, verdict -> status, attempts, deliveries, doubts
+DOUBTFUL = [
+    ({"doubts": 1}, V.SENT, Status.SENT, 1, 0, 0),
+    ({"doubts": 2}, V.SENT, Status.SENT, 1, 0, 0),
+    ({"doubts": 1}, V.FAIL, Status.UNKNOWN, 1, 0, 1),
+    ({"doubts": 1}, V.RETRY, Status.PENDING, 1, 0, 1),
+    ({"doubts": 2}, V.RETRY, Status.PENDING, 1, 0, 2),
+    ({"doubts": 1, "attempts": 11}, V.RETRY, Status.UNKNOWN, 1, 0, 1),
+    ({"doubts": 1, "seconds_left": 0.0}, V.RETRY, Status.UNKNOWN, 1, 0, 1),
+    ({"doubts": 1}, V.HALT, Status.PENDING, 0, 0, 1),
+    ({"doubts": 1}, V.UNSENT, Status.PENDING, 0, 1, 1),
+    ({"doubts": 1, "deliveries": 4}, V.UNSENT, Status.UNKNOWN, 0, 1, 1),
+    ({"doubts": 1}, V.UNKNOWN, Status.PENDING, 1, 0, 2),
+    ({"doubts": 2}, V.UNKNOWN, Status.UNKNOWN, 1, 0, 3),
+    ({"doubts": 1, "on_unknown": HOLD}, V.UNKNOWN, Status.UNKNOWN, 1, 0, 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict", "status", "attempts", "deliveries", "doubts"), DOUBTFUL
+)
+def test_a_mail_in_doubt_ends_sent_or_unknown(
+    known: dict[str, Any],
+    verdict: Verdict,
+    status: Status,
+    attempts: int,
+    deliveries: int,
+    doubts: int,
+) -> None:
+    found = judge(facts(**known, doubtful=frozenset("a")), transaction(verdict))
+    assert (found.status, found.attempts) == (status, attempts)
+    assert (found.deliveries, found.doubts) == (deliveries, doubts)
+
+
+def test_a_mail_in_doubt_is_sent_again_twice_at_most() -> None:
+    known, path = facts(), []
+    for _ in range(MAX_DOUBTS):
+        found = judge(known, transaction(V.UNKNOWN))
+        path.append(found.status)
+        known = facts(doubts=found.doubts, attempts=known.attempts + 1, doubtful=frozenset("a"))
+    assert path == [Status.PENDING, Status.PENDING, Status.UNKNOWN]
+
+
+# several recipients: facts, their verdicts, the whole's -> status, their outcomes, doubts
+SEVERAL: list[tuple[dict[str, Any], list[Verdict], Verdict, Status, str, int]] = [
+    ({}, [V.SENT, V.SENT], V.SENT, Status.SENT, "sent sent", 0),
+    ({}, [V.SENT, V.FAIL], V.SENT, Status.SENT, "sent failed", 0),
+    ({}, [V.FAIL, V.FAIL], V.FAIL, Status.FAILED, "failed failed", 0),
+    ({}, [V.SENT, V.RETRY], V.SENT, Status.PENDING, "sent pending", 0),
+    ({}, [V.FAIL, V.RETRY], V.RETRY, Status.PENDING, "failed pending", 0),
+    ({}, [V.SENT, V.FAIL, V.RETRY], V.SENT, Status.PENDING, "sent failed pending", 0),
+    ({"attempts": 11}, [V.SENT, V.RETRY], V.SENT, Status.SENT, "sent failed", 0),
+    ({"attempts": 11}, [V.FAIL, V.RETRY], V.RETRY, Status.FAILED, "failed failed", 0),
+    ({"seconds_left": 1.0}, [V.FAIL, V.RETRY], V.RETRY, Status.FAILED, "failed failed", 0),
+    ({}, [V.UNKNOWN, V.UNKNOWN], V.UNKNOWN, Status.PENDING, "unknown unknown", 1),
+    ({}, [V.UNKNOWN, V.FAIL], V.UNKNOWN, Status.PENDING, "unknown failed", 1),
+    ({}, [V.UNKNOWN, V.RETRY], V.UNKNOWN, Status.PENDING, "unknown pending", 1),
+    ({"on_unknown": HOLD}, [V.UNKNOWN, V.FAIL], V.UNKNOWN, Status.UNKNOWN, "unknown failed", 1),
+    ({"on_unknown": HOLD}, [V.UNKNOWN, V.RETRY], V.UNKNOWN, Status.UNKNOWN, "unknown pending", 1),
+    ({}, [V.RETRY, V.RETRY], V.RETRY, Status.PENDING, "pending pending", 0),
+    ({}, [V.RETRY, V.NEXT], V.RETRY, Status.PENDING, "pending pending", 0),
+    ({}, [V.FAIL, V.NEXT], V.FAIL, Status.PENDING, "failed pending", 0),
+    ({}, [V.UNKNOWN, V.NEXT], V.UNKNOWN, Status.PENDING, "unknown pending", 1),
+    ({"attempts": 11}, [V.FAIL, V.NEXT], V.FAIL, Status.FAILED, "failed failed", 0),
+    # a is in doubt from before
+    ({"doubts": 1}, [V.SENT, V.RETRY], V.SENT, Status.PENDING, "sent pending", 0),
+    ({"doubts": 1}, [V.SENT, V.FAIL], V.SENT, Status.SENT, "sent failed", 0),
+    ({"doubts": 1}, [V.FAIL, V.RETRY], V.RETRY, Status.PENDING, "unknown pending", 1),
+    ({"doubts": 1}, [V.RETRY, V.SENT], V.SENT, Status.PENDING, "unknown sent", 1),
+    ({"doubts": 1}, [V.FAIL, V.SENT], V.SENT, Status.UNKNOWN, "unknown sent", 1),
+    ({"doubts": 1}, [V.FAIL, V.FAIL], V.FAIL, Status.UNKNOWN, "unknown failed", 1),
+    ({"doubts": 2}, [V.UNKNOWN, V.FAIL], V.UNKNOWN, Status.UNKNOWN, "unknown failed", 3),
+    ({"doubts": 1, "attempts": 11}, [V.RETRY, V.SENT], V.SENT, Status.UNKNOWN, "unknown sent", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("known", "verdicts", "whole", "status", "outcomes", "doubts"), SEVERAL)
+def test_each_recipient_has_an_outcome_of_their_own(
+    known: dict[str, Any],
+    verdicts: list[Verdict],
+    whole: Verdict,
+    status: Status,
+    outcomes: str,
+    doubts: int,
+) -> None:
+    doubtful = frozenset("a") if known.get("doubts") else frozenset()
+    found = judge(facts(**known, doubtful=doubtful), transaction(*verdicts, whole=whole))
+    assert (found.status, states(found), found.doubts) == (status, outcomes, doubts)
+    assert found.attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("settled", "verdict", "status"),
+    [
+        ({R.SENT}, V.FAIL, Status.SENT),
+        ({R.SENT}, V.SENT, Status.SENT),
+        ({R.FAILED}, V.SENT, Status.SENT),
+        ({R.FAILED}, V.FAIL, Status.FAILED),
+        ({R.SENT, R.FAILED}, V.FAIL, Status.SENT),
+        ({R.SUPPRESSED}, V.FAIL, Status.FAILED),
+        ({R.UNKNOWN}, V.SENT, Status.UNKNOWN),
+    ],
+)
+def test_what_earlier_transactions_came_to_counts(
+    settled: set[R], verdict: Verdict, status: Status
+) -> None:
+    assert judge(facts(settled=frozenset(settled)), transaction(verdict)).status is status
+
+
+@pytest.mark.parametrize(("settled", "status"), [(R.SENT, Status.SENT), (R.FAILED, Status.FAILED)])
+def test_the_last_delivery_ends_a_mail_as_what_is_true_of_it(settled: R, status: Status) -> None:
+    known = facts(deliveries=4, settled=frozenset({settled}))
+    assert judge(known, transaction(V.UNSENT)).status is status
+
+
+def test_more_recipients_than_one_transaction_takes_go_on_at_once_uncharged() -> None:
+    found = judge(facts(), transaction(V.SENT, V.FAIL, V.NEXT, V.NEXT))
+    assert (found.status, found.again, found.attempts) == (Status.SENDING, True, 0)
+    assert states(found) == "sent failed pending pending"
+    assert found.delay == 0
+
+
+def test_a_recipient_in_doubt_who_must_wait_for_the_next_transaction_stays_in_doubt() -> None:
+    known = facts(doubts=1, doubtful=frozenset("b"))
+    found = judge(known, transaction(V.SENT, V.NEXT))
+    assert (states(found), found.doubts, found.again) == ("sent unknown", 1, True)
+
+
+def test_the_one_recipient_left_of_several_has_their_outcome_recorded() -> None:
+    """The others may be suppressed: then the fast way for one recipient must still name them."""
+    assert states(judge(facts(), transaction(V.SENT))) == "sent"
+
+
+def test_a_time_that_the_server_names_is_kept_as_the_least() -> None:
+    found = judge(facts(), transaction(V.RETRY, retry_after=300.0), chance=0.0)
+    assert (found.status, found.delay) == (Status.PENDING, 300)
+
+
+def test_a_time_that_the_server_names_beyond_the_lifetime_ends_the_mail() -> None:
+    found = judge(facts(seconds_left=299.0), transaction(V.RETRY, retry_after=300.0))
+    assert found.status is Status.FAILED
+
+
+def test_full_jitter_leaves_a_second_at_least() -> None:
+    assert judge(facts(), transaction(V.RETRY), chance=0.0).delay == 1

@@ -1,0 +1,141 @@
+"""The statements as databases without a server here would get them: compiled, not run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import MetaData, insert
+from sqlalchemy.dialects import mssql, mysql, oracle, postgresql, sqlite
+from sqlalchemy.dialects.mysql import mariadb
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from outbox.domain.priority import Priority
+from outbox.store.claim import claim_statement, due_statement, guarded_statement
+from outbox.store.clock import clock
+from outbox.store.models import Tables, define
+
+TOKEN = UUID(int=1)
+DIALECTS: dict[str, Any] = {
+    "postgresql": postgresql.dialect(),
+    "sqlite": sqlite.dialect(),
+    "mysql": mysql.dialect(),
+    "mariadb": mariadb.MariaDBDialect(),
+    "mssql": mssql.dialect(),
+    "oracle": oracle.dialect(),
+}
+every_dialect = pytest.mark.parametrize("name", DIALECTS)
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return define(MetaData())
+
+
+def sql(statement: Any, name: str) -> str:
+    return re.sub(r"\s+", " ", str(statement.compile(dialect=DIALECTS[name])))
+
+
+def due(tables: Tables, name: str) -> str:
+    return sql(due_statement(tables, Priority.NORMAL, 10, clock(), name), name)
+
+
+def claim(tables: Tables, name: str) -> str:
+    return sql(claim_statement(tables, Priority.NORMAL, 10, TOKEN, clock(), name), name)
+
+
+def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tables) -> None:
+    text = claim(tables, "postgresql")
+    assert re.match(r"WITH due AS MATERIALIZED \(SELECT .* FOR UPDATE SKIP LOCKED\)", text)
+    assert "LIMIT" in text
+    assert "UPDATE outbox_email SET" in text
+    assert text.endswith("RETURNING outbox_email.id, outbox_email.deliveries")
+    assert "clock_timestamp()" in text
+    assert "now()" not in text
+
+
+def test_sqlite_claims_in_one_statement_without_a_lock_clause(tables: Tables) -> None:
+    text = claim(tables, "sqlite")
+    assert text.startswith("UPDATE outbox_email SET")
+    assert "RETURNING id, deliveries" in text
+    assert "FOR UPDATE" not in text
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb", "oracle"])
+def test_due_mails_that_others_lock_are_passed_over(tables: Tables, name: str) -> None:
+    assert due(tables, name).endswith("FOR UPDATE SKIP LOCKED")
+
+
+def test_sql_server_says_skip_locked_as_a_hint_and_not_as_a_clause(tables: Tables) -> None:
+    text = due(tables, "mssql")
+    assert "outbox_email WITH (ROWLOCK, UPDLOCK, READPAST)" in text
+    assert "FOR UPDATE" not in text
+    assert "SELECT TOP" in text
+    assert "sysdatetimeoffset()" in text
+
+
+def test_oracle_limits_rows_in_another_query_block_than_it_locks(tables: Tables) -> None:
+    text = due(tables, "oracle")
+    outer, _, inner = text.partition(" IN (")
+    assert re.search(r"FETCH FIRST|ROWNUM", inner)
+    assert not re.search(r"FETCH FIRST|ROWNUM", outer)
+    assert "FOR UPDATE" not in inner.rpartition(")")[0]
+    assert inner.rpartition(")")[2].strip() == "FOR UPDATE SKIP LOCKED"
+    assert "systimestamp" in text
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb", "mssql", "oracle"])
+def test_the_guarded_claim_needs_no_returning(tables: Tables, name: str) -> None:
+    text = sql(guarded_statement(tables, [1, 2], TOKEN), name)
+    assert text.startswith("UPDATE outbox_email SET")
+    assert "due_at IS NOT NULL" in text
+    assert "RETURNING" not in text
+    assert "OUTPUT" not in text
+
+
+@every_dialect
+def test_a_mail_can_be_written_and_the_clock_read_on_every_dialect(
+    tables: Tables, name: str
+) -> None:
+    text = sql(
+        insert(tables.email).values(created_at=clock(), due_at=clock(5.0), content_id=1), name
+    )
+    assert "INSERT INTO outbox_email" in text
+    assert text.count(_CLOCKS[name]) == 2
+
+
+_CLOCKS = {
+    "postgresql": "clock_timestamp()",
+    "sqlite": "strftime(",
+    "mysql": "utc_timestamp(6)",
+    "mariadb": "utc_timestamp(6)",
+    "mssql": "sysdatetimeoffset()",
+    "oracle": "systimestamp",
+}
+
+
+@every_dialect
+def test_the_tables_and_indexes_can_be_made_on_every_dialect(tables: Tables, name: str) -> None:
+    made = [sql(CreateTable(table), name) for table in tables.email.metadata.sorted_tables]
+    assert len(made) == 9
+    indexes = {str(i.name): sql(CreateIndex(i), name) for i in tables.email.indexes}
+    partial = name in ("postgresql", "sqlite", "mssql")
+    assert ("WHERE due_at IS NOT NULL" in indexes["ix_outbox_email_due"]) is partial
+    assert "CREATE UNIQUE INDEX" in indexes["uq_outbox_email_key"]
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb"])
+def test_times_on_mysql_keep_their_microseconds_and_contents_their_size(
+    tables: Tables, name: str
+) -> None:
+    assert "due_at DATETIME(6)" in sql(CreateTable(tables.email), name)
+    assert "LONGBLOB" in sql(CreateTable(tables.content), name)
+    assert "ENGINE=InnoDB" in sql(CreateTable(tables.email), name)
+
+
+def test_no_index_of_the_hot_table_names_the_status(tables: Tables) -> None:
+    """So that opening a window stays a HOT update on PostgreSQL."""
+    for index in tables.email.indexes:
+        assert "status" not in sql(CreateIndex(index), "postgresql")

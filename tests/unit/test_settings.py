@@ -1,0 +1,127 @@
+"""The library's settings: read once, checked as a whole, misspelt ones corrected."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from outbox.domain.errors import ConfigurationError
+from outbox.domain.settings import OnUnknown, Settings
+
+FIELDS: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(Settings)
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in FIELDS}
+NUMBERS = [field for field in FIELDS if type(field.default) in (int, float)]
+
+
+def key(field: dataclasses.Field[Any]) -> str:
+    return f"OUTBOX_{field.name.upper()}"
+
+
+def read(**config: Any) -> Settings:
+    return Settings.from_config(config)
+
+
+def refused(**config: Any) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        read(**config)
+    return str(caught.value)
+
+
+def test_no_keys_are_the_defaults_and_other_keys_are_not_ours() -> None:
+    assert read(SECRET_KEY="x", MAIL_PORT=25, CELERY={}) == Settings()
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert all(field.metadata["doc"] for field in FIELDS)
+    assert all(field.metadata["least"] is not None for field in NUMBERS)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=key)
+def test_every_setting_is_read_from_its_key(field: dataclasses.Field[Any]) -> None:
+    other: Any = {bool: not field.default, str: "other"}.get(type(field.default))
+    if other is None:
+        default = DEFAULTS[field.name]
+        other = OnUnknown.HOLD if field.name == "on_unknown" else default * 2
+    extra = {"OUTBOX_BATCH": 10_000} if field.name == "window" else {}
+    assert getattr(read(**{key(field): other, **extra}), field.name) == other
+
+
+@pytest.mark.parametrize("field", NUMBERS, ids=key)
+def test_less_than_the_least_is_refused_and_the_least_is_taken(
+    field: dataclasses.Field[Any],
+) -> None:
+    least = field.metadata["least"]
+    small = {"OUTBOX_WINDOW": 1, "OUTBOX_BATCH": max(1, Settings().batch)}
+    assert f"{key(field)} must be at least {least}" == refused(**{key(field): type(least)(-1)})
+    kind = type(DEFAULTS[field.name])
+    assert getattr(read(**{**small, key(field): kind(least)}), field.name) == least
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=key)
+@pytest.mark.parametrize("value", ["yes", "5", 1, 1.5, True, None, [], b"x"], ids=repr)
+def test_a_value_of_another_type_is_refused_with_both_types(
+    field: dataclasses.Field[Any], value: Any
+) -> None:
+    kind = type(field.default)
+    if field.name == "on_unknown":
+        assert "must be one of resend, hold" in refused(**{key(field): value})
+    elif type(value) is not kind and not (kind is float and type(value) is int):
+        text = f"{key(field)} must be {kind.__name__}, not {type(value).__name__}"
+        assert refused(**{key(field): value}) == text
+
+
+def test_an_integer_serves_as_seconds() -> None:
+    lease = read(OUTBOX_LEASE=60).lease
+    assert lease == 60.0
+    assert isinstance(lease, float)
+
+
+@pytest.mark.parametrize("field", [f for f in NUMBERS if type(f.default) is float], ids=key)
+def test_not_a_number_is_refused(field: dataclasses.Field[Any]) -> None:
+    assert "must be at least" in refused(**{key(field): float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("OUTBOX_WINDOWS", "OUTBOX_WINDOW"),
+        ("OUTBOX_LEESE", "OUTBOX_LEASE"),
+        ("OUTBOX_MAX_ATTEMPT", "OUTBOX_MAX_ATTEMPTS"),
+        ("OUTBOX_ON_UNKOWN", "OUTBOX_ON_UNKNOWN"),
+        ("OUTBOX_TLS_VERFIY", "OUTBOX_TLS_VERIFY"),
+    ],
+)
+def test_a_misspelt_key_is_refused_and_the_right_one_suggested(wrong: str, right: str) -> None:
+    assert refused(**{wrong: 1}) == f"unknown setting {wrong}; did you mean {right}?"
+
+
+def test_a_key_like_no_other_is_refused_without_a_suggestion() -> None:
+    assert refused(OUTBOX_XYZZY_PLUGH_QUUX=1) == "unknown setting OUTBOX_XYZZY_PLUGH_QUUX"
+
+
+def test_keys_are_case_sensitive_as_flask_s_are() -> None:
+    assert read(outbox_window=1) == Settings()
+
+
+@pytest.mark.parametrize("word", ["resend", "hold", OnUnknown.HOLD])
+def test_on_unknown_is_a_word_or_a_member(word: Any) -> None:
+    assert read(OUTBOX_ON_UNKNOWN=word).on_unknown is OnUnknown(word)
+
+
+def test_a_window_fits_in_a_batch() -> None:
+    assert "OUTBOX_WINDOW must not be greater" in refused(OUTBOX_WINDOW=10, OUTBOX_BATCH=9)
+    assert read(OUTBOX_WINDOW=9, OUTBOX_BATCH=9).window == 9
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().window = 1  # type: ignore[misc]
+
+
+def test_the_dot_s_patience_is_what_rfc_5321_asks_for() -> None:
+    assert Settings().dot_timeout >= 600
+    assert Settings().command_timeout >= 300
+    assert Settings().tls_verify
+    assert not Settings().cleartext_auth
