@@ -14,9 +14,7 @@ REPLY_LENGTH = 500
 ID = BigInteger().with_variant(Integer, "sqlite")
 BLOB = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
 DIGEST = LargeBinary(32).with_variant(mysql.BINARY(32), "mysql", "mariadb")
-"""A SHA-256. A BLOB of 32 is made a TINYBLOB there, which Alembic finds changed each time, and which
-MySQL cannot index.
-"""
+"""A SHA-256. MySQL would make a TINYBLOB of it: not to be indexed, and ever changed to Alembic."""
 TABLE_OPTIONS: dict[str, Any] = {
     f"{dialect}_{name}": value
     for dialect in ("mysql", "mariadb")

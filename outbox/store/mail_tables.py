@@ -14,6 +14,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
     Uuid,
 )
 
@@ -102,7 +103,11 @@ def email(metadata: MetaData) -> Table:
     partial("ix_outbox_email_token", columns.token, where="token IS NOT NULL")
     partial("ix_outbox_email_tag", columns.tag, where="tag IS NOT NULL")
     partial("uq_outbox_email_key", columns.key, where="key IS NOT NULL", unique=True)
-    Index("ix_outbox_email_content_id", columns.content_id)
+    # A unique constraint and not an index: MySQL and MariaDB drop no index of a foreign key, so a
+    # generated downgrade would fail there. A constraint goes with its table.
+    table.append_constraint(
+        UniqueConstraint(columns.content_id, columns.id, name="uq_outbox_email_content_id")
+    )
     return table
 
 

@@ -19,12 +19,12 @@ from outbox.store.models import Tables, define
 
 TOKEN = UUID(int=1)
 DIALECTS: dict[str, Any] = {
-    "postgresql": postgresql.dialect(),
-    "sqlite": sqlite.dialect(),
-    "mysql": mysql.dialect(),
-    "mariadb": mariadb.MariaDBDialect(),
-    "mssql": mssql.dialect(),
-    "oracle": oracle.dialect(),
+    "postgresql": postgresql.dialect,
+    "sqlite": sqlite.dialect,
+    "mysql": mysql.dialect,
+    "mariadb": mariadb.MariaDBDialect,
+    "mssql": mssql.dialect,
+    "oracle": oracle.dialect,
 }
 every_dialect = pytest.mark.parametrize("name", DIALECTS)
 
@@ -35,7 +35,7 @@ def tables() -> Tables:
 
 
 def sql(statement: Any, name: str) -> str:
-    return re.sub(r"\s+", " ", str(statement.compile(dialect=DIALECTS[name])))
+    return re.sub(r"\s+", " ", str(statement.compile(dialect=DIALECTS[name]())))
 
 
 def due(tables: Tables, name: str) -> str:

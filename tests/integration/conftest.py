@@ -1,0 +1,297 @@
+"""A small shop with an outbox on a fresh database, where no step off the lifecycle is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from outbox import Email, Outbox, Priority
+from outbox.domain.conclusion import Conclusion
+from outbox.domain.lifecycle import ARROWS, Status
+from outbox.domain.verdict import Phase, Reply, Verdict
+from outbox.store import counter, lease
+from outbox.store.claim import claim
+from outbox.store.database import Database
+from outbox.store.models import Tables
+from outbox.store.rescue import rescue
+from outbox.store.rows import Batch, Claim, Entry
+from outbox.store.window import advance
+from outbox.web.state import state_of
+from outbox.worker.runtime import Runtime
+from tests.servers.catcher import Catcher
+
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WORKER = "host:1"
+LEASE = 30.0
+
+
+def message(
+    *to: str, subject: str = "Order 1", text: str = "Thank you.", **headers: str
+) -> EmailMessage:
+    """Return a mail of the shop to these addresses, or to one customer."""
+    mail = EmailMessage()
+    mail["From"] = "shop@shop.example"
+    mail["To"] = ", ".join(to or ("a@customers.example",))
+    mail["Subject"] = subject
+    for name, value in headers.items():
+        mail[name] = value
+    mail.set_content(text)
+    return mail
+
+
+def newsletter(text: str = "New ink!") -> EmailMessage:
+    """Return a content without recipients."""
+    mail = EmailMessage()
+    mail["From"] = "shop@shop.example"
+    mail["Subject"] = "News"
+    mail.set_content(text)
+    return mail
+
+
+def addresses(count: int) -> list[str]:
+    """Return the addresses of so many readers."""
+    return [f"r{number:05}@readers.example" for number in range(count)]
+
+
+def entry(email_id: int, conclusion: Conclusion, verdict: Verdict, **changes: Any) -> Entry:
+    """Return the result of one mail's transaction."""
+    values: dict[str, Any] = {
+        "phase": Phase.DOT,
+        "several": False,
+        "server": "mx.example:25",
+        "started_at": START,
+        "finished_at": START,
+    }
+    return Entry(email_id=email_id, conclusion=conclusion, verdict=verdict, **values | changes)
+
+
+def sent(email_id: int) -> Entry:
+    """Return the result of a mail that the server took."""
+    reply = Reply(code=250, enhanced="2.0.0", text="queued as 1")
+    return entry(email_id, Conclusion(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT)
+
+
+@dataclass(kw_only=True)
+class Shop:
+    """An app, its outbox, and the orders that its mails commit with."""
+
+    app: Flask
+    outbox: Outbox
+    engine: sa.Engine
+    orders: sa.Table
+    sessions: Callable[[], Session]
+
+    @property
+    def runtime(self) -> Runtime:
+        return state_of(self.app).runtime
+
+    @property
+    def database(self) -> Database:
+        return self.runtime.database
+
+    @property
+    def tables(self) -> Tables:
+        return self.runtime.tables
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        with self.sessions() as session:
+            yield session
+
+    def order(self, session: Session, customer: str = "Ada") -> None:
+        session.execute(sa.insert(self.orders).values(customer=customer))
+
+    def enqueue(self, *to: str, **options: Any) -> Email:
+        """Enqueue a mail and commit."""
+        with self.session() as session:
+            email = self.outbox.enqueue(message(*to), session=session, **options)
+            session.commit()
+        return email
+
+    def count(self, table: sa.Table) -> int:
+        """Return how many committed rows a table has."""
+        with self.engine.connect() as connection:
+            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+    def rows(self, table: sa.Table, *where: Any) -> Sequence[sa.Row[Any]]:
+        """Return the committed rows of a table in the order of its key."""
+        with self.engine.connect() as connection:
+            statement = sa.select(table).where(*where).order_by(*table.primary_key)
+            return connection.execute(statement).all()
+
+    def mail(self, email_id: int) -> sa.Row[Any]:
+        return self.rows(self.tables.email, self.tables.email.c.id == email_id)[0]
+
+    def status(self, email_id: int) -> Status:
+        return Status(self.mail(email_id).status)
+
+    def statuses(self) -> list[str]:
+        return [row.status for row in self.rows(self.tables.email)]
+
+    def recipients(self, email_id: int) -> dict[str, str]:
+        """Return what became of each recipient of a mail that has several."""
+        table = self.tables.recipient
+        return {row.address: row.status for row in self.rows(table, table.c.email_id == email_id)}
+
+    def counter(self, name: str) -> int:
+        return self.database.run(lambda c: counter.read(c, self.database)).get(name, 0)
+
+    def later(self, seconds: float) -> None:
+        """Move the database's clock."""
+        self.database.offset += seconds
+
+    def claim(self, limit: int = 100, priority: Priority = Priority.NORMAL) -> list[Claim]:
+        return claim(self.database, priority, limit, lease=LEASE)
+
+    def start(self, token: UUID) -> Batch | None:
+        return lease.start(self.database, token, lease=LEASE, worker=WORKER)
+
+    def started(self) -> Claim:
+        """Claim what is due as one batch and start its lease."""
+        (made,) = self.claim()
+        assert self.start(made.token) is not None
+        return made
+
+    def open(self, token: UUID, *ids: int) -> frozenset[int]:
+        """Open the window of these mails."""
+        return self.record(token, [], ids)
+
+    def record(
+        self, token: UUID, results: Sequence[Entry], following: Sequence[int] = ()
+    ) -> frozenset[int]:
+        """Record results and open the next window."""
+        return advance(self.database, token, results, following, worker=WORKER)
+
+    def sending(self, email_id: int) -> Claim:
+        """Bring a mail that is due alone into an open window."""
+        made = self.started()
+        assert self.open(made.token, email_id) == {email_id}
+        return made
+
+    def rescue(self) -> int:
+        """Let the running leases end, see them expired, wait one lease more, and judge."""
+        self.later(LEASE + 1)
+        judged = rescue(self.database, self.runtime.settings, random=lambda: 0.5)
+        self.later(LEASE + 1)
+        return judged + rescue(self.database, self.runtime.settings, random=lambda: 0.5)
+
+    def lose(self, email_id: int) -> Claim:
+        """Lose the worker while the mail's window is open; wait until the mail is due again."""
+        made = self.sending(email_id)
+        assert self.rescue() == 1
+        self.later(86_400)
+        return made
+
+
+@dataclass(kw_only=True)
+class Shops:
+    """Opens shops on one database and closes them."""
+
+    url: str
+    opened: list[Shop] = field(default_factory=list)
+
+    def open(self, **config: Any) -> Shop:
+        metadata, app, outbox = sa.MetaData(), _app(**config), Outbox()
+        engine = sa.create_engine(self.url)
+        source = scoped_session(sessionmaker(engine))
+        outbox.init_app(app, session=source, metadata=metadata, engine=engine)
+        return self._prepare(app, outbox, engine, metadata)
+
+    def open_flask(self, **config: Any) -> tuple[Shop, SQLAlchemy]:
+        """Open a shop on Flask-SQLAlchemy."""
+        app, db, outbox = _app(SQLALCHEMY_DATABASE_URI=self.url, **config), SQLAlchemy(), Outbox()
+        db.init_app(app)
+        outbox.init_app(app, db=db)
+        with app.app_context():
+            return self._prepare(app, outbox, db.engine, db.metadata), db
+
+    def _prepare(
+        self, app: Flask, outbox: Outbox, engine: sa.Engine, metadata: sa.MetaData
+    ) -> Shop:
+        orders, sessions = _orders(metadata), sessionmaker(engine)
+        shop = Shop(app=app, outbox=outbox, engine=engine, orders=orders, sessions=sessions)
+        self.opened.append(shop)
+        if not sa.inspect(engine).has_table("orders"):
+            metadata.create_all(engine)
+            _enforce_lifecycle(engine)
+        return shop
+
+    def close(self) -> None:
+        for shop in self.opened:
+            for connection in shop.runtime._idle:
+                connection.close()
+            shop.engine.dispose()
+
+
+def _app(**config: Any) -> Flask:
+    app = Flask("shop")
+    defaults = {"MAIL_SERVER": "127.0.0.1", "MAIL_PORT": 1, "OUTBOX_LEASE": LEASE}
+    app.config.update(defaults | config)
+    return app
+
+
+def _orders(metadata: sa.MetaData) -> sa.Table:
+    return sa.Table(
+        "orders",
+        metadata,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("customer", sa.String(50), unique=True),
+        mysql_engine="InnoDB",
+    )
+
+
+_TRIGGERS = {
+    "sqlite": (
+        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email WHEN {illegal}"
+        " BEGIN SELECT RAISE(ABORT, 'illegal step'); END",
+    ),
+    "postgresql": (
+        "CREATE FUNCTION legal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {illegal} THEN"
+        " RAISE EXCEPTION 'illegal step'; END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email FOR EACH ROW EXECUTE FUNCTION legal()",
+    ),
+    "mariadb": (
+        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email FOR EACH ROW BEGIN IF {illegal} THEN"
+        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'illegal step'; END IF; END",
+    ),
+}
+
+
+def _enforce_lifecycle(engine: sa.Engine) -> None:
+    """Have the database itself refuse every step that is not in the lifecycle's table."""
+    steps = [(arrow.source, arrow.target) for arrow in ARROWS] + [(s, s) for s in Status]
+    legal = " OR ".join(f"(OLD.status = '{a}' AND NEW.status = '{b}')" for a, b in steps)
+    with engine.begin() as connection:
+        for statement in _TRIGGERS[engine.dialect.name]:
+            connection.exec_driver_sql(statement.format(illegal=f"NOT ({legal})"))
+
+
+@pytest.fixture
+def shops(database_url: str) -> Iterator[Shops]:
+    """Opens shops with settings of the test's own."""
+    opened = Shops(url=database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def shop(shops: Shops) -> Shop:
+    """A shop on plain SQLAlchemy."""
+    return shops.open()
+
+
+@pytest.fixture
+def sending(shops: Shops, catcher: Catcher) -> Shop:
+    """A shop whose mails go to the catcher."""
+    return shops.open(MAIL_PORT=catcher.port)

@@ -1,0 +1,189 @@
+"""The breaker, the counters, the survey's cost and the reports."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from sqlalchemy import event, select
+
+from outbox import Priority, Status
+from outbox.store import breaker, report
+from outbox.store.clock import utc
+from outbox.store.counter import bump
+from outbox.worker.sweep import sweep
+from tests.integration.conftest import START, WORKER, Shop, message, sent
+
+SERVER = "127.0.0.1:1"
+
+
+def trip(shop: Shop, **options: object) -> None:
+    values: dict[str, object] = {"reason": "connect: refused"} | options
+    breaker.trip(shop.database, SERVER, **values)  # type: ignore[arg-type]
+
+
+def left(shop: Shop) -> float:
+    """Return how many seconds the breaker stays open from now on."""
+    table = shop.tables.breaker
+    with shop.engine.connect() as connection:
+        row = connection.execute(select(table.c.retry_at, shop.database.now().label("now"))).one()
+    return (utc(row.retry_at) - utc(row.now)).total_seconds()
+
+
+def test_an_open_breaker_lets_nothing_be_claimed(shop: Shop) -> None:
+    email = shop.enqueue()
+    trip(shop)
+    assert sweep(shop.runtime, lambda _: None) == 0
+    assert shop.status(email.id) is Status.PENDING
+
+
+def test_a_half_open_breaker_lets_one_mail_through_as_a_probe(shop: Shop) -> None:
+    for _ in range(3):
+        shop.enqueue()
+    urgent = shop.enqueue(priority=Priority.URGENT)
+    trip(shop)
+    shop.later(breaker.FIRST_PAUSE + 0.1)
+    assert sweep(shop.runtime, lambda _: None) == 1
+    assert shop.status(urgent.id) is Status.CLAIMED
+    assert sweep(shop.runtime, lambda _: None) == 0
+
+
+def test_a_probe_is_taken_by_one_only_and_counts_as_failed(shop: Shop) -> None:
+    trip(shop)
+    assert not breaker.probe(shop.database, SERVER)
+    shop.later(breaker.FIRST_PAUSE + 0.1)
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(lambda _: breaker.probe(shop.database, SERVER), range(4)))
+    assert sorted(taken) == [False, False, False, True]
+    assert shop.rows(shop.tables.breaker)[0].failures == 2
+    assert not breaker.probe(shop.database, "other:25")
+
+
+def test_the_pauses_double_from_five_seconds_to_five_minutes(shop: Shop) -> None:
+    trip(shop)
+    pauses = []
+    for _ in range(8):
+        pauses.append(left(shop))
+        shop.later(pauses[-1] + 0.5)
+        assert breaker.probe(shop.database, SERVER)
+    expected = [5, 10, 20, 40, 80, 160, 300, 300]
+    assert all(want - 3 < got <= want + 0.1 for want, got in zip(expected, pauses, strict=True)), (
+        pauses
+    )
+
+
+def test_workers_that_meet_the_same_outage_count_as_one_failure(shop: Shop) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: trip(shop, reason=f"worker {n}"), range(4)))
+    (row,) = shop.rows(shop.tables.breaker)
+    assert row.failures == 1
+    assert row.reason.startswith("worker")
+    assert left(shop) <= 5.1
+
+
+def test_refused_credentials_wait_the_longest_and_alert(shop: Shop) -> None:
+    trip(shop)
+    trip(shop, alert=True, reason="auth: 535 no")
+    (row,) = shop.rows(shop.tables.breaker)
+    assert (bool(row.alert), row.reason) == (True, "auth: 535 no")
+    assert left(shop) > 290
+
+
+def test_a_delay_that_the_server_names_is_kept(shop: Shop) -> None:
+    trip(shop, named=1000.0)
+    assert left(shop) > 990
+
+
+def test_a_reason_of_any_length_is_cut(shop: Shop) -> None:
+    trip(shop, reason="\u00e4" * 2000)
+    assert shop.rows(shop.tables.breaker)[0].reason == "\u00e4" * 500
+
+
+def test_a_closed_breaker_is_gone(shop: Shop) -> None:
+    shop.enqueue()
+    trip(shop)
+    breaker.close(shop.database, SERVER)
+    breaker.close(shop.database, SERVER)
+    assert shop.count(shop.tables.breaker) == 0
+    assert sweep(shop.runtime, lambda _: None) == 1
+
+
+def test_counters_lose_no_count_when_many_count_at_once(shop: Shop) -> None:
+    def count(_: int) -> None:
+        shop.database.run(lambda c: bump(c, shop.database, "odd", 2))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(20)))
+    assert shop.counter("odd") == 40
+    assert shop.counter("even") == 0
+
+
+def test_a_sweep_that_finds_nothing_is_one_statement(shop: Shop) -> None:
+    shop.enqueue(send_at=START + timedelta(days=36_500))
+    done = shop.enqueue()
+    made = shop.sending(done.id)
+    shop.record(made.token, [sent(done.id)])
+    sweep(shop.runtime, lambda _: None)  # opens the connection
+    statements: list[str] = []
+
+    def note(conn: object, cursor: object, statement: str, *rest: object) -> None:
+        if not statement.startswith(("PRAGMA", "BEGIN", "ROLLBACK")):
+            statements.append(statement)
+
+    event.listen(shop.engine, "before_cursor_execute", note)
+    assert sweep(shop.runtime, lambda _: None) == 0
+    assert len(statements) == 1
+
+
+def test_the_figures_tell_of_everything(shop: Shop) -> None:
+    shop.enqueue(priority=Priority.BULK, send_at=START)
+    done = shop.enqueue()
+    made = shop.sending(done.id)
+    shop.record(made.token, [sent(done.id)])
+    trip(shop)
+    figures = shop.database.run(lambda c: report.stats(c, shop.database))
+    assert figures["statuses"] == {s.value: int(s in ("pending", "sent")) for s in Status}
+    assert figures["due"] == {"urgent": 0, "normal": 0, "bulk": 1}
+    assert figures["oldest_due_seconds"] > 0
+    assert figures["batches_in_flight"] == 1
+    assert (figures["paused"], figures["counters"]) == ([], {})
+    assert figures["breakers"][0]["server"] == SERVER
+    assert shop.outbox.counts() == {Status.PENDING: 1, Status.SENT: 1}
+    assert shop.outbox.counts("none") == {}
+
+
+def test_the_oldest_due_mail_sees_waiting_mails_only(shop: Shop) -> None:
+    def oldest() -> float:
+        return shop.database.run(lambda c: report.oldest_due(c, shop.database))
+
+    assert oldest() == 0.0
+    shop.enqueue(send_at=START + timedelta(days=36_500))
+    assert oldest() == 0.0
+    shop.enqueue()
+    shop.later(100)
+    assert 100 <= oldest() < 160
+    shop.claim()
+    assert oldest() == 0.0
+
+
+def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
+    with shop.session() as session:
+        mail = message("a@x.example", "b@x.example", subject="Gr\u00fc\u00dfe")
+        email = shop.outbox.enqueue(mail, session=session, key="k", tag="t")
+        session.commit()
+    shop.lose(email.id)
+    shown = shop.database.run(lambda c: report.detail(c, shop.database, email.id))
+    assert shown is not None
+    assert (shown["subject"], shown["key"], shown["tag"]) == ("Gr\u00fc\u00dfe", "k", "t")
+    assert [r["status"] for r in shown["recipient_list"]] == ["unknown", "unknown"]
+    assert [a["worker"] for a in shown["attempt_list"]] == [WORKER]
+    assert shop.database.run(lambda c: report.detail(c, shop.database, 99)) is None
+
+
+def test_the_listing_is_newest_first_and_filtered(shop: Shop) -> None:
+    ids = [shop.enqueue(tag=tag).id for tag in ("x", "y", "x")]
+    listed = shop.database.run(lambda c: report.listing(c, shop.database, limit=2))
+    assert [mail["id"] for mail in listed] == ids[:0:-1]
+    tagged = shop.database.run(lambda c: report.listing(c, shop.database, tag="x"))
+    assert [mail["id"] for mail in tagged] == [ids[2], ids[0]]
+    assert shop.database.run(lambda c: report.listing(c, shop.database, status=Status.SENT)) == []

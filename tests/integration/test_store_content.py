@@ -1,0 +1,151 @@
+"""Contents: a large one is found again, and nobody ever waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from outbox import Email
+from outbox.store.purge import _drop
+from tests.integration.conftest import Shop, Shops, message
+
+TERMS = "Terms. " * 20_000
+OTHER = "Other terms. " * 20_000
+PATIENCE = 60.0
+SERVERS = pytest.mark.databases("postgresql", "mariadb")
+
+
+@pytest.fixture
+def rival() -> Iterator[ThreadPoolExecutor]:
+    """A thread of a rival request's own."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def terms(shop: Shop, session: Session, *to: str, text: str = TERMS) -> Email:
+    return shop.outbox.enqueue(message(*to, text=text), session=session)
+
+
+def commit_terms(shop: Shop, *to: str, text: str = TERMS) -> Email:
+    with shop.session() as session:
+        email = terms(shop, session, *to, text=text)
+        session.commit()
+    return email
+
+
+def contents(shop: Shop) -> list[int]:
+    return [row.content_id for row in shop.rows(shop.tables.email)]
+
+
+def test_a_large_committed_content_is_stored_once_whoever_it_goes_to(shop: Shop) -> None:
+    emails = [commit_terms(shop, f"{name}@x.example") for name in "abc"]
+    assert len(set(contents(shop))) == shop.count(shop.tables.content) == 1
+    (content,) = shop.rows(shop.tables.content)
+    for email, row in zip(emails, shop.rows(shop.tables.email), strict=True):
+        assert email.size == row.size == len(row.headers) + len(content.body)
+        assert f"To: {row.recipient}".encode() in row.headers
+
+
+def test_small_contents_are_not_looked_for(shop: Shop) -> None:
+    shop.enqueue()
+    shop.enqueue()
+    assert [row.sha256 for row in shop.rows(shop.tables.content)] == [None, None]
+
+
+def test_the_size_from_which_contents_are_reused_is_a_setting(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_REUSE_SIZE=1)
+    shop.enqueue("a@x.example")
+    shop.enqueue("b@x.example")
+    assert shop.count(shop.tables.content) == 1
+
+
+@SERVERS
+def test_a_content_of_an_open_transaction_is_stored_again_without_waiting(
+    shop: Shop, rival: ThreadPoolExecutor
+) -> None:
+    with shop.session() as session:
+        terms(shop, session)
+        rival.submit(commit_terms, shop).result(PATIENCE)
+        session.commit()
+    assert len(set(contents(shop))) == 2
+
+
+@SERVERS
+def test_no_enqueue_waits_for_an_open_transaction_with_a_large_content(
+    shop: Shop, rival: ThreadPoolExecutor
+) -> None:
+    with shop.session() as session:
+        terms(shop, session)
+        rival.submit(shop.enqueue).result(PATIENCE)
+        rival.submit(shop.enqueue, key="order-1").result(PATIENCE)
+        for number in range(5):
+            rival.submit(commit_terms, shop, text=f"{number}{OTHER}").result(PATIENCE)
+        session.commit()
+
+
+@SERVERS
+def test_two_open_transactions_reuse_one_committed_content(
+    shop: Shop, rival: ThreadPoolExecutor
+) -> None:
+    commit_terms(shop)
+    with shop.session() as session:
+        terms(shop, session)
+        rival.submit(commit_terms, shop).result(PATIENCE)
+        session.commit()
+    assert len(set(contents(shop))) == 1
+
+
+@SERVERS
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_a_content_committed_since_the_snapshot_harms_no_transaction(
+    shop: Shop, level: str
+) -> None:
+    with Session(shop.engine.execution_options(isolation_level=level)) as session:
+        shop.order(session)
+        session.execute(select(shop.orders)).all()
+        with shop.session() as rivals:
+            terms(shop, rivals)
+            rivals.commit()
+        terms(shop, session)
+        session.commit()
+    assert shop.count(shop.orders) == 1
+    assert len(contents(shop)) == 2
+
+
+@SERVERS
+def test_a_content_that_purge_is_removing_is_not_reused_and_not_waited_for(
+    shop: Shop, rival: ThreadPoolExecutor
+) -> None:
+    commit_terms(shop)
+    (old,) = shop.rows(shop.tables.content)
+    with shop.engine.begin() as connection:
+        connection.execute(delete(shop.tables.email))
+    with shop.database.transaction() as removing:
+        _drop(removing, shop.database, [old.id])
+        kept = rival.submit(commit_terms, shop).result(PATIENCE)
+    assert [row.id for row in shop.rows(shop.tables.email)] == [kept.id]
+    assert [row.id for row in shop.rows(shop.tables.content)] == contents(shop) != [old.id]
+
+
+def test_a_content_whose_first_mail_was_rolled_back_is_not_found(shop: Shop) -> None:
+    with shop.session() as session:
+        terms(shop, session)
+        session.rollback()
+    commit_terms(shop)
+    assert shop.count(shop.tables.content) == 1
+
+
+@pytest.mark.databases("sqlite")
+def test_on_sqlite_a_content_in_use_by_an_open_transaction_is_kept_from_purge(shop: Shop) -> None:
+    commit_terms(shop)
+    with shop.session() as session:
+        terms(shop, session)
+        driver = session.connection().connection.dbapi_connection
+        assert driver is not None
+        assert driver.in_transaction  # holds the write lock: purge waits for it
+        session.commit()
+    assert len(set(contents(shop))) == 1

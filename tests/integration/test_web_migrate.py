@@ -1,0 +1,82 @@
+"""Flask-Migrate makes our tables and unmakes them; its script names nothing of ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from sqlalchemy import create_engine, inspect
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = """
+import os
+from flask import Flask
+from flask_migrate import Migrate
+from flask_sqlalchemy import SQLAlchemy
+from outbox import Outbox
+
+app = Flask(__name__)
+app.config["SQLALCHEMY_DATABASE_URI"] = os.environ["DATABASE_URL"]
+db = SQLAlchemy(app)
+Migrate(app, db)
+Outbox().init_app(app, db=db)
+
+
+class Order(db.Model):
+    id = db.Column(db.Integer, primary_key=True)
+"""
+OURS = {
+    f"outbox_{name}"
+    for name in (
+        "email", "content", "recipient", "attempt", "lease",
+        "breaker", "pause", "suppression", "counter",
+    )
+}  # fmt: skip
+
+
+def tables(url: str) -> set[str]:
+    engine = create_engine(url)
+    try:
+        return set(inspect(engine).get_table_names())
+    finally:
+        engine.dispose()
+
+
+def test_autogenerate_makes_and_removes_our_tables_and_then_finds_no_change(
+    database_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(APP)
+    environment = {**os.environ, "DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}
+
+    def flask(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "flask", "--app", "shop", *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    flask("db", "init")
+    flask("db", "migrate", "-m", "outbox")
+    (script,) = (tmp_path / "migrations" / "versions").glob("*.py")
+    assert "import outbox" not in script.read_text()
+    assert "outbox." not in script.read_text().replace("outbox_", "").replace("outbox.py", "")
+    flask("db", "upgrade")
+    assert tables(database_url) == OURS | {"alembic_version", "order"}
+    assert "schema is missing" not in flask("outbox", "stats")
+
+    assert "No changes in schema detected" in flask("db", "migrate", "-m", "again")
+    assert list((tmp_path / "migrations" / "versions").glob("*.py")) == [script]
+    flask("db", "check")
+
+    flask("db", "downgrade")
+    assert tables(database_url) == {"alembic_version"}
+    flask("db", "upgrade")
+    assert tables(database_url) >= OURS
