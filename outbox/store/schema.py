@@ -21,6 +21,24 @@ def differences(database: Database) -> list[str]:
     )
 
 
+def weakened(database: Database) -> list[str]:
+    """Return the settings of PostgreSQL by which a commit may be forgotten; the promise needs them.
+
+    SQLite's durability is set with each of our transactions.
+    """
+    if database.dialect != "postgresql":
+        return []
+
+    def work(connection: Connection) -> list[str]:
+        shown = {name: connection.exec_driver_sql(f"SHOW {name}").scalar() for name in _DURABLE}
+        return [f"PostgreSQL's {name} is off" for name, value in shown.items() if value == "off"]
+
+    return database.read(work)
+
+
+_DURABLE = ("synchronous_commit", "fsync", "full_page_writes")
+
+
 def _missing(connection: Connection, table: Table) -> list[str]:
     found = inspect(connection)
     if not found.has_table(table.name, schema=table.schema):

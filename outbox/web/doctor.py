@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..store.report import breakers
-from ..store.schema import differences
+from ..store.schema import differences, weakened
 
 if TYPE_CHECKING:
     from ..worker.runtime import Runtime
@@ -40,15 +40,19 @@ def _settings(runtime: Runtime) -> list[Finding]:
 def _schema(runtime: Runtime) -> list[Finding]:
     try:
         missing = differences(runtime.database)
+        weak = weakened(runtime.database)
         halted = runtime.database.run(lambda c: breakers(c, runtime.database))
     except SQLAlchemyError as error:
         return [Finding(level="error", text=f"the database: {type(error).__name__}")]
     findings = [Finding(level="error", text=f"schema: {text}") for text in missing]
+    if not missing:
+        findings.append(Finding(level="ok", text="the schema is complete"))
+    findings += [Finding(level="warn", text=f"{text}: it can forget a mail") for text in weak]
     findings += [
         Finding(level="error" if b["alert"] else "warn", text=f"{b['server']}: {b['reason']}")
         for b in halted
     ]
-    return findings or [Finding(level="ok", text="the schema is complete")]
+    return findings
 
 
 def _celery(runtime: Runtime) -> list[Finding]:

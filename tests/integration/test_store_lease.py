@@ -170,6 +170,17 @@ def test_a_late_250_after_the_next_claim_changes_nothing(shop: Shop) -> None:
     assert shop.counter(LOST) == 2
 
 
+def test_a_late_250_after_a_claim_that_was_given_back_changes_nothing(shop: Shop) -> None:
+    email = shop.enqueue()
+    first = shop.lose(email.id)
+    shop.claim()
+    shop.rescue()
+    assert shop.status(email.id) is Status.PENDING
+    before = snapshot(shop)
+    shop.record(first.token, [sent(email.id)])
+    assert snapshot(shop) == before
+
+
 def test_a_late_250_of_the_first_of_two_lost_workers_changes_nothing(shop: Shop) -> None:
     email = shop.enqueue()
     first = shop.lose(email.id)
