@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import case, exists
+from sqlalchemy import Exists, case, exists
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status
@@ -17,13 +17,18 @@ def ended(database: Database, target: Status) -> dict[str, Any]:
     One with unresolved doubt ends `unknown` instead, and one of which a recipient has already got
     a copy ends `sent`.
     """
-    email, recipient = database.tables.email, database.tables.recipient
-    partly_sent = exists().where(
-        recipient.c.email_id == email.c.id, recipient.c.status == RecipientStatus.SENT
-    )
+    email = database.tables.email
     status = case(
         (email.c.doubts > 0, Status.UNKNOWN),
-        (partly_sent, Status.SENT),
+        (partly_sent(database), Status.SENT),
         else_=target,
     )
     return {"status": status, "due_at": None, "finished_at": database.now()}
+
+
+def partly_sent(database: Database) -> Exists:
+    """A recipient of the mail has a copy."""
+    email, recipient = database.tables.email, database.tables.recipient
+    return exists().where(
+        recipient.c.email_id == email.c.id, recipient.c.status == RecipientStatus.SENT
+    )

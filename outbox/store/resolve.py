@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, case, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status, sources
 from .database import Database
+from .ending import partly_sent
 
 
 def retry(connection: Connection, database: Database, ids: list[int]) -> int:
@@ -27,7 +28,10 @@ def retry(connection: Connection, database: Database, ids: list[int]) -> int:
 
 
 def resolve(connection: Connection, database: Database, ids: list[int], outcome: Status) -> int:
-    """Settle unknown mails as `sent` or `failed`, as a person found out; return how many."""
+    """Settle unknown mails as `sent` or `failed`, as a person found out; return how many.
+
+    One of which a recipient has a copy ends `sent`, whoever else did not get it.
+    """
     if Status.UNKNOWN not in sources(outcome) or outcome is Status.PENDING:
         raise ValueError("a mail in doubt is resolved as sent or failed")
     email = database.tables.email
@@ -36,7 +40,12 @@ def resolve(connection: Connection, database: Database, ids: list[int], outcome:
     return connection.execute(
         update(email)
         .where(doubtful)
-        .values(status=outcome, doubts=0, doubt_token=None, finished_at=database.now())
+        .values(
+            status=case((partly_sent(database), Status.SENT), else_=outcome),
+            doubts=0,
+            doubt_token=None,
+            finished_at=database.now(),
+        )
     ).rowcount
 
 

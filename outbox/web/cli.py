@@ -29,6 +29,7 @@ commands = click.Group("outbox", help="See, send and mend the mails of the outbo
 """Added to the app's own commands by `Outbox.init_app`."""
 
 _SCOPES = click.Choice(["all", *(priority.name.lower() for priority in Priority)])
+_ID = click.IntRange(1, 2**63 - 1)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
@@ -102,7 +103,7 @@ def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> Non
 
 
 @commands.command()
-@click.argument("id", type=int)
+@click.argument("id", type=_ID)
 @as_json
 @with_appcontext
 def show(id: int, as_json: bool) -> None:  # noqa: A002
@@ -132,7 +133,7 @@ def _printable(value: object) -> str:
 
 
 @commands.command()
-@click.argument("ids", type=int, nargs=-1)
+@click.argument("ids", type=_ID, nargs=-1)
 @click.option("--status", type=click.Choice(["failed", "unknown"]), help="All mails of a status.")
 @with_appcontext
 def retry(ids: tuple[int, ...], status: str | None) -> None:
@@ -153,7 +154,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
 
 
 @commands.command("resolve")
-@click.argument("ids", type=int, nargs=-1, required=True)
+@click.argument("ids", type=_ID, nargs=-1, required=True)
 @click.option("--as", "outcome", type=click.Choice(["sent", "failed"]), required=True)
 @with_appcontext
 def resolve_(ids: tuple[int, ...], outcome: str) -> None:
@@ -165,7 +166,7 @@ def resolve_(ids: tuple[int, ...], outcome: str) -> None:
 
 
 @commands.command()
-@click.option("--id", "id_", type=int)
+@click.option("--id", "id_", type=_ID)
 @click.option("--key")
 @click.option("--tag")
 @with_appcontext

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from sqlalchemy import Connection, event, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -186,3 +188,18 @@ def test_the_database_of_these_tests_refuses_a_step_off_the_lifecycles_table(sho
     with shop.engine.begin() as connection, pytest.raises(DBAPIError, match="illegal step"):
         connection.execute(illegal)
     assert shop.status(email.id) is Status.PENDING
+
+
+@pytest.mark.databases("sqlite")
+def test_enqueue_and_commit_open_no_connection_to_anywhere(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*_: object) -> None:
+        pytest.fail("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", connect)
+    with shop.session() as session:
+        shop.outbox.enqueue(message(), session=session)
+        shop.outbox.enqueue_many([message()], session=session)
+        session.commit()
