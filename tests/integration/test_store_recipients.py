@@ -57,3 +57,21 @@ def test_who_was_put_off_beside_the_rest_is_tried_again_alone(
     drain(sending.runtime)
     assert catcher.mails[-1].recipients == ("b@x.example",)
     assert sending.mail(email.id).status == "sent"
+
+
+def test_the_outcomes_so_far_are_committed_before_the_rest_is_sent(
+    sending: Shop, catcher: Catcher
+) -> None:
+    stood: list[dict[str, str]] = []
+
+    def reply(address: str) -> str | None:
+        if address.startswith("b@"):
+            if len(catcher.mails) == 0:
+                return "452 4.5.3 too many recipients"
+            stood.append(sending.recipients(email.id))
+        return None
+
+    email = sending.enqueue("a@x.example", "b@x.example")
+    catcher.reply_to_recipient = reply
+    drain(sending.runtime)
+    assert stood == [{"a@x.example": "sent", "b@x.example": "pending"}]

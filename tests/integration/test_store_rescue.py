@@ -35,6 +35,15 @@ def test_a_lease_that_holds_is_left_alone(shop: Shop) -> None:
     assert shop.count(shop.tables.lease) == 1
 
 
+def test_a_lease_that_holds_is_left_alone_before_its_task_has_started(shop: Shop) -> None:
+    email = shop.enqueue()
+    shop.claim()
+    shop.later(LEASE - 5)
+    assert judge(shop) == 0
+    assert shop.status(email.id) is Status.CLAIMED
+    assert shop.count(shop.tables.lease) == 1
+
+
 def test_a_lease_that_never_started_is_given_back_uncharged_at_once(shop: Shop) -> None:
     email = shop.enqueue()
     shop.claim()

@@ -1,0 +1,41 @@
+"""An exception in the middle of a window, whatever it is, turns no known result into a doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from outbox.domain.verdict import Envelope, Transaction
+from outbox.smtp.connection import Connection
+from outbox.worker.relay import relay
+from tests.integration.conftest import Shop, addresses
+from tests.servers.catcher import Catcher
+
+
+@pytest.mark.parametrize("error", [RuntimeError, MemoryError, SystemExit])
+def test_what_was_sent_before_an_exception_is_recorded_and_the_rest_left_to_the_rescue(
+    sending: Shop,
+    catcher: Catcher,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+) -> None:
+    for address in addresses(4):
+        sending.enqueue(address)
+    send = Connection.send
+
+    def fail_at_the_third(
+        self: Connection, envelope: Envelope, content: bytes, fence: Callable[[], bool]
+    ) -> Transaction:
+        if len(catcher.mails) == 2:
+            raise error
+        return send(self, envelope, content, fence)
+
+    # A double: no real server makes this process raise, and Celery's cold shutdown does.
+    monkeypatch.setattr(Connection, "send", fail_at_the_third)
+    (made,) = sending.claim()
+    with pytest.raises(error):
+        relay(sending.runtime, made.token)
+    assert sending.statuses() == ["sent", "sent", "sending", "sending"]
+    assert sending.count(sending.tables.lease) == 1
+    assert len(catcher.mails) == 2
