@@ -76,6 +76,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         envelope=Envelope(
             sender=row.sender,
             recipients=addresses,
+            size=row.size,
             smtputf8=bool(row.smtputf8),
             eightbit=bool(row.eightbit),
             mail_options=tuple(mail_options),
