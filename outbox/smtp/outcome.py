@@ -44,9 +44,7 @@ class Refusals:
         self.results[place] = RecipientResult(address=address, verdict=verdict, reply=reply)
 
 
-def conclude(
-    phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusals
-) -> Transaction:
+def conclude(phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusals) -> Transaction:
     """Give the mail's verdict to every recipient that was not refused by itself.
 
     HALT and UNSENT judge nobody: there all recipients carry it.
