@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import zip_longest
 from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
@@ -100,7 +99,7 @@ class _Relay:
 
     def _send_windows(self) -> None:
         windows = list(self._windows())
-        for window, following in zip(windows, [*windows[1:], []], strict=True):
+        for window, following in zip(windows, [*windows[1:], []], strict=False):
             opened = self._advance([mail.id for mail in window])
             self._send_window([mail for mail in window if mail.id in opened], following[:1])
             if self._is_over():
@@ -133,7 +132,7 @@ class _Relay:
         Its envelope may leave before its window is open: only a content can be in doubt.
         """
         opened_at = self._runtime.clock()
-        for mail, following in zip_longest(mails, [*mails[1:], *behind]):
+        for mail, following in zip(mails, [*mails[1:], *behind, None], strict=False):
             if self._delivery.halted:
                 self._add(self._delivery.give_back(mail))
                 continue
