@@ -21,7 +21,7 @@ from ..domain.options import MAX_KEY, Options, check_name
 from ..store.enqueue import Writer
 from ..store.rows import Email
 from . import pending
-from .compose import standard
+from .compose import author, standard
 from .state import State
 
 KeyOf = Callable[[Any], str]
@@ -92,6 +92,7 @@ class Writing:
             return mail
         return replace(
             mail,
+            sender=author(message),
             mail_options=tuple(message.mail_options),
             rcpt_options=tuple(message.rcpt_options),
         )
