@@ -1,4 +1,4 @@
-"""MIME structure: boundaries that repeat, lines that fit, and signed parts that stay as they are."""
+"""MIME structure: boundaries that repeat, lines that fit, signed parts that stay as they are."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from email.generator import BytesGenerator
 from email.header import Header
 from email.message import Message
-from email.policy import SMTPUTF8, EmailPolicy
+from email.policy import SMTPUTF8, EmailPolicy, Policy
 from io import BytesIO
 from typing import Any
 
@@ -42,6 +42,9 @@ class _Generator(BytesGenerator):
     Its policies fold anew what a parser has read, at 78 columns and at other places than the
     author did: that breaks signatures over headers, and RFC 5322 allows 998.
     """
+
+    policy: Policy[Any]
+    _fp: BytesIO
 
     def _write_headers(self, msg: Message[Any, Any]) -> None:
         for name, value in msg.raw_items():
