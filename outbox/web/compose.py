@@ -19,7 +19,7 @@ import flask_mail
 
 from ..domain.address import CONTROL, check_address
 from ..domain.errors import InvalidMessage
-from ..domain.headers import LEAKS, parse_addresses, unfolded, written
+from ..domain.headers import LEAKS, parse_addresses, written
 from ..domain.octets import folded
 
 Address = str | tuple[str, str]
@@ -32,6 +32,7 @@ _FIELDS = frozenset({"from", "to", "cc", "bcc"})
 """As extra headers they would be there twice, and name people whom Flask-Mail does not write to."""
 _ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
 """RFC 5322 §3.6 allows one, and servers refuse two: an extra header replaces Flask-Mail's."""
+_FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
 def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any, Any]:
@@ -174,7 +175,7 @@ def _date(seconds: float) -> str:
 
 def _text(field: str, value: object, name: str) -> str:
     """Return the value folded; a legal fold of the user's own passes, as it does in Flask-Mail."""
-    text = _clean(field, unfolded(_str(field, value)))
+    text = _clean(field, _FOLD.sub(" ", _str(field, value)))
     if text.isascii():
         return folded(name, text)
     return Header(text, "utf-8", header_name=name).encode()
