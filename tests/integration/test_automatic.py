@@ -43,6 +43,15 @@ def test_one_mail_has_the_headers_that_were_asked_for(
     assert mail["Subject"] == "Order 1"
 
 
+def test_a_large_content_is_still_stored_once(shop: Shop) -> None:
+    for address in addresses(2):
+        with shop.session() as session:
+            mail = message(address, text="x\n" * 100_000)
+            shop.outbox.enqueue(mail, session=session, unsubscribe=url_of(address))
+            session.commit()
+    assert shop.count(shop.tables.content) == 1
+
+
 def test_a_message_of_flask_mail_has_them_too(sending: Shop, catcher: Catcher) -> None:
     flask_mail.Mail(sending.app)
     with sending.app.app_context(), sending.session() as session:

@@ -104,6 +104,14 @@ def test_a_header_of_10_000_characters(
     assert read(arrived)["Subject"] == text
 
 
+def test_a_header_of_10_000_characters_on_one_line_is_folded(
+    sending: Shop, catcher: Catcher
+) -> None:
+    arrived = sent(sending, catcher, legacy(b"x", Subject=WORDS))
+    assert max(map(len, arrived.content.split(b"\r\n"))) <= 78
+    assert read(arrived)["Subject"] == WORDS
+
+
 def test_a_header_without_a_blank_to_fold_at_is_refused(shop: Shop) -> None:
     with shop.session() as session:
         with pytest.raises(InvalidMessage, match="998 octets"):

@@ -116,9 +116,10 @@ def signed(text: str) -> MIMEMultipart:
 
 
 def test_a_signed_part_is_left_alone_however_deep_and_the_others_are_encoded() -> None:
-    message = MIMEMultipart()
-    message.attach(signed("x" * 1000))
-    message.attach(MIMEText("y" * 1000, "plain", "us-ascii"))
+    message, inner = MIMEMultipart(), MIMEMultipart()
+    message.attach(inner)
+    inner.attach(signed("x" * 1000))
+    inner.attach(MIMEText("y" * 1000, "plain", "us-ascii"))
     kept, other = [p for p in shorten_lines(message).walk() if p.get_content_type() == "text/plain"]
     assert (kept.get_payload(), kept["Content-Transfer-Encoding"]) == ("x" * 1000, "7bit")
     assert other["Content-Transfer-Encoding"] == "quoted-printable"
