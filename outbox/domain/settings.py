@@ -142,13 +142,19 @@ class ServerSettings:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], settings: Settings) -> ServerSettings:
-        """Read `MAIL_SERVER`, `_PORT`, `_USERNAME`, `_PASSWORD`, `_USE_TLS` and `_USE_SSL`."""
+        """Read `MAIL_SERVER`, `_PORT`, `_USERNAME`, `_PASSWORD`, `_USE_TLS` and `_USE_SSL`.
+
+        `MAIL_MAX_EMAILS`, mails over one connection, may lower `OUTBOX_CONNECTION_MAILS`.
+        """
         starttls, tls = config.get("MAIL_USE_TLS", False), config.get("MAIL_USE_SSL", False)
         if starttls and tls:
             raise ConfigurationError("MAIL_USE_TLS (STARTTLS) and MAIL_USE_SSL exclude each other")
         port = config.get("MAIL_PORT") or (465 if tls else 587 if starttls else 25)
         if type(port) is not int or not 0 < port < 65536:
             raise ConfigurationError("MAIL_PORT must be a number from 1 to 65535")
+        most = config.get("MAIL_MAX_EMAILS") or settings.connection_mails
+        if type(most) is not int or most < 1:
+            raise ConfigurationError("MAIL_MAX_EMAILS must be a number from 1 on")
         shared = {f.name for f in dataclasses.fields(cls)} & {
             f.name for f in dataclasses.fields(Settings)
         }
@@ -158,7 +164,8 @@ class ServerSettings:
             security="tls" if tls else "starttls" if starttls else "none",
             username=config.get("MAIL_USERNAME") or None,
             password=config.get("MAIL_PASSWORD") or None,
-            **{name: getattr(settings, name) for name in shared},
+            **{name: getattr(settings, name) for name in shared - {"connection_mails"}},
+            connection_mails=min(most, settings.connection_mails),
         )
         if server.username and server.security == "none" and not server.cleartext_auth:
             raise ConfigurationError(

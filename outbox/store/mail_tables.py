@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -32,6 +33,7 @@ def content(metadata: MetaData) -> Table:
         metadata,
         Column("id", ID, primary_key=True, autoincrement=True),
         Column("size", Integer, nullable=False),
+        Column("crc32", BigInteger, nullable=False),  # a damaged content is not sent
         Column("sha256", DIGEST),  # only of contents that are worth finding again
         Column("body", BLOB, nullable=False),
         Column("created_at", MOMENT, nullable=False),

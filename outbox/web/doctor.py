@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..store.report import breakers
-from ..store.schema import differences, weakened
+from ..store.schema import differences, narrow, weakened
 
 if TYPE_CHECKING:
     from ..worker.runtime import Runtime
@@ -41,6 +41,7 @@ def _schema(runtime: Runtime) -> list[Finding]:
     try:
         missing = differences(runtime.database)
         weak = weakened(runtime.database)
+        limits = narrow(runtime.database, runtime.settings.max_size)
         halted = runtime.database.run(lambda c: breakers(c, runtime.database))
     except SQLAlchemyError as error:
         return [Finding(level="error", text=f"the database: {type(error).__name__}")]
@@ -48,6 +49,7 @@ def _schema(runtime: Runtime) -> list[Finding]:
     if not missing:
         findings.append(Finding(level="ok", text="the schema is complete"))
     findings += [Finding(level="warn", text=f"{text}: it can forget a mail") for text in weak]
+    findings += [Finding(level="warn", text=f"{text}: a large mail fails") for text in limits]
     findings += [
         Finding(level="error" if b["alert"] else "warn", text=f"{b['server']}: {b['reason']}")
         for b in halted

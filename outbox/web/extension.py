@@ -12,6 +12,7 @@ from flask import Flask
 from sqlalchemy import Engine, MetaData
 from sqlalchemy.orm import scoped_session
 
+from ..domain.automatic import Automatic, URLOf
 from ..domain.errors import ConfigurationError, InvalidMessage
 from ..domain.lifecycle import Status
 from ..domain.newsletter import Recipient
@@ -100,11 +101,17 @@ class Outbox:
         tag: str | None = None,
         on_unknown: OnUnknown | str | None = None,
         max_attempts: int | None = None,
+        auto_submitted: bool | str = False,
+        unsubscribe: str | None = None,
     ) -> Email:
         """Write a mail into the session's transaction: no commit, no network.
 
-        It is sent if and only if that transaction commits. Raises InvalidMessage, KeyConflict or
-        KeyContention; nothing of the mail is written then, and the transaction is usable.
+        It is sent if and only if that transaction commits. `auto_submitted` says that no person
+        wrote it (RFC 3834): True, or another of its words than "auto-generated". `unsubscribe` is
+        the https URL of its one recipient's one-click unsubscription (RFC 8058).
+
+        Raises InvalidMessage, KeyConflict or KeyContention; nothing of the mail is written then,
+        and the transaction is usable.
         """
         options = Options.check(
             priority=priority,
@@ -115,7 +122,8 @@ class Outbox:
             on_unknown=on_unknown,
             max_attempts=max_attempts,
         )
-        return self._writing(session, options).one(message)
+        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        return self._writing(session, options, automatic).one(message)
 
     def enqueue_many(
         self,
@@ -130,13 +138,16 @@ class Outbox:
         tag: str | None = None,
         on_unknown: OnUnknown | str | None = None,
         max_attempts: int | None = None,
+        auto_submitted: bool | str = False,
+        unsubscribe: URLOf | None = None,
     ) -> int:
         """Write many mails into the session's transaction; return how many are new.
 
         Either one message and its `recipients` (addresses, or (name, address) pairs): the content
         is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
-        `key` makes a mail's idempotency key from its address, or from its message. All or none are
-        written; both iterables are read in chunks, but for keyed ones, which are sorted first.
+        `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
+        makes its reader's own URL of it. All or none are written; both iterables are read in
+        chunks, but for keyed ones, which are sorted first.
         """
         options = Options.check(
             priority=priority,
@@ -146,7 +157,12 @@ class Outbox:
             on_unknown=on_unknown,
             max_attempts=max_attempts,
         )
-        writing = self._writing(session, options)
+        if unsubscribe is not None and not callable(unsubscribe):
+            raise InvalidMessage(
+                "unsubscribe", "give a function: each reader has a URL of their own"
+            )
+        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        writing = self._writing(session, options, automatic)
         if recipients is not None:
             return writing.shared(messages, recipients, key)
         if isinstance(messages, (flask_mail.Message, Message)):
@@ -179,6 +195,10 @@ class Outbox:
         """Mails that this process enqueued in sessions which were closed without a commit."""
         return state_of(self._app).discarded
 
-    def _writing(self, session: AnySession | None, options: Options) -> Writing:
+    def _writing(
+        self, session: AnySession | None, options: Options, automatic: Automatic
+    ) -> Writing:
         state = state_of(self._app)
-        return Writing(state=state, session=state.session(session), options=options)
+        return Writing(
+            state=state, session=state.session(session), options=options, automatic=automatic
+        )

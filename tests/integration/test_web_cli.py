@@ -220,6 +220,14 @@ def test_check_names_what_is_missing_in_the_schema(shop: Shop, run: Run) -> None
     assert any("index ix_outbox_email_tag is missing" in text for text in texts)
 
 
+@pytest.mark.databases("mariadb")
+def test_check_tells_of_a_database_that_takes_no_large_mail(shops: Shops) -> None:
+    said = [
+        runner(shops.open(OUTBOX_MAX_SIZE=size))("check", code=1).output for size in (2**25, 2**26)
+    ]
+    assert ["max_allowed_packet" in text for text in said] == [False, True]
+
+
 def test_check_tells_of_a_server_that_refuses_the_credentials(shop: Shop, run: Run) -> None:
     row = insert(shop.tables.breaker).values(
         server="127.0.0.1:1",

@@ -56,6 +56,17 @@ def test_a_port_is_a_number_in_its_range(port: Any) -> None:
     assert refused(MAIL_PORT=port) == "MAIL_PORT must be a number from 1 to 65535"
 
 
+@pytest.mark.parametrize(("most", "mails"), [(None, 100), (0, 100), (1, 1), (99, 99), (101, 100)])
+def test_flask_mail_s_mails_a_connection_can_only_lower_ours(most: int | None, mails: int) -> None:
+    assert read(MAIL_MAX_EMAILS=most).connection_mails == mails
+    assert read(MAIL_MAX_EMAILS=most, OUTBOX_CONNECTION_MAILS=1).connection_mails == 1
+
+
+@pytest.mark.parametrize("most", ["5", 2.5, True, -1])
+def test_flask_mail_s_mails_a_connection_are_a_number(most: Any) -> None:
+    assert refused(MAIL_MAX_EMAILS=most) == "MAIL_MAX_EMAILS must be a number from 1 on"
+
+
 @pytest.mark.parametrize("empty", [None, ""])
 def test_empty_names_are_none(empty: Any) -> None:
     server = read(MAIL_SERVER=empty, MAIL_USERNAME=empty, MAIL_PASSWORD=empty)
