@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import authority as certificates
 from tests.servers import sqlite
+from tests.servers.authority import Authority
 from tests.servers.catcher import Catcher
 from tests.servers.mariadb import MariaDB
 from tests.servers.postgres import Postgres
@@ -102,3 +104,9 @@ def catcher() -> Iterator[Catcher]:
     """An SMTP server that remembers the mails it accepts; can be stopped, held, made to refuse."""
     with Catcher() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """A certificate authority, and TLS servers that it vouches for."""
+    return certificates.found(tmp_path_factory.mktemp("ca"))
