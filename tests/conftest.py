@@ -15,6 +15,9 @@ from tests.servers.rabbitmq import RabbitMQ
 from tests.servers.redis import RedisServer
 from tests.servers.smtp_sink import SmtpSink
 
+# Its assertions tell what differs, as those in a test's own file do.
+pytest.register_assert_rewrite("tests.verdicts.play")
+
 DATABASES = ("sqlite", "postgresql", "mariadb")
 
 

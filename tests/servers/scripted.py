@@ -1,7 +1,6 @@
 """An SMTP server that does exactly what a script says, for what no real server does on demand.
 
-A script is a list of steps for one connection. Connections take the scripts in their order; those
-after the last one get `otherwise`, which is `GOOD`.
+A script is a list of steps for one connection. Each takes the next script, and at last `otherwise`.
 """
 
 from __future__ import annotations
@@ -54,15 +53,16 @@ class Dialogue:
 
     def content(self) -> None:
         """Read a mail's content up to its final dot."""
-        while b"\r\n.\r\n" not in b"\r\n" + self.data:
+        self.data, seen = b"\r\n" + self.data, 0
+        while (end := self.data.find(b"\r\n.\r\n", seen)) < 0:
+            seen = max(0, len(self.data) - 4)
             try:
                 self.receive()
             except (HangupError, OSError):
-                self.torn, self.data = self.data, b""
+                self.torn, self.data = self.data[2:], b""
                 raise
-        end = (b"\r\n" + self.data).index(b"\r\n.\r\n") + 3
-        self.bodies.append(self.data[:end])
-        self.data = self.data[end:]
+        self.bodies.append(self.data[2 : end + 5])
+        self.data = self.data[end + 5 :]
 
     def receive(self) -> None:
         """Wait for more octets."""

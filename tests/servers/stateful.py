@@ -65,6 +65,8 @@ class StatefulServer(ScriptedServer):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(tls=tls)
+        # What the kernel takes in for a server that reads no more is bounded.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         self.otherwise = (self._serve,)
         self.unused = dict(answers or {})  # departures still to come
         self.accepted: list[Accepted] = []
