@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.servers.mariadb import MariaDB
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
 from tests.servers.redis import RedisServer
+from tests.servers.server import memory
 from tests.servers.smtp_sink import SmtpSink
 
 # Its assertions tell what differs, as those in a test's own file do.
@@ -63,7 +65,8 @@ def mariadb() -> Iterator[MariaDB]:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The SQLAlchemy URL of a fresh, empty database; the test runs once on each database."""
     if request.param == "sqlite":
-        yield sqlite.new_database(tmp_path)
+        with TemporaryDirectory(prefix="outbox-sqlite-", dir=memory() or tmp_path) as directory:
+            yield sqlite.new_database(Path(directory))
         return
     fixture = {"postgresql": "postgres", "mariadb": "mariadb"}[request.param]
     server: Postgres | MariaDB = request.getfixturevalue(fixture)
