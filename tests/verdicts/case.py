@@ -58,6 +58,7 @@ class Following(StrEnum):
 
     SAME = "over the same connection"
     NEW = "over a new connection"
+    EITHER = "over the same connection or a new one"
     LATER = "given back uncharged, and later over a new connection"
 
 
