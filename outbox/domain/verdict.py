@@ -78,6 +78,7 @@ class Envelope:
 
     sender: str  # "" is the null reverse path of a bounce
     recipients: tuple[str, ...]
+    size: int = 0  # octets of the mail, told with MAIL before its content is at hand
     smtputf8: bool = False
     eightbit: bool = False
     mail_options: tuple[str, ...] = field(default=())

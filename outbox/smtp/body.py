@@ -35,8 +35,13 @@ def prepare(content: bytes) -> bytes:
     return dot_stuff(content) + end
 
 
-def write_body(sock: socket.socket, wire: bytes, fence: Callable[[], bool], seconds: float) -> None:
-    """Write all of `wire`, each block within `seconds`; raises Torn, and the caller must close.
+def write_body(
+    sock: socket.socket, wire: bytes, behind: bytes, fence: Callable[[], bool], seconds: float
+) -> None:
+    """Write all of `wire`, then `behind`, each block within `seconds`.
+
+    Raises Torn where the writing ended before the final dot was handed over; the caller must close.
+    An error behind the dot is none of this mail's: the reply to the dot tells.
 
     `fence` is asked before the first octet and before each write that holds some of the final dot.
     On plain TCP the octets that the kernel took are counted, so an error proves that the dot did
@@ -44,12 +49,12 @@ def write_body(sock: socket.socket, wire: bytes, fence: Callable[[], bool], seco
     server may have it all.
     """
     counted = not isinstance(sock, ssl.SSLSocket)
-    octets, size, sent = memoryview(wire), len(wire), 0
+    octets, size, sent = memoryview(wire + behind if behind else wire), len(wire), 0
     if sock.gettimeout() != seconds:
         sock.settimeout(seconds)
-    while sent < size:
+    while sent < len(octets):
         block = octets[sent : sent + BLOCK]
-        holds_dot = sent + len(block) > size - _TERMINATOR
+        holds_dot = sent < size < sent + len(block) + _TERMINATOR
         try:
             if sent:
                 _wait_writable(sock, seconds)
@@ -60,6 +65,8 @@ def write_body(sock: socket.socket, wire: bytes, fence: Callable[[], bool], seco
         except Torn:
             raise
         except OSError as error:
+            if sent >= size:
+                return
             lost = NoReply.of(error)
             phase = Phase.BODY if counted or not holds_dot else Phase.DOT
             raise Torn(lost.event, lost.reply.text, phase) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..domain.replies import Event, judge
-from ..domain.verdict import Envelope, Phase, Reply, Transaction, Verdict
-from .body import Torn, prepare, write_body
+from ..domain.verdict import Envelope, Phase, Reply, Transaction
+from .body import BLOCK, Torn, prepare, write_body
 from .command import CommandError, command, lacking, mail_line, rcpt_lines
 from .outcome import Refusals, all_refused, conclude
 from .reply import NoReply, parse_reply
@@ -17,19 +17,30 @@ if TYPE_CHECKING:
 
     from ..domain.settings import ServerSettings
 
+GROUP = 50
+"""Commands in flight at most: both sides' buffers hold them, so neither waits for the other."""
+
 _RSET = command("RSET")
 _DATA = command("DATA")
+_LONE_DOT = b".\r\n"
 _START_MAIL = 354
 
 
 class Client(Session):
     """A session that sends mails, each with a verdict by the table of `domain.replies`.
 
-    After `transact` the connection is either ready for the next MAIL or closed. `stale` says that
-    it had ended before the last MAIL was answered, as idle connections do.
+    Where the server offers PIPELINING (RFC 2920) the commands of a mail travel as a group, and
+    those of the mail that follows behind its content: one round trip a mail.
+
+    After `transact` the connection is ready for the next MAIL, or closed, or has the commands of
+    the `announced` mail in flight.
     """
 
     stale = False
+    """The connection had ended before the last MAIL was answered, as idle connections do."""
+
+    announced: Envelope | None = None
+    """The mail whose commands are in flight: no other one can go over this connection."""
 
     @property
     def ready(self) -> bool:
@@ -37,31 +48,67 @@ class Client(Session):
         return self.sock is not None
 
     def transact(
-        self, envelope: Envelope, content: bytes, fence: Callable[[], bool]
+        self,
+        envelope: Envelope,
+        content: bytes,
+        fence: Callable[[], bool],
+        following: Envelope | None = None,
     ) -> Transaction:
         """Send one mail; `content` has CRLF line ends and is not dot-stuffed.
 
         `fence` returns False when the lease is lost: then the connection is closed before the
         content, or before its final dot, and the mail is UNSENT. What `fence` raises is passed on.
+        `following` is the mail that comes next: its commands may leave with this mail's content.
+        They commit to nothing, because no mail is sent without its own content.
         """
         self.phase, self.stale = Phase.MAIL, False
-        refusals = Refusals()
+        refusals = Refusals(envelope)
         try:
-            lines = self._lines(envelope, len(content))
-            self._ask(lines[0])
-            self._recipients(envelope, lines[1:], refusals)
-            if len(refusals.results) == len(envelope.recipients):
+            self._start(envelope, len(content), refusals)
+            if refusals.everybody:
                 self._reset()
                 return all_refused(refusals)
-            self._start_data()
-            reply = self._content(content, fence)
-            return self._conclude(envelope, reply, None, refusals)
+            reply = self._content(content, fence, None if refusals.too_many else following)
+            return self._conclude(reply, None, refusals)
         except (NoReply, Unwanted) as end:
-            return self._conclude(envelope, end.reply, end.event, refusals)
+            return self._conclude(end.reply, end.event, refusals)
         except BaseException:
             # Never finish DATA after an error of our own: half a mail would be delivered.
             self.close()
             raise
+
+    def close(self) -> None:
+        """Close without a word; what was announced is forgotten, and no part of it was sent."""
+        self.announced = None
+        super().close()
+
+    def farewell(self) -> None:
+        """QUIT and close; where a mail is announced the server would take QUIT for its content."""
+        if self.announced is None:
+            super().farewell()
+        else:
+            self.close()
+
+    def _start(self, envelope: Envelope, size: int, refusals: Refusals) -> None:
+        """Say MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
+        last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
+        if self.announced == envelope:
+            self.announced = None
+            self._replies_to(range(last + 1), last, refusals)
+            return
+        if self.announced is not None:
+            self.close()  # the server waits for another mail's content
+        lines = [*self._lines(envelope, size), _DATA]
+        length = GROUP if "pipelining" in self.esmtp_features else 1
+        start = 0
+        while start <= last and not (start == last and refusals.everybody):
+            group = range(start, min(start + length, last + 1))
+            self._write(b"".join(lines[group.start : group.stop]))
+            self._replies_to(group, last, refusals)
+            start = group.stop
+            if refusals.too_many and start < last:
+                refusals.put_off(start - 1)
+                start = last
 
     def _lines(self, envelope: Envelope, size: int) -> list[bytes]:
         """Build the envelope's commands, before any of them leaves."""
@@ -74,53 +121,83 @@ class Client(Session):
         except CommandError as error:
             raise NoReply(Event.LACKING, str(error)) from None
 
-    def _recipients(self, envelope: Envelope, lines: list[bytes], refusals: Refusals) -> None:
-        """RCPT one by one; after "too many recipients" the rest waits for the next transaction."""
-        self.phase = Phase.RCPT
-        for place, (address, line) in enumerate(zip(envelope.recipients, lines, strict=True)):
-            self._write(line)
-            code, text = self.getreply()
-            if code // 100 == 2:
-                continue
-            reply, accepted = parse_reply(code, text), len(refusals.results) < place
-            judgement = judge(Phase.RCPT, reply, accepted=accepted)
-            if judgement.renew:
-                raise Unwanted(code, text)
-            refusals.add(place, address, reply, judgement)
-            if judgement.verdict is Verdict.NEXT:
-                for later in range(place + 1, len(lines)):
-                    refusals.add(later, envelope.recipients[later], reply, judgement)
-                return
+    def _replies_to(self, group: range, last: int, refusals: Refusals) -> None:
+        """Read every reply of a group, those behind a refusal too (RFC 2920 §3.1)."""
+        refused: Unwanted | None = None
+        for place in group:
+            try:
+                self.phase = _phase(place, last)
+                code, text = self.getreply()
+            except NoReply:
+                if refused is None and not refusals.everybody:
+                    raise
+                break  # the connection is closed, and the refusal stands
+            if self.phase is Phase.DATA:
+                self._asked_for_content(code, text, wanted=not (refused or refusals.everybody))
+            elif refused is None and code // 100 != 2:
+                refused = self._refused(place, code, text, refusals)
+        if refused is not None:
+            self.phase = Phase.MAIL
+            raise refused
 
-    def _start_data(self) -> None:
-        self.phase = Phase.DATA
-        self._write(_DATA)
-        code, text = self.getreply()
-        if code != _START_MAIL:
+    def _refused(self, place: int, code: int, text: bytes, refusals: Refusals) -> Unwanted | None:
+        """Return the refusal of the whole mail, or note that of one recipient."""
+        reply = parse_reply(code, text)
+        judgement = judge(self.phase, reply, accepted=len(refusals.results) < place - 1)
+        if judgement.renew:
             raise Unwanted(code, text)
-        if self._ahead:
+        if self.phase is Phase.MAIL:
+            return Unwanted(code, text)
+        refusals.add(place - 1, reply, judgement)
+        return None
+
+    def _asked_for_content(self, code: int, text: bytes, *, wanted: bool) -> None:
+        """Judge the reply to DATA; one that nobody was left for is answered with a lone dot."""
+        if wanted and code != _START_MAIL:
+            raise Unwanted(code, text)
+        if wanted and self._ahead:
             # It would be taken for the reply to the final dot, and the mail for sent.
             raise NoReply(Event.GARBAGE, "the server replied before it was asked")
+        if not wanted and code == _START_MAIL:
+            self._ask_in_passing(_LONE_DOT)
+        elif code == 421:
+            self.close()
 
-    def _content(self, content: bytes, fence: Callable[[], bool]) -> Reply:
-        """Write the content and return the reply to its final dot."""
+    def _content(
+        self, content: bytes, fence: Callable[[], bool], following: Envelope | None
+    ) -> Reply:
+        """Write the content, announce the mail that follows, and return the final dot's reply."""
         self.phase = Phase.BODY
         if self.sock is None:
             raise NoReply(Event.CLOSED, "the connection is closed")
+        # A large mail alone fills the line, and its octets should not be copied once more.
+        commands = self._announcement(following if len(content) < BLOCK else None)
         try:
-            write_body(self.sock, prepare(content), fence, self._server.command_timeout)
+            write_body(self.sock, prepare(content), commands, fence, self._server.command_timeout)
         except Torn as torn:
             self.phase = torn.phase
             raise
+        self.announced = following if commands else None
         self.phase, self._patience = Phase.DOT, self._server.dot_timeout
         try:
             return parse_reply(*self.getreply())
         finally:
             self._patience = self._server.command_timeout
 
-    def _conclude(
-        self, envelope: Envelope, reply: Reply, event: Event | None, refusals: Refusals
-    ) -> Transaction:
+    def _announcement(self, following: Envelope | None) -> bytes:
+        """Return the commands of the next mail, or nothing where they must wait for their turn."""
+        if (
+            following is None
+            or "pipelining" not in self.esmtp_features
+            or len(following.recipients) > GROUP - 2
+        ):
+            return b""
+        try:
+            return b"".join([*self._lines(following, following.size), _DATA])
+        except NoReply:  # the server cannot take it: that is its own verdict, in its own turn
+            return b""
+
+    def _conclude(self, reply: Reply, event: Event | None, refusals: Refusals) -> Transaction:
         """Judge what ended the transaction and leave the connection clean for the next mail."""
         phase = self.phase
         judgement = judge(phase, reply, event=event)
@@ -129,22 +206,25 @@ class Client(Session):
             self.close()
         elif phase is Phase.DATA:
             self._reset()
-        if self._ahead:  # the next mail must not take an old reply for its own
-            self.close()
-        return conclude(envelope, phase, reply, judgement, refusals)
-
-    def _ask(self, line: bytes) -> None:
-        self._write(line)
-        self._wanted(*self.getreply(), first_digit=2)
+        if self._ahead and self.announced is None:
+            self.close()  # the next mail must not take an old reply for its own
+        return conclude(phase, reply, judgement, refusals)
 
     def _reset(self) -> None:
-        """RSET; the mail's verdict stands whatever comes, and anything odd closes."""
+        if self.sock is not None:
+            self._ask_in_passing(_RSET)
+        if self._ahead:
+            self.close()
+
+    def _ask_in_passing(self, line: bytes) -> None:
+        """Say what changes no verdict; anything but a good reply closes the connection."""
         self._patience = min(self._server.connect_timeout, self._server.command_timeout)
         try:
-            self._ask(_RSET)
-            if self._ahead:
+            self._write(line)
+            code, _ = self.getreply()
+            if code // 100 != 2 and line is _RSET:
                 self.close()
-        except (NoReply, Unwanted):
+        except NoReply:
             self.close()
         finally:
             self._patience = self._server.command_timeout
@@ -158,3 +238,9 @@ def client_for(server: ServerSettings, clock: Callable[[], float]) -> Client:
     """Return the client, not yet connected, that speaks to `server` as its settings say."""
     kind = TLSClient if server.security == "tls" else Client
     return kind(server, clock=clock)
+
+
+def _phase(place: int, last: int) -> Phase:
+    if place == 0:
+        return Phase.MAIL
+    return Phase.DATA if place == last else Phase.RCPT

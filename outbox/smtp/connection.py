@@ -40,7 +40,13 @@ class Connection:
         opened = self._open()
         return opened if isinstance(opened, Transaction) else None
 
-    def send(self, envelope: Envelope, content: bytes, fence: Callable[[], bool]) -> Transaction:
+    def send(
+        self,
+        envelope: Envelope,
+        content: bytes,
+        fence: Callable[[], bool],
+        following: Envelope | None = None,
+    ) -> Transaction:
         """Send one mail as `Client.transact` does, over a connection that is opened if need be.
 
         A server may close an idle connection whenever it likes (RFC 5321 §3.8): where an open one
@@ -48,13 +54,21 @@ class Connection:
         """
         client = self._reusable()
         if client is not None:
-            result = self._transact(client, envelope, content, fence)
+            result = self._transact(client, envelope, content, fence, following)
             if not client.stale:
                 return result
         opened = self._open()
         if isinstance(opened, Transaction):
             return addressed(opened, envelope)
-        return self._transact(opened, envelope, content, fence)
+        return self._transact(opened, envelope, content, fence, following)
+
+    def rest(self) -> None:
+        """Note that no mail follows for now: a connection that awaits an announced one is closed.
+
+        Its server waits for a content that does not come; an idle one is kept.
+        """
+        if self._client is not None and self._client.announced is not None:
+            self.close()
 
     def close(self) -> None:
         """Say QUIT, shortly, and close; never raises. An inherited connection is only closed."""
@@ -92,7 +106,13 @@ class Connection:
         return client
 
     def _transact(
-        self, client: Client, envelope: Envelope, content: bytes, fence: Callable[[], bool]
+        self,
+        client: Client,
+        envelope: Envelope,
+        content: bytes,
+        fence: Callable[[], bool],
+        following: Envelope | None,
     ) -> Transaction:
         self._mails += 1
-        return client.transact(envelope, content, fence)
+        last = self._mails >= self._server.connection_mails
+        return client.transact(envelope, content, fence, None if last else following)

@@ -12,25 +12,39 @@ if TYPE_CHECKING:
 
 
 class Refusals:
-    """The recipients that were refused or put off by themselves, by their place."""
+    """The recipients of one mail that were refused or put off by themselves, by their place."""
 
-    __slots__ = ("results", "retry_after")
+    __slots__ = ("envelope", "results", "retry_after", "too_many")
 
-    def __init__(self) -> None:
+    def __init__(self, envelope: Envelope) -> None:
+        self.envelope = envelope
         self.results: dict[int, RecipientResult] = {}
         self.retry_after: float | None = None
+        self.too_many: Reply | None = None  # the server takes no more in this transaction
 
-    def add(self, place: int, address: str, reply: Reply, judgement: Judgement) -> None:
+    @property
+    def everybody(self) -> bool:
+        """Whether no recipient is left."""
+        return len(self.results) == len(self.envelope.recipients)
+
+    def add(self, place: int, reply: Reply, judgement: Judgement) -> None:
         """Note one recipient's refusal."""
-        self.results[place] = RecipientResult(
-            address=address, verdict=judgement.verdict, reply=reply
-        )
+        self._note(place, judgement.verdict, reply)
         self.retry_after = _later(self.retry_after, judgement.retry_after)
+        if judgement.verdict is Verdict.NEXT:
+            self.too_many = reply
+
+    def put_off(self, start: int) -> None:
+        """Leave the recipients from this place on to the next transaction."""
+        for place in range(start, len(self.envelope.recipients)):
+            self._note(place, Verdict.NEXT, self.too_many or Reply(code=0))
+
+    def _note(self, place: int, verdict: Verdict, reply: Reply) -> None:
+        address = self.envelope.recipients[place]
+        self.results[place] = RecipientResult(address=address, verdict=verdict, reply=reply)
 
 
-def conclude(
-    envelope: Envelope, phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusals
-) -> Transaction:
+def conclude(phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusals) -> Transaction:
     """Give the mail's verdict to every recipient that was not refused by itself.
 
     HALT and UNSENT judge nobody: there all recipients carry it.
@@ -43,7 +57,7 @@ def conclude(
         reply=reply,
         recipients=tuple(
             own.get(place) or RecipientResult(address=address, verdict=verdict, reply=reply)
-            for place, address in enumerate(envelope.recipients)
+            for place, address in enumerate(refusals.envelope.recipients)
         ),
         retry_after=_later(judgement.retry_after, refusals.retry_after if own else None),
         alert=judgement.alert,

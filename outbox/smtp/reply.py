@@ -65,6 +65,12 @@ class ReplyReader:
         The deadline is total: octets that drip in do not extend it. Raises NoReply, and nothing
         else, for whatever the server and the network do.
         """
+        if self._data:  # behind the reply before it, as with PIPELINING: nothing is waited for
+            line, found, rest = self._data.partition(b"\n")
+            code, lines = parse_line(line.removesuffix(b"\r")) if found else (0, b"")
+            if code > 0:
+                self._data = rest
+                return code, lines
         deadline, self._waited = self._clock() + seconds, False
         self._set_timeout(seconds)
         try:

@@ -60,7 +60,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         addresses = tuple(r.address for r in open_)
         doubtful = frozenset(r.address for r in open_ if r.status == RecipientStatus.UNKNOWN)
         settled = frozenset(r.status for r in several if r.status not in _OPEN)
-    mail_options, rcpt_options = json.loads(row.esmtp_options or "[[], []]")
+    mail_options, rcpt_options = json.loads(row.esmtp_options) if row.esmtp_options else ((), ())
     return Waiting(
         id=row.id,
         content_id=row.content_id,
@@ -76,6 +76,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         envelope=Envelope(
             sender=row.sender,
             recipients=addresses,
+            size=row.size,
             smtputf8=bool(row.smtputf8),
             eightbit=bool(row.eightbit),
             mail_options=tuple(mail_options),

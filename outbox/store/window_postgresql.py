@@ -6,7 +6,7 @@ travel as arrays, so the statement's text never changes and is planned once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -74,23 +74,23 @@ def advance(
         **_attempts(results, worker),
         "offset": database.offset,
         "token": token,
-        "following": sorted(following),
+        "following": _array(sorted(following)),
     }
     rows: Sequence[Any] = database.run_alone(statement, values)
     opened = frozenset(email_id for email_id, is_open in rows if is_open)
     written = frozenset(email_id for email_id, is_open in rows if not is_open)
-    return opened, frozenset(values["ids"]) - written
+    return opened, frozenset(entry.email_id for entry in results) - written
 
 
 def _results(entries: Sequence[Entry]) -> dict[str, Any]:
     ends = [entry.conclusion for entry in entries]
     return {
-        "ids": [entry.email_id for entry in entries],
-        "statuses": [end.status.value for end in ends],
-        "attempts": [end.attempts for end in ends],
-        "deliveries": [end.deliveries for end in ends],
-        "doubts": [end.doubts for end in ends],
-        "delays": [end.delay for end in ends],
+        "ids": _array(entry.email_id for entry in entries),
+        "statuses": _array(end.status.value for end in ends),
+        "attempts": _array(end.attempts for end in ends),
+        "deliveries": _array(end.deliveries for end in ends),
+        "doubts": _array(end.doubts for end in ends),
+        "delays": _array(end.delay for end in ends),
     }
 
 
@@ -98,14 +98,24 @@ def _attempts(entries: Sequence[Entry], worker: str) -> dict[str, Any]:
     kept = [entry for entry in entries if entry.verdict is not Verdict.HALT]
     replies = [entry.conclusion.reply for entry in kept]
     return {
-        "logged": [entry.email_id for entry in kept],
-        "started": [entry.started_at for entry in kept],
-        "finished": [entry.finished_at for entry in kept],
-        "verdicts": [entry.verdict.value for entry in kept],
-        "phases": [entry.phase.value for entry in kept],
-        "codes": [reply.code for reply in replies],
-        "enhanced": [reply.enhanced[:12] for reply in replies],
-        "replies": [reply.text[:REPLY_LENGTH] for reply in replies],
+        "logged": _array(entry.email_id for entry in kept),
+        "started": _array(entry.started_at.isoformat() for entry in kept),
+        "finished": _array(entry.finished_at.isoformat() for entry in kept),
+        "verdicts": _array(entry.verdict.value for entry in kept),
+        "phases": _array(entry.phase.value for entry in kept),
+        "codes": _array(reply.code for reply in replies),
+        "enhanced": _array(_quoted(reply.enhanced[:12]) for reply in replies),
+        "replies": _array(_quoted(reply.text[:REPLY_LENGTH]) for reply in replies),
         "worker": worker[:100],
         "server": entries[0].server[:255] if entries else "",
     }
+
+
+def _array(elements: Iterable[object]) -> str:
+    """Return PostgreSQL's text form of an array; the driver's own takes ten times as long."""
+    return "{" + ",".join(map(str, elements)) + "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -41,8 +41,8 @@ class Delivery:
         self.halted = False  # the way is closed: what is left goes back uncharged
         self.usable = False  # the server has judged a mail: it is up
 
-    def deliver(self, mail: Waiting) -> Iterator[Entry]:
-        """Send one mail and yield its results.
+    def deliver(self, mail: Waiting, following: Waiting | None) -> Iterator[Entry]:
+        """Send one mail and yield its results; `following` is the mail that comes next.
 
         There are several where the server takes fewer recipients than the mail has. Each must be
         committed before the next is asked for, so that nobody who has the mail gets it again.
@@ -52,7 +52,7 @@ class Delivery:
         if content is None:
             yield self._entry(mail, _damaged(mail), Verdict.FAIL, Phase.BODY, started)
             return
-        result = self._transact(mail, content)
+        result = self._transact(mail, content, following)
         while True:
             conclusion = conclude(self._facts(mail), result, random=self._runtime.random)
             yield self._entry(mail, conclusion, result.verdict, result.phase, started)
@@ -60,11 +60,11 @@ class Delivery:
                 return
             mail, put_off = _rest(mail, result, conclusion)
             started = self._now()
-            following = self._transact(mail, content)
-            named = [w for w in (result.retry_after, following.retry_after) if w is not None]
+            rest = self._transact(mail, content, following)
+            named = [w for w in (result.retry_after, rest.retry_after) if w is not None]
             result = replace(
-                following,
-                recipients=following.recipients + put_off,
+                rest,
+                recipients=rest.recipients + put_off,
                 retry_after=max(named, default=None),
             )
 
@@ -73,8 +73,9 @@ class Delivery:
         unsent = Conclusion(status=Status.PENDING, reply=Reply(code=0), doubts=mail.doubts)
         return self._entry(mail, unsent, Verdict.HALT, Phase.MAIL, self._now())
 
-    def _transact(self, mail: Waiting, content: bytes) -> Transaction:
-        result = self._connection.send(mail.envelope, content, self._heartbeat.holds)
+    def _transact(self, mail: Waiting, content: bytes, following: Waiting | None) -> Transaction:
+        ahead = following.envelope if following else None
+        result = self._connection.send(mail.envelope, content, self._heartbeat.holds, ahead)
         if result.verdict is Verdict.UNSENT:
             result = self._why_unsent(result)
         if result.verdict is Verdict.HALT:

@@ -57,6 +57,7 @@ def relay(runtime: Runtime, token: UUID) -> bool:
     with runtime.connection() as connection, heartbeat:
         delivery = Delivery(runtime, batch, connection, heartbeat, began)
         _Relay(runtime, token, batch, delivery, heartbeat, began).run()
+        connection.rest()
     return True
 
 
@@ -97,9 +98,10 @@ class _Relay:
         self._finish()
 
     def _send_windows(self) -> None:
-        for window in self._windows():
+        windows = list(self._windows())
+        for window, following in zip(windows, [*windows[1:], []], strict=False):
             opened = self._advance([mail.id for mail in window])
-            self._send_window([mail for mail in window if mail.id in opened])
+            self._send_window([mail for mail in window if mail.id in opened], following[:1])
             if self._is_over():
                 break
 
@@ -124,13 +126,17 @@ class _Relay:
             self._database.run(lambda c: release.suppress(c, self._database, self._token, barred))
         return [mail for mail in self._batch.mails if mail.envelope.recipients]
 
-    def _send_window(self, mails: list[Waiting]) -> None:
+    def _send_window(self, mails: list[Waiting], behind: list[Waiting]) -> None:
+        """Send the mails of the open window; `behind` holds the first mail of the next one.
+
+        Its envelope may leave before its window is open: only a content can be in doubt.
+        """
         opened_at = self._runtime.clock()
-        for mail in mails:
+        for mail, following in zip(mails, [*mails[1:], *behind, None], strict=False):
             if self._delivery.halted:
                 self._add(self._delivery.give_back(mail))
                 continue
-            for entry in self._delivery.deliver(mail):
+            for entry in self._delivery.deliver(mail, following):
                 self._add(entry)
                 if entry.conclusion.again:
                     self._advance([])

@@ -25,11 +25,15 @@ def test_what_was_sent_before_an_exception_is_recorded_and_the_rest_left_to_the_
     send = Connection.send
 
     def fail_at_the_third(
-        self: Connection, envelope: Envelope, content: bytes, fence: Callable[[], bool]
+        self: Connection,
+        envelope: Envelope,
+        content: bytes,
+        fence: Callable[[], bool],
+        following: Envelope | None,
     ) -> Transaction:
         if len(catcher.mails) == 2:
             raise error
-        return send(self, envelope, content, fence)
+        return send(self, envelope, content, fence, following)
 
     # A double: no real server makes this process raise, and Celery's cold shutdown does.
     monkeypatch.setattr(Connection, "send", fail_at_the_third)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from sqlalchemy import event
 
+from outbox.domain.conclusion import Conclusion
+from outbox.domain.lifecycle import Status
+from outbox.domain.verdict import Reply, Verdict
 from outbox.store.window import LOST
 from outbox.worker.drain import drain
 from outbox.worker.relay import relay
-from tests.integration.conftest import LEASE, Shop, Shops, addresses
+from tests.integration.conftest import LEASE, Shop, Shops, addresses, entry
 from tests.servers.catcher import Catcher
 from tests.waiting import wait_until
 
@@ -145,3 +149,18 @@ def test_no_transaction_is_open_while_smtp_is_spoken(sending: Shop, catcher: Cat
     catcher.reply_to_recipient = lambda _: out.append(count[0])
     drain(sending.runtime)
     assert out == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['say "x\\", {a,b} NULL', "\\", '"', "", "NULL", "{}", "a,b", " x ", "é '; --", "%s %(a)s"],
+)
+def test_a_replys_text_arrives_in_the_log_as_it_was(shop: Shop, text: str) -> None:
+    first, second = shop.enqueue(), shop.enqueue()
+    made = shop.started()
+    assert shop.open(made.token, first.id, second.id) == {first.id, second.id}
+    reply = Reply(code=250, enhanced="2.0.0", text=text)
+    end = Conclusion(status=Status.SENT, reply=reply, attempts=1)
+    shop.record(made.token, [entry(m.id, end, Verdict.SENT) for m in (first, second)])
+    log = shop.rows(shop.tables.attempt)
+    assert [(row.reply, row.enhanced) for row in log] == [(text, "2.0.0")] * 2

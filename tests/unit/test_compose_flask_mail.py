@@ -117,7 +117,6 @@ BARE = flask_mail.Attachment(None, None, b"octets")
         {"reply_to": ("Desk", "r@d.example")},
         {"extra_headers": {"X-Own": "1", "List-Unsubscribe": "<https://b.example/u>"}},
     ],
-    ids=ascii,
 )
 def test_headers_structure_text_and_attachments_are_flask_mail_s(given: dict[str, Any]) -> None:
     same_as_flask_mail(make(**given))

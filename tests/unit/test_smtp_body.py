@@ -37,7 +37,7 @@ class Kernel(socket.socket):
 @pytest.mark.parametrize("room", [0, 1, len(WIRE) - 5, len(WIRE) - 1])
 def test_on_plain_tcp_an_error_proves_that_the_dot_did_not_leave_whole(room: int) -> None:
     with Kernel(room) as kernel, pytest.raises(Torn) as raised:
-        write_body(kernel, WIRE, lambda: True, 5.0)
+        write_body(kernel, WIRE, b"", lambda: True, 5.0)
 
     assert (raised.value.phase, raised.value.event) == (Phase.BODY, Event.CLOSED)
     assert kernel.taken == WIRE[:room]
@@ -45,7 +45,7 @@ def test_on_plain_tcp_an_error_proves_that_the_dot_did_not_leave_whole(room: int
 
 def test_partial_writes_go_on_where_the_last_one_ended() -> None:
     with Kernel(len(WIRE), at_once=3) as kernel:
-        write_body(kernel, WIRE, lambda: True, 5.0)
+        write_body(kernel, WIRE, b"", lambda: True, 5.0)
 
     assert kernel.taken == WIRE
 
@@ -53,7 +53,7 @@ def test_partial_writes_go_on_where_the_last_one_ended() -> None:
 def test_the_fence_is_asked_again_before_every_write_that_holds_some_of_the_dot() -> None:
     answers = iter([True, False])
     with Kernel(len(WIRE), at_once=len(WIRE) - 2) as kernel, pytest.raises(Torn) as raised:
-        write_body(kernel, WIRE, lambda: next(answers), 5.0)
+        write_body(kernel, WIRE, b"", lambda: next(answers), 5.0)
 
     assert (raised.value.phase, raised.value.event) == (Phase.BODY, Event.LEASE)
     assert not kernel.taken.endswith(b"\r\n.\r\n")
