@@ -117,11 +117,15 @@ def test_nobody_gets_two_copies_when_the_worker_dies_between_two_transactions(
         email = shop.enqueue(*READERS)
 
         def dies(
-            self: Connection, envelope: Envelope, content: bytes, fence: Callable[[], bool]
+            self: Connection,
+            envelope: Envelope,
+            content: bytes,
+            fence: Callable[[], bool],
+            following: Envelope | None,
         ) -> Transaction:
             if smtp.accepted:
                 raise error
-            return send(self, envelope, content, fence)
+            return send(self, envelope, content, fence, following)
 
         # A double: no server makes this process raise, and Celery's cold shutdown does.
         patch.setattr(Connection, "send", dies)
