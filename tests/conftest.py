@@ -2,16 +2,23 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.servers import authority as certificates
 from tests.servers import sqlite
+from tests.servers.authority import Authority
 from tests.servers.catcher import Catcher
 from tests.servers.mariadb import MariaDB
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
 from tests.servers.redis import RedisServer
+from tests.servers.server import memory
 from tests.servers.smtp_sink import SmtpSink
+
+# Its assertions tell what differs, as those in a test's own file do.
+pytest.register_assert_rewrite("tests.verdicts.play")
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 
@@ -58,7 +65,8 @@ def mariadb() -> Iterator[MariaDB]:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The SQLAlchemy URL of a fresh, empty database; the test runs once on each database."""
     if request.param == "sqlite":
-        yield sqlite.new_database(tmp_path)
+        with TemporaryDirectory(prefix="outbox-sqlite-", dir=memory() or tmp_path) as directory:
+            yield sqlite.new_database(Path(directory))
         return
     fixture = {"postgresql": "postgres", "mariadb": "mariadb"}[request.param]
     server: Postgres | MariaDB = request.getfixturevalue(fixture)
@@ -102,3 +110,9 @@ def catcher() -> Iterator[Catcher]:
     """An SMTP server that remembers the mails it accepts; can be stopped, held, made to refuse."""
     with Catcher() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """A certificate authority, and TLS servers that it vouches for."""
+    return certificates.found(tmp_path_factory.mktemp("ca"))

@@ -167,7 +167,17 @@ def _lost(facts: Facts, result: Transaction) -> Conclusion:
         end = settle(Status.FAILED, in_doubt=bool(facts.doubtful))
         if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
             end = Status.SENT
-        return Conclusion(status=end, reply=result.reply, deliveries=1, doubts=facts.doubts)
+        given_up = tuple(
+            (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), result.reply)
+            for r in result.recipients
+        )
+        return Conclusion(
+            status=end,
+            reply=result.reply,
+            deliveries=1,
+            doubts=facts.doubts,
+            recipients=given_up,
+        )
     return Conclusion(
         status=Status.PENDING,
         reply=result.reply,

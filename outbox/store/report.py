@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from ..domain.lifecycle import Status
+from ..domain.conclusion import RecipientStatus
+from ..domain.lifecycle import FINISHED, Status
 from ..domain.priority import Priority
 from .clock import utc
 from .counter import read as read_counters
@@ -147,13 +148,20 @@ def _recipients(connection: Connection, database: Database, mail: Row[Any]) -> l
     return [
         {
             "address": row.address,
-            "status": row.status,
+            "status": _outcome(row.status, mail.status),
             "code": row.code,
             "enhanced": row.enhanced,
             "reply": row.reply,
         }
         for row in connection.execute(statement)
     ]
+
+
+def _outcome(recipient: str, mail: str) -> str:
+    """Nobody waits in a mail that has ended: who was left out shares its end."""
+    if recipient != RecipientStatus.PENDING or Status(mail) not in FINISHED:
+        return recipient
+    return "unsent" if mail == Status.SENT else mail
 
 
 def _attempts(connection: Connection, database: Database, email_id: int) -> list[dict[str, Any]]:

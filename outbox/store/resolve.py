@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, case, select, update
+from sqlalchemy import ColumnElement, Connection, case, exists, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status, sources
@@ -30,21 +30,28 @@ def retry(connection: Connection, database: Database, ids: list[int]) -> int:
 def resolve(connection: Connection, database: Database, ids: list[int], outcome: Status) -> int:
     """Settle unknown mails as `sent` or `failed`, as a person found out; return how many.
 
-    One of which a recipient has a copy ends `sent`, whoever else did not get it.
+    One of which a recipient has a copy ends `sent`, whoever else did not get it. One with
+    recipients that nobody wrote to yet, as the doubt of the others stopped it, goes on to them.
     """
     if Status.UNKNOWN not in sources(outcome) or outcome is Status.PENDING:
         raise ValueError("a mail in doubt is resolved as sent or failed")
-    email = database.tables.email
+    email, recipient = database.tables.email, database.tables.recipient
     doubtful = email.c.id.in_(sorted(ids)) & (email.c.status == Status.UNKNOWN)
     _turn(connection, database, doubtful, [RecipientStatus.UNKNOWN], RecipientStatus(outcome))
+    waiting = exists().where(
+        recipient.c.email_id == email.c.id, recipient.c.status == RecipientStatus.PENDING
+    )
     return connection.execute(
         update(email)
         .where(doubtful)
         .values(
-            status=case((partly_sent(database), Status.SENT), else_=outcome),
+            status=case(
+                (waiting, Status.PENDING), (partly_sent(database), Status.SENT), else_=outcome
+            ),
             doubts=0,
             doubt_token=None,
-            finished_at=database.now(),
+            due_at=case((waiting, database.now())),
+            finished_at=case((waiting, None), else_=database.now()),
         )
     ).rowcount
 

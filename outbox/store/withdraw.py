@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import ColumnElement, Connection, select, update
 
+from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status, sources
 from .database import Database
 from .ending import ended
@@ -39,8 +42,19 @@ def withdraw(
         connection.execute(
             update(email).where(chunk).values(token=None, **ended(database, Status.CANCELLED))
         )
+        _withhold(connection, database, ids[start : start + 1000])
         ending = select(email.c.id).where(
             email.c.id.in_(ids[start : start + 1000]), email.c.status == Status.CANCELLED
         )
         cancelled += len(connection.execute(ending).all())
     return cancelled
+
+
+def _withhold(connection: Connection, database: Database, ids: Sequence[int]) -> None:
+    """Nobody of these mails' waiting recipients is written to later, however a doubt is settled."""
+    table = database.tables.recipient
+    connection.execute(
+        update(table)
+        .where(table.c.email_id.in_(ids), table.c.status == RecipientStatus.PENDING)
+        .values(status=RecipientStatus.FAILED, reply="withdrawn")
+    )

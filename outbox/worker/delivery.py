@@ -61,7 +61,12 @@ class Delivery:
             mail, put_off = _rest(mail, result, conclusion)
             started = self._now()
             rest = self._transact(mail, content, following)
-            result = replace(rest, recipients=rest.recipients + put_off)
+            named = [w for w in (result.retry_after, rest.retry_after) if w is not None]
+            result = replace(
+                rest,
+                recipients=rest.recipients + put_off,
+                retry_after=max(named, default=None),
+            )
 
     def give_back(self, mail: Waiting) -> Entry:
         """Return the result of a mail in the open window that was not sent: nothing is charged."""
@@ -170,4 +175,8 @@ def _damaged(mail: Waiting) -> Conclusion:
     if RecipientStatus.SENT in mail.settled and end is Status.FAILED:
         end = Status.SENT
     reason = Reply(code=0, text="the stored content is missing or damaged")
-    return Conclusion(status=end, reply=reason, doubts=mail.doubts)
+    left = tuple(
+        (a, RecipientStatus.UNKNOWN if a in mail.doubtful else RecipientStatus.FAILED, reason)
+        for a in mail.envelope.recipients
+    )
+    return Conclusion(status=end, reply=reason, doubts=mail.doubts, recipients=left)

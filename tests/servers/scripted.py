@@ -1,7 +1,6 @@
 """An SMTP server that does exactly what a script says, for what no real server does on demand.
 
-A script is a list of steps for one connection. Connections take the scripts in their order; those
-after the last one get `GOOD`.
+A script is a list of steps for one connection. Each takes the next script, and at last `otherwise`.
 """
 
 from __future__ import annotations
@@ -54,15 +53,16 @@ class Dialogue:
 
     def content(self) -> None:
         """Read a mail's content up to its final dot."""
-        while b"\r\n.\r\n" not in b"\r\n" + self.data:
+        self.data, seen = b"\r\n" + self.data, 0
+        while (end := self.data.find(b"\r\n.\r\n", seen)) < 0:
+            seen = max(0, len(self.data) - 4)
             try:
                 self.receive()
             except (HangupError, OSError):
-                self.torn, self.data = self.data, b""
+                self.torn, self.data = self.data[2:], b""
                 raise
-        end = (b"\r\n" + self.data).index(b"\r\n.\r\n") + 3
-        self.bodies.append(self.data[:end])
-        self.data = self.data[end:]
+        self.bodies.append(self.data[2 : end + 5])
+        self.data = self.data[end + 5 :]
 
     def receive(self) -> None:
         """Wait for more octets."""
@@ -225,6 +225,8 @@ class ScriptedServer:
     Leaving the `with` block ends and joins all threads and raises what went against a script.
     """
 
+    otherwise: Script = GOOD
+
     def __init__(self, *scripts: Script, tls: ssl.SSLContext | None = None) -> None:
         self._scripts = scripts
         self._tls = tls
@@ -255,8 +257,7 @@ class ScriptedServer:
 
     def __exit__(self, *raised: object) -> None:
         self._stopped.set()
-        # Wakes `accept`; on Linux a close alone would not.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # wakes `accept`; on Linux a close alone would not
             self._listener.shutdown(socket.SHUT_RDWR)
         for dialogue in self.dialogues:
             with contextlib.suppress(OSError):
@@ -283,7 +284,7 @@ class ScriptedServer:
             self._talks[-1].start()
 
     def _talk(self, dialogue: Dialogue, number: int) -> None:
-        script = self._scripts[number] if number < len(self._scripts) else GOOD
+        script = self._scripts[number] if number < len(self._scripts) else self.otherwise
         try:
             if self._tls is not None:
                 handshake(self._tls)(dialogue)

@@ -46,7 +46,7 @@ class Server(ABC):
 
     def __enter__(self) -> Self:
         self.directory = self._new_directory(None)
-        self.data = self._new_directory(None if self.durable else _memory())
+        self.data = self._new_directory(None if self.durable else memory())
         try:
             self.prepare()
             self.start()
@@ -216,6 +216,7 @@ class Server(ABC):
         return directory
 
 
-def _memory() -> Path | None:
+def memory() -> Path | None:
+    """Return where files cost no disk: for what has to survive processes and no power cut."""
     usable = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK)
     return _MEMORY if usable and shutil.disk_usage(_MEMORY).free > _ENOUGH else None

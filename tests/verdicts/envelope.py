@@ -1,0 +1,347 @@
+"""The rows of the envelope: MAIL, RCPT and the DATA command."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from typing import Any
+
+from outbox.domain.replies import Event
+from tests.integration.conftest import message
+from tests.servers.scripted import raw, stall
+from tests.servers.stateful import Says, hang_up
+from tests.verdicts.case import (
+    AT,
+    FAIL,
+    HALT,
+    RETRY,
+    SENT,
+    UNSENT,
+    Case,
+    Following,
+    Recipient,
+    TableRow,
+    case,
+)
+from tests.verdicts.session import LONG_PAUSE, SHORT
+
+NEW: dict[str, Any] = {"following": Following.NEW}
+CLOSED = "the server closed the connection"
+SES = "454 Throttling failure: Maximum sending rate exceeded."
+GMAIL = "450 4.2.1 The user you are trying to contact is receiving mail at a rate that is too high"
+
+
+def international() -> EmailMessage:
+    return message("gr\u00fc\u00dfe@x.example", subject="the case")
+
+
+def eight_bit() -> EmailMessage:
+    mail = message("a@x.example", subject="the case")
+    mail.set_content("Gr\u00fc\u00dfe", cte="8bit")
+    return mail
+
+
+MAIL = (
+    case(TableRow.MAIL_REFUSED, "4xx", {"MAIL": "450 4.1.8 later"}, RETRY, AT.MAIL),
+    case(TableRow.MAIL_REFUSED, "5xx", {"MAIL": "550 5.1.8 no"}, FAIL, AT.MAIL),
+    case(
+        TableRow.MAIL_REFUSED,
+        "4xx at the last attempt",
+        {"MAIL": "450 4.1.8 later"},
+        RETRY,
+        AT.MAIL,
+        status="failed",
+        config={"OUTBOX_MAX_ATTEMPTS": 1},
+    ),
+    case(
+        TableRow.MAIL_REFUSED,
+        "4xx that names a time",
+        {"MAIL": "451 4.4.5 try again in 300 seconds"},
+        RETRY,
+        AT.MAIL,
+        delay=315.0,
+    ),
+    case(TableRow.MAIL_SYSTEM, "452", {"MAIL": "452 4.3.1 storage is full"}, HALT, AT.MAIL),
+    case(TableRow.MAIL_SYSTEM, "451", {"MAIL": "451 4.3.0 later"}, HALT, AT.MAIL),
+    case(TableRow.THROTTLED, "SES at MAIL", {"MAIL": SES}, HALT, AT.MAIL),
+    case(TableRow.THROTTLED, "SES at the dot", {".": SES}, HALT, AT.DOT),
+    case(TableRow.THROTTLED, "Gmail at RCPT", {"RCPT": GMAIL}, HALT, AT.RCPT),
+    case(TableRow.THROTTLED, "4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, HALT, AT.MAIL),
+    case(
+        TableRow.THROTTLED,
+        "5xx at MAIL",
+        {"MAIL": "550 5.4.5 Daily sending quota exceeded"},
+        HALT,
+        AT.MAIL,
+    ),
+    case(TableRow.CLOSING, "MAIL", {"MAIL": "421 4.3.2 closing"}, HALT, AT.MAIL),
+    case(TableRow.LOGIN_WANTED, "MAIL", {"MAIL": "530 5.7.0 no"}, HALT, AT.MAIL, **LONG_PAUSE),
+    case(TableRow.OUT_OF_STEP, "MAIL 503", {"MAIL": "503 5.5.1 no"}, RETRY, AT.MAIL, **NEW),
+    case(TableRow.OUT_OF_STEP, "MAIL 354", {"MAIL": "354 go on"}, RETRY, AT.MAIL, **NEW),
+    case(
+        TableRow.OUT_OF_STEP,
+        "MAIL garbage",
+        {"MAIL": "what?"},
+        RETRY,
+        AT.MAIL,
+        event=Event.GARBAGE,
+        text="this is no SMTP reply: what?",
+        **NEW,
+    ),
+    case(
+        TableRow.OUT_OF_STEP,
+        "MAIL over-long line",
+        {"MAIL": "250 " + "x" * 5000},
+        RETRY,
+        AT.MAIL,
+        event=Event.GARBAGE,
+        text="a reply line of more than",
+        **NEW,
+    ),
+    case(
+        TableRow.LOST_EARLY,
+        "MAIL closed",
+        {"MAIL": hang_up},
+        UNSENT,
+        AT.MAIL,
+        event=Event.CLOSED,
+        text=CLOSED,
+    ),
+    case(
+        TableRow.LOST_EARLY,
+        "MAIL silent",
+        {"MAIL": stall},
+        UNSENT,
+        AT.MAIL,
+        event=Event.TIMEOUT,
+        config=SHORT,
+    ),
+    case(
+        TableRow.LACKING,
+        "SMTPUTF8",
+        {},
+        FAIL,
+        AT.MAIL,
+        event=Event.LACKING,
+        text="does not offer SMTPUTF8",
+        lacks=("SMTPUTF8",),
+        mail=international,
+    ),
+    case(
+        TableRow.LACKING,
+        "8BITMIME",
+        {},
+        FAIL,
+        AT.MAIL,
+        event=Event.LACKING,
+        text="does not offer 8BITMIME",
+        lacks=("8BITMIME",),
+        mail=eight_bit,
+    ),
+    case(
+        TableRow.LACKING,
+        "SIZE",
+        {},
+        FAIL,
+        AT.MAIL,
+        event=Event.LACKING,
+        text="octets and the server takes 5000 (SIZE)",
+        lacks=("SIZE",),
+        offers=("SIZE 5000",),
+        mail=lambda: message("a@x.example", text="x" * 60 * 100),
+    ),
+)
+
+RCPT = (
+    case(TableRow.RCPT_REFUSED, "4xx", {"RCPT": "450 4.2.0 later"}, RETRY, AT.RCPT),
+    case(TableRow.RCPT_REFUSED, "5xx", {"RCPT": "550 5.1.1 unknown"}, FAIL, AT.RCPT),
+    case(
+        TableRow.RCPT_REFUSED,
+        "greylisted",
+        {"RCPT": "451 4.7.1 greylisted, come back later"},
+        RETRY,
+        AT.RCPT,
+        delay=63.0,
+    ),
+    case(
+        TableRow.RCPT_REFUSED,
+        "a disabled mailbox is no throttle",
+        {"RCPT": "450 4.2.1 mailbox disabled"},
+        RETRY,
+        AT.RCPT,
+    ),
+    case(
+        TableRow.RCPT_REFUSED,
+        "452 for the first is its own",
+        {"RCPT": "452 4.2.2 full"},
+        RETRY,
+        AT.RCPT,
+    ),
+    case(
+        TableRow.RCPT_REFUSED,
+        "a text that is hostile to terminals and databases",
+        {"RCPT": raw(b"550-5.1.1 \x1b[31mno\x00\r\n550 5.1.1 such \xff user\r\n")},
+        FAIL,
+        AT.RCPT,
+        "550 5.1.1 [31mno  such ? user",
+    ),
+    case(
+        TableRow.RCPT_REFUSED,
+        "some of three",
+        {"RCPT": "550 5.1.1 unknown", "RCPT 2": "251 2.1.5 forwarded", "RCPT 3": "450 4.2.0 later"},
+        SENT,
+        AT.DOT,
+        "250 2.0.0 queued",
+        status="pending",
+        delay=15.0,
+        recipients=(
+            Recipient(status="failed", reply="550 5.1.1 unknown"),
+            Recipient(status="sent"),
+            Recipient(status="pending", reply="450 4.2.0 later"),
+        ),
+    ),
+    case(
+        TableRow.RCPT_REFUSED,
+        "one of two for good: sent",
+        {"RCPT 2": "550 5.1.1 unknown"},
+        SENT,
+        AT.DOT,
+        "250 2.0.0 queued",
+        recipients=(
+            Recipient(status="sent"),
+            Recipient(status="failed", reply="550 5.1.1 unknown"),
+        ),
+    ),
+    case(
+        TableRow.RCPT_REFUSED,
+        "both, one only for now",
+        {"RCPT": "550 5.1.1 unknown", "RCPT 2": "450 4.2.0 later"},
+        RETRY,
+        AT.RCPT,
+        "450 4.2.0 later",
+        recipients=(
+            Recipient(status="failed", reply="550 5.1.1 unknown"),
+            Recipient(status="pending"),
+        ),
+    ),
+    case(
+        TableRow.RCPT_REFUSED,
+        "both for good",
+        {"RCPT": "550 5.1.1 unknown", "RCPT 2": "550 5.1.1 unknown"},
+        FAIL,
+        AT.RCPT,
+        "550 5.1.1 unknown",
+        recipients=(Recipient(status="failed"), Recipient(status="failed")),
+    ),
+    *(
+        case(
+            TableRow.TOO_MANY,
+            line[:3],
+            {"RCPT 2": line},
+            SENT,
+            AT.DOT,
+            "250 2.0.0 queued",
+            transactions=2,
+            recipients=(Recipient(status="sent"),) * 3,
+        )
+        for line in ("452 4.5.3 too many recipients", "552 5.5.3 too many recipients")
+    ),
+    case(
+        TableRow.CLOSING,
+        "RCPT, after one was refused",
+        {"RCPT": "550 5.1.1 unknown", "RCPT 2": "421 4.3.2 closing"},
+        HALT,
+        AT.RCPT,
+        "421 4.3.2 closing",
+        recipients=(Recipient(status="pending"), Recipient(status="pending")),
+    ),
+    case(TableRow.LOGIN_WANTED, "RCPT", {"RCPT": "530 5.7.0 no"}, HALT, AT.RCPT, **LONG_PAUSE),
+    case(TableRow.OUT_OF_STEP, "RCPT 503", {"RCPT": "503 5.5.1 no"}, RETRY, AT.RCPT, **NEW),
+    case(
+        TableRow.OUT_OF_STEP,
+        "RCPT 503 after one was refused",
+        {"RCPT": "550 5.1.1 unknown", "RCPT 2": "503 5.5.1 no"},
+        RETRY,
+        AT.RCPT,
+        "503 5.5.1 no",
+        recipients=(
+            Recipient(status="failed", reply="550 5.1.1 unknown"),
+            Recipient(status="pending"),
+        ),
+        **NEW,
+    ),
+    case(
+        TableRow.OUT_OF_STEP,
+        "RCPT garbage",
+        {"RCPT": "\x00\x01"},
+        RETRY,
+        AT.RCPT,
+        event=Event.GARBAGE,
+        **NEW,
+    ),
+    case(
+        TableRow.LOST_EARLY,
+        "RCPT closed, after one was refused",
+        {"RCPT": "550 5.1.1 unknown", "RCPT 2": hang_up},
+        UNSENT,
+        AT.RCPT,
+        event=Event.CLOSED,
+        text=CLOSED,
+        recipients=(Recipient(status="pending"), Recipient(status="pending")),
+    ),
+)
+
+DATA = (
+    case(TableRow.DATA_REFUSED, "4xx", {"DATA": "451 4.3.0 later"}, RETRY, AT.DATA),
+    case(TableRow.DATA_REFUSED, "5xx", {"DATA": "554 5.7.1 no"}, FAIL, AT.DATA),
+    case(
+        TableRow.DATA_REFUSED,
+        "5xx after one recipient was put off",
+        {"RCPT": "450 4.2.0 later", "DATA": "554 5.7.1 no"},
+        FAIL,
+        AT.DATA,
+        "554 5.7.1 no",
+        status="pending",
+        delay=15.0,
+        recipients=(
+            Recipient(status="pending", reply="450 4.2.0 later"),
+            Recipient(status="failed"),
+        ),
+    ),
+    case(TableRow.CLOSING, "DATA", {"DATA": "421 4.3.2 closing"}, HALT, AT.DATA),
+    case(TableRow.LOGIN_WANTED, "DATA", {"DATA": "530 5.7.0 no"}, HALT, AT.DATA, **LONG_PAUSE),
+    case(TableRow.OUT_OF_STEP, "DATA 503", {"DATA": "503 5.5.1 no"}, RETRY, AT.DATA, **NEW),
+    case(TableRow.OUT_OF_STEP, "DATA 250", {"DATA": "250 2.0.0 ok"}, RETRY, AT.DATA, **NEW),
+    case(
+        TableRow.OUT_OF_STEP,
+        "DATA answered for the dot in advance",
+        {"DATA": Says(reply="354 go on\n250 2.0.0 queued", then=stall)},
+        RETRY,
+        AT.DATA,
+        event=Event.GARBAGE,
+        text="the server replied before it was asked",
+        **NEW,
+    ),
+    case(
+        TableRow.LOST_EARLY,
+        "DATA closed",
+        {"DATA": hang_up},
+        UNSENT,
+        AT.DATA,
+        event=Event.CLOSED,
+        text=CLOSED,
+    ),
+    case(
+        TableRow.LOST_LEASE,
+        "after RCPT",
+        {},
+        UNSENT,
+        AT.BODY,
+        event=Event.LEASE,
+        deliveries=0,
+        delay=0.0,
+        following=Following.LATER,
+        lapses="RCPT",
+    ),
+)
+
+ENVELOPE: tuple[Case, ...] = (*MAIL, *RCPT, *DATA)
