@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from outbox.domain.settings import ServerSettings
+from outbox.domain.servers import ServerSettings
 from outbox.domain.verdict import Envelope
 
 if TYPE_CHECKING:
