@@ -38,8 +38,12 @@ class Alike:
     """The server refuses every mail alike: open its breaker, with an alert, and charge nobody."""
 
     refusal: str  # the fingerprint, for the breaker
-    reason: str  # the same for people; without addresses
     mails: frozenset[int]  # of the streak: results not recorded yet go back uncharged
+
+    @property
+    def reason(self) -> str:
+        """The same for people; it names nobody."""
+        return reason(self.refusal)
 
 
 class Streak:
@@ -76,8 +80,12 @@ class Streak:
         self._seen.add(_distinct(result, content))
         if refusal != self._known and len(self._seen) < self._needed:
             return None
-        reason = f"{len(self._mails)} mails in a row were refused alike: {refusal}"
-        return Alike(refusal=refusal, reason=reason, mails=frozenset(self._mails))
+        return Alike(refusal=refusal, mails=frozenset(self._mails))
+
+
+def reason(refusal: str) -> str:
+    """Return what the breaker says of a refusal that every mail meets."""
+    return f"every mail is refused alike: {refusal}"
 
 
 def refusal_of(result: Transaction) -> str | None:

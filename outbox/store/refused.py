@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status
-from ..domain.refusals import fingerprint
+from ..domain.refusals import fingerprint, reason
 from ..domain.verdict import Phase, Reply, Verdict
 from . import breaker
 from .database import Database
@@ -54,10 +54,10 @@ def review(database: Database, server: str, refusal: str, *, needed: int) -> boo
     """
     rows = database.read(lambda c: _tail(c, database, server, refusal))
     distinct = {row.content_id if row.phase == Phase.DOT else row.recipient for row in rows}
-    if len(distinct) < needed and breaker.refusal(database, server) != refusal:
-        return False
-    reason = f"{len(rows)} mails in a row were refused alike: {refusal}"
-    breaker.trip(database, server, reason=reason, alert=True, refusal=refusal)
+    if breaker.refusal(database, server) != refusal:
+        if len(distinct) < needed:
+            return False
+        breaker.trip(database, server, reason=reason(refusal), alert=True, refusal=refusal)
     uncharge(database, server, refusal)
     return True
 

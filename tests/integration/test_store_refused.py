@@ -139,7 +139,7 @@ def test_batches_that_each_saw_too_few_come_to_enough_together(shop: Shop) -> No
     assert review(shop.database, SERVER, REFUSAL, needed=3)
     (row,) = shop.rows(shop.tables.breaker)
     assert (bool(row.alert), row.refusal) == (True, REFUSAL)
-    assert row.reason.startswith("3 mails in a row were refused alike")
+    assert row.reason.startswith("every mail is refused alike: rcpt: 554")
     assert charged(shop) == [("pending", 0)] * 3
 
 
