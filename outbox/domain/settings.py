@@ -82,9 +82,9 @@ class Settings:
     cleartext_auth: bool = setting(False, "allow credentials over an unencrypted connection")
     helo_name: str = setting("", "the name in EHLO; empty: this host's")
     servers: tuple[Any, ...] = setting(
-        (), "several SMTP servers, see above; empty: the one of `MAIL_…`", shown=False
+        (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
     )
-    routes: tuple[Any, ...] = setting((), "which mails go over which servers, see above")
+    routes: tuple[Any, ...] = setting((), "which mails go over which servers, as above")
     redirect_to: str = setting("", "staging: every mail goes to this one address instead")
     refused_alike: int = setting(
         10, "mails in a row that a server refuses alike before it is held to be at fault", least=2
