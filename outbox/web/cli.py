@@ -192,7 +192,7 @@ def drain() -> None:
         total = run_drain(runtime, progress=bar.update)
     click.echo(f"{total} mails handled")
     for standing in server_figures(_runtime())["servers"]:
-        if standing["since"]:
+        if standing["since"] and standing["configured"]:
             raise click.ClickException(standing_line(standing))
 
 

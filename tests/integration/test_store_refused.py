@@ -117,17 +117,21 @@ def test_what_a_person_took_up_meanwhile_is_left_alone(shop: Shop) -> None:
 
 
 def test_of_several_recipients_those_who_were_refused_so_are_written_to_again(shop: Shop) -> None:
-    email = shop.enqueue("a@x.example", "b@x.example", "c@x.example")
+    email = shop.enqueue("a@x.example", "b@x.example", "c@x.example", "d@x.example")
     judged(shop, email.id, several=True)
     with shop.engine.begin() as connection:
         table = shop.tables.recipient
-        own = {"status": "failed", "code": 550, "enhanced": "5.1.1"}
-        connection.execute(update(table).where(table.c.address == "c@x.example").values(own))
+        for name, code, enhanced in (("c", 554, "5.1.1"), ("d", 550, "5.7.1")):
+            own = {"status": "failed", "code": code, "enhanced": enhanced}
+            connection.execute(
+                update(table).where(table.c.address == f"{name}@x.example").values(own)
+            )
     assert uncharge(shop.database, SERVER, REFUSAL) == 1
     assert shop.recipients(email.id) == {
         "a@x.example": "pending",
         "b@x.example": "pending",
         "c@x.example": "failed",
+        "d@x.example": "failed",
     }
 
 

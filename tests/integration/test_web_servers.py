@@ -93,6 +93,7 @@ def test_an_alert_of_a_server_that_is_gone_is_shown_and_wakes_nobody(shops: Shop
     halted(shop, "gone")
     run = runner(shop)
     run("health")
+    run("drain")
     assert "is configured no more" in run("check").output
 
 
