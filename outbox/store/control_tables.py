@@ -1,4 +1,4 @@
-"""What surrounds the mails: leases, breakers, pauses, suppressed addresses, counters."""
+"""What surrounds the mails: leases, breakers, servers, pauses, suppressed addresses, counters."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from sqlalchemy import (
 )
 
 from ..domain.address import MAX_ADDRESS
+from ..domain.refusals import REFUSAL_LENGTH
 from .clock import MOMENT
 from .columns import REPLY_LENGTH, TABLE_OPTIONS
+
+SERVER_LENGTH = 255
 
 
 def lease(metadata: MetaData) -> Table:
@@ -31,6 +34,7 @@ def lease(metadata: MetaData) -> Table:
         Column("started_at", MOMENT),
         Column("suspected_at", MOMENT),
         Column("worker", String(100)),
+        Column("server", String(SERVER_LENGTH)),  # whose connection cap it counts against
         **TABLE_OPTIONS,
     )
 
@@ -40,12 +44,25 @@ def breaker(metadata: MetaData) -> Table:
     return Table(
         "outbox_breaker",
         metadata,
-        Column("server", String(255), primary_key=True),
+        Column("server", String(SERVER_LENGTH), primary_key=True),
         Column("failures", Integer, nullable=False),
         Column("opened_at", MOMENT, nullable=False),
         Column("retry_at", MOMENT, nullable=False),
         Column("alert", Boolean, nullable=False),
         Column("reason", String(REPLY_LENGTH), nullable=False),
+        Column("prober", Uuid()),  # the lease of the probe under way
+        Column("refusal", String(REFUSAL_LENGTH)),  # how it refuses every mail
+        **TABLE_OPTIONS,
+    )
+
+
+def server(metadata: MetaData) -> Table:
+    """One row a server that has a connection cap, where its batches queue up, or that was down."""
+    return Table(
+        "outbox_server",
+        metadata,
+        Column("name", String(SERVER_LENGTH), primary_key=True),
+        Column("recovered_at", MOMENT),  # when its breaker closed last
         **TABLE_OPTIONS,
     )
 

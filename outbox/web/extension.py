@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from email.message import Message
@@ -18,7 +19,9 @@ from ..domain.lifecycle import Status
 from ..domain.newsletter import Recipient
 from ..domain.options import Options
 from ..domain.priority import Priority
-from ..domain.settings import OnUnknown, ServerSettings, Settings
+from ..domain.routing import Routes
+from ..domain.servers import servers_from_config
+from ..domain.settings import OnUnknown, Settings
 from ..store import report
 from ..store.models import define
 from ..store.rows import Email
@@ -27,6 +30,8 @@ from ..worker.runtime import Runtime
 from .cli import commands
 from .state import AnySession, SessionSource, State, state_of
 from .writing import Writing
+
+_log = logging.getLogger("outbox")
 
 AnyMessage: TypeAlias = "flask_mail.Message | Message[Any, Any]"
 
@@ -44,7 +49,8 @@ class Outbox:
 
     Settings are read from `app.config`: every `OUTBOX_…` key of `outbox.domain.settings.Settings`,
     and Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`, `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS`
-    and `MAIL_USE_SSL`. The Celery app is looked for in `app.extensions["celery"]` when needed.
+    and `MAIL_USE_SSL` where `OUTBOX_SERVERS` lists no servers. The Celery app is looked for in
+    `app.extensions["celery"]` when needed.
     """
 
     def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:
@@ -70,6 +76,9 @@ class Outbox:
         if metadata is None or (db is None and engine is None):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
         settings = Settings.from_config(app.config)
+        servers = servers_from_config(app.config, settings)
+        if settings.redirect_to:  # the address stays out of the log, as every address does
+            _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no mail goes to its recipients")
 
         def find_engine() -> Engine:
             if engine is not None:
@@ -80,7 +89,8 @@ class Outbox:
 
         runtime = Runtime(
             settings=settings,
-            server=ServerSettings.from_config(app.config, settings),
+            servers=servers,
+            routes=Routes.read(settings.routes, servers),
             tables=define(metadata),
             engine=find_engine,
             celery=lambda: app.extensions.get("celery"),

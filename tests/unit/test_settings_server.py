@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.settings import ServerSettings, Settings
+from outbox.domain.servers import ServerSettings
+from outbox.domain.settings import Settings
 
 
 def read(**config: Any) -> ServerSettings:
