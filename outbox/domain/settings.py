@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Literal
 
 from .errors import ConfigurationError
+from .rate import Rate, read_domain_rates, read_rate
 
 PREFIX = "OUTBOX_"
 KIBI = 1024
@@ -23,9 +24,19 @@ class OnUnknown(StrEnum):
     HOLD = "hold"  # `unknown` at once: a person decides
 
 
-def setting(default: Any, doc: str, *, least: float | None = None) -> Any:
-    """Declare one setting: its default, its line in the documentation and its least value."""
-    return field(default=default, metadata={"doc": doc, "least": least})
+def setting(
+    default: Any,
+    doc: str,
+    *,
+    least: float | None = None,
+    read: Callable[[str, Any], Any] | None = None,
+) -> Any:
+    """Declare one setting: its default, its line in the documentation and its least value.
+
+    Where a value is more than a number or a text, `read` makes it from the key and what stands
+    there, or raises ConfigurationError.
+    """
+    return field(default=default, metadata={"doc": doc, "least": least, "read": read})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +57,19 @@ class Settings:
         15.0, "a task gives back what is left after this time", least=0.1
     )
     lease: float = setting(30.0, "a claim's lease; a living worker renews it at a third", least=1.0)
+    rate: Rate | None = setting(
+        None,
+        "recipients a time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
+        read=read_rate,
+    )
+    domain_rates: Mapping[str, Rate] | None = setting(
+        None,
+        'rates by recipient domain, as in `{"gmail.com": "20/s"}`',
+        read=read_domain_rates,
+    )
+    bulk_share: float = setting(
+        0.8, "bulk's part of each rate while urgent mail waits, up to 1", least=0.01
+    )
     sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
     nudge: bool = setting(True, "sweep at once after a commit")
     max_attempts: int = setting(12, "SMTP attempts with a verdict on the mail", least=1)
@@ -95,10 +119,14 @@ class Settings:
     def _check(self) -> None:
         if self.window > self.batch:
             raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
+        if self.bulk_share > 1:
+            raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
 
 
 def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
     default, least = declared.default, declared.metadata["least"]
+    if declared.metadata["read"] is not None:
+        return declared.metadata["read"](key, value)
     if isinstance(default, OnUnknown):
         if value not in list(OnUnknown):
             raise ConfigurationError(f"{key} must be one of {', '.join(OnUnknown)}")
