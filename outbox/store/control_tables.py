@@ -1,4 +1,4 @@
-"""What surrounds the mails: leases, breakers, pauses, suppressed addresses, counters."""
+"""What surrounds the mails: leases, breakers, buckets, pauses, suppressed addresses, counters."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from sqlalchemy import (
 )
 
 from ..domain.address import MAX_ADDRESS
+from ..domain.lanes import MAX_BUCKET
 from .clock import MOMENT
-from .columns import REPLY_LENGTH, TABLE_OPTIONS
+from .columns import LANE, REPLY_LENGTH, TABLE_OPTIONS
 
 
 def lease(metadata: MetaData) -> Table:
@@ -26,6 +27,8 @@ def lease(metadata: MetaData) -> Table:
         metadata,
         Column("token", Uuid(), primary_key=True),
         Column("priority", SmallInteger, nullable=False),
+        Column("lane", LANE, nullable=False, server_default=""),
+        Column("mails", Integer, nullable=False, server_default="0"),  # as they were claimed
         Column("claimed_at", MOMENT, nullable=False),
         Column("expires_at", MOMENT, nullable=False),
         Column("started_at", MOMENT),
@@ -46,6 +49,17 @@ def breaker(metadata: MetaData) -> Table:
         Column("retry_at", MOMENT, nullable=False),
         Column("alert", Boolean, nullable=False),
         Column("reason", String(REPLY_LENGTH), nullable=False),
+        **TABLE_OPTIONS,
+    )
+
+
+def bucket(metadata: MetaData) -> Table:
+    """One row a limit, such as `all` or `domain:gmail.com`: the moment its permits are used up."""
+    return Table(
+        "outbox_bucket",
+        metadata,
+        Column("name", String(MAX_BUCKET), primary_key=True),
+        Column("tat", MOMENT, nullable=False),  # the theoretical arrival time of GCRA
         **TABLE_OPTIONS,
     )
 

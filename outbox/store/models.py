@@ -19,6 +19,7 @@ class Tables:
     attempt: Table
     lease: Table
     breaker: Table
+    bucket: Table
     pause: Table
     suppression: Table
     counter: Table
@@ -33,6 +34,7 @@ def define(metadata: MetaData) -> Tables:
         "attempt": mail_tables.attempt,
         "lease": control_tables.lease,
         "breaker": control_tables.breaker,
+        "bucket": control_tables.bucket,
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
         "counter": control_tables.counter,

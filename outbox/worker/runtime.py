@@ -17,6 +17,7 @@ from celery.signals import worker_process_init
 from sqlalchemy import Engine
 
 from ..domain.errors import ConfigurationError
+from ..domain.lanes import Lanes
 from ..domain.settings import ServerSettings, Settings
 from ..smtp.connection import Connection
 from ..store.database import Database
@@ -41,6 +42,7 @@ class Runtime:
         self.settings = settings
         self.server = server
         self.tables = tables
+        self.lanes = Lanes(rate=settings.rate, domains=settings.domain_rates or {})
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = time.monotonic
         self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE))
