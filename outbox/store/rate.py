@@ -120,9 +120,14 @@ def _make(database: Database, costs: Wants) -> None:
 
 
 def closed(connection: Connection, database: Database) -> list[dict[str, Any]]:
-    """Return the buckets that are closed now, and in how many seconds each opens."""
+    """Return the buckets that are closed now, and in how many seconds each opens.
+
+    Bulk's own are left out: they hold bulk back while urgent mail stirs, and nobody else.
+    """
     bucket, now = database.tables.bucket.c, database.now()
-    statement = select(bucket.name, bucket.tat, now.label("now")).where(bucket.tat > now)
+    statement = select(bucket.name, bucket.tat, now.label("now")).where(
+        bucket.tat > now, bucket.name.not_like("%/bulk")
+    )
     return [
         {"bucket": row.name, "opens_in": round((utc(row.tat) - utc(row.now)).total_seconds(), 3)}
         for row in connection.execute(statement.order_by(bucket.name))

@@ -74,6 +74,9 @@ def survey(database: Database, lanes: Lanes, server: str, *, limit: int) -> Surv
     )
 
 
+_STUCK = 0.3
+"""Seconds in which an urgent batch is started wherever a process is free."""
+
 _FLAGS = ("overdue", "expired", "closed", "half_open")
 
 
@@ -202,21 +205,22 @@ def urgent_waits(database: Database, lanes: Lanes, *, slots: int) -> bool:
     """Return whether urgent mail could go and no slot is free for it, nor a process to claim it.
 
     An urgent batch whose task has not started yet waits too. It holds no slot here: once one batch
-    has given way to it, the others need not.
+    has given way to it, the others need not. But where it stays so, some worker has fetched the
+    task while all of its own processes are busy: then every batch gives way.
     """
     lease, now = database.tables.lease.c, database.now()
     unstarted = (lease.priority == int(Priority.URGENT)) & lease.started_at.is_(None)
     holding = select(func.count()).where(lease.expires_at > now, ~unstarted).scalar_subquery()
-    return _is_so(
-        database,
-        holding >= slots,
-        or_(
-            exists().where(unstarted, lease.expires_at > now),
-            *(_waiting(database, lanes, (lane, Priority.URGENT)).exists() for lane in lanes.names),
-        ),
+    overdue = exists().where(
+        unstarted, lease.expires_at > now, lease.claimed_at < database.now(-_STUCK)
     )
+    due = or_(
+        exists().where(unstarted, lease.expires_at > now),
+        *(_waiting(database, lanes, (lane, Priority.URGENT)).exists() for lane in lanes.names),
+    )
+    return _is_so(database, overdue | ((holding >= slots) & due))
 
 
-def _is_so(database: Database, *conditions: ColumnElement[bool]) -> bool:
-    statement = select(literal(1)).where(*conditions)
+def _is_so(database: Database, condition: ColumnElement[bool]) -> bool:
+    statement = select(literal(1)).where(condition)
     return database.read(lambda connection: connection.execute(statement).first()) is not None

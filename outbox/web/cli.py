@@ -67,6 +67,11 @@ def stats(as_json: bool) -> None:
             click.echo(f"  {name:<12}{count:>10}")
     click.echo(f"oldest due mail     {figures['oldest_due_seconds']:.1f} s")
     click.echo(f"batches in flight   {figures['batches_in_flight']}")
+    for lane, mails in figures["lanes"].items():
+        if lane:
+            click.echo(f"due in lane {lane}: {mails}")
+    for bucket in figures["closed"]:
+        click.echo(f"{bucket['bucket']} is used up for {bucket['opens_in']:.1f} s")
     for scope in figures["paused"]:
         click.secho(f"paused: {scope}", fg="yellow")
     for breaker in figures["breakers"]:

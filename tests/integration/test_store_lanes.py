@@ -290,7 +290,10 @@ def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:
     (urgent,) = swept(shop)  # beyond the slots: published, and no process is free for it
     assert (normal.priority, urgent.priority) == (Priority.NORMAL, Priority.URGENT)
     assert waits(shop, 1)
+    shop.later(-0.3)  # whatever the machine took so far
     assert not waits(shop, 2), "once one batch has given way, the others need not"
+    shop.later(0.7)
+    assert waits(shop, 2), "a busy worker holds its task"
     shop.start(urgent.token)
     assert not waits(shop, 2)
     assert not waits(shop, 1)
