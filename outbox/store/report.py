@@ -42,7 +42,7 @@ def oldest_due(connection: Connection, database: Database) -> float:
 
 
 def stats(connection: Connection, database: Database) -> dict[str, Any]:
-    """Return the outbox's figures: mails by status, waiting, in flight, what is closed, counters."""
+    """Return the outbox's figures: mails by status, waiting, in flight, closed, counters."""
     email, lease = database.tables.email.c, database.tables.lease
     found = counts(connection, database)
     due = (
