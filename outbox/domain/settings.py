@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .address import check_address
 from .errors import ConfigurationError, InvalidMessage
+from .rate import Rate, read_domain_rates, read_rate
 
 if TYPE_CHECKING:  # where `outbox.smtp` still looks for it
     from .servers import ServerSettings as ServerSettings
@@ -27,12 +28,21 @@ class OnUnknown(StrEnum):
     HOLD = "hold"  # `unknown` at once: a person decides
 
 
-def setting(default: Any, doc: str, *, least: float | None = None, shown: bool = True) -> Any:
+def setting(
+    default: Any,
+    doc: str,
+    *,
+    least: float | None = None,
+    read: Callable[[str, Any], Any] | None = None,
+    shown: bool = True,
+) -> Any:
     """Declare one setting: its default, its line in the documentation and its least value.
 
-    One that is not `shown` holds secrets and is in no representation.
+    Where a value is more than a number or a text, `read` makes it from the key and what stands
+    there, or raises ConfigurationError. One that is not `shown` holds secrets and is in no
+    representation.
     """
-    return field(default=default, metadata={"doc": doc, "least": least}, repr=shown)
+    return field(default=default, metadata={"doc": doc, "least": least, "read": read}, repr=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +63,19 @@ class Settings:
         15.0, "a task gives back what is left after this time", least=0.1
     )
     lease: float = setting(30.0, "a claim's lease; a living worker renews it at a third", least=1.0)
+    rate: Rate | None = setting(
+        None,
+        "recipients a time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
+        read=read_rate,
+    )
+    domain_rates: Mapping[str, Rate] | None = setting(
+        None,
+        'rates by recipient domain, as in `{"gmail.com": "20/s"}`',
+        read=read_domain_rates,
+    )
+    bulk_share: float = setting(
+        0.8, "bulk's part of each rate while urgent mail waits, up to 1", least=0.01
+    )
     sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
     nudge: bool = setting(True, "sweep at once after a commit")
     max_attempts: int = setting(12, "SMTP attempts with a verdict on the mail", least=1)
@@ -110,6 +133,8 @@ class Settings:
             raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
         if self.redirect_to:
             _check_redirect(self.redirect_to)
+        if self.bulk_share > 1:
+            raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
 
 
 def hint(word: object, known: Iterable[str]) -> str:
@@ -130,6 +155,8 @@ def _check_redirect(address: str) -> None:
 
 def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
     default, least = declared.default, declared.metadata["least"]
+    if declared.metadata["read"] is not None:
+        return declared.metadata["read"](key, value)
     if isinstance(default, OnUnknown):
         if value not in list(OnUnknown):
             raise ConfigurationError(f"{key} must be one of {', '.join(OnUnknown)}")

@@ -1,4 +1,4 @@
-"""What surrounds the mails: leases, breakers, servers, pauses, suppressed addresses, counters."""
+"""What surrounds the mails: leases, breakers, servers, buckets, pauses, suppression, counters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from sqlalchemy import (
 )
 
 from ..domain.address import MAX_ADDRESS
+from ..domain.lanes import MAX_BUCKET
 from ..domain.refusals import REFUSAL_LENGTH
 from .clock import MOMENT
-from .columns import REPLY_LENGTH, TABLE_OPTIONS
+from .columns import LANE, REPLY_LENGTH, TABLE_OPTIONS
 
 SERVER_LENGTH = 255
 
@@ -29,6 +30,8 @@ def lease(metadata: MetaData) -> Table:
         metadata,
         Column("token", Uuid(), primary_key=True),
         Column("priority", SmallInteger, nullable=False),
+        Column("lane", LANE, nullable=False, server_default=""),
+        Column("mails", Integer, nullable=False, server_default="0"),  # as they were claimed
         Column("claimed_at", MOMENT, nullable=False),
         Column("expires_at", MOMENT, nullable=False),
         Column("started_at", MOMENT),
@@ -63,6 +66,17 @@ def server(metadata: MetaData) -> Table:
         metadata,
         Column("name", String(SERVER_LENGTH), primary_key=True),
         Column("recovered_at", MOMENT),  # when its breaker closed last
+        **TABLE_OPTIONS,
+    )
+
+
+def bucket(metadata: MetaData) -> Table:
+    """One row a limit, such as `all` or `domain:gmail.com`: the moment its permits are used up."""
+    return Table(
+        "outbox_bucket",
+        metadata,
+        Column("name", String(MAX_BUCKET), primary_key=True),
+        Column("tat", MOMENT, nullable=False),  # the theoretical arrival time of GCRA
         **TABLE_OPTIONS,
     )
 

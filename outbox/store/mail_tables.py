@@ -23,7 +23,7 @@ from ..domain.address import MAX_ADDRESS
 from ..domain.lifecycle import FINISHED, LEASED, Status
 from ..domain.options import MAX_KEY, MAX_TAG
 from .clock import MOMENT
-from .columns import BLOB, DIGEST, ID, REPLY_LENGTH, TABLE_OPTIONS, exactly, partial, words
+from .columns import BLOB, DIGEST, ID, LANE, REPLY_LENGTH, TABLE_OPTIONS, exactly, partial, words
 
 
 def content(metadata: MetaData) -> Table:
@@ -70,6 +70,7 @@ def email(metadata: MetaData) -> Table:
         Column("smtputf8", Boolean, nullable=False, default=False),
         Column("eightbit", Boolean, nullable=False, default=False),
         Column("status", String(10), nullable=False),
+        Column("lane", LANE, nullable=False, server_default=""),
         Column("on_unknown", String(6)),
         Column("sender", address, nullable=False),
         Column("recipient", address, nullable=False),  # the first one; more are in their own table
@@ -92,6 +93,7 @@ def email(metadata: MetaData) -> Table:
     columns = table.c
     partial(
         "ix_outbox_email_due",
+        columns.lane,
         columns.priority,
         columns.due_at,
         columns.id,

@@ -20,6 +20,7 @@ class Tables:
     lease: Table
     breaker: Table
     server: Table
+    bucket: Table
     pause: Table
     suppression: Table
     counter: Table
@@ -35,6 +36,7 @@ def define(metadata: MetaData) -> Tables:
         "lease": control_tables.lease,
         "breaker": control_tables.breaker,
         "server": control_tables.server,
+        "bucket": control_tables.bucket,
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
         "counter": control_tables.counter,

@@ -22,7 +22,8 @@ from ..worker.drain import drain as run_drain
 from ..worker.sweep import publish
 from ..worker.sweep import sweep as run_sweep
 from .doctor import examine
-from .standing import printable, redirect_line, server_figures, standing_colour, standing_line
+from .figures import stats_lines
+from .standing import printable, server_figures, standing_line
 
 if TYPE_CHECKING:
     from ..worker.runtime import Runtime
@@ -63,20 +64,8 @@ def stats(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(figures))
         return
-    for title, numbers in (("status", figures["statuses"]), ("due now", figures["due"])):
-        click.secho(title, bold=True)
-        for name, count in numbers.items():
-            click.echo(f"  {name:<12}{count:>10}")
-    click.echo(f"oldest due mail     {figures['oldest_due_seconds']:.1f} s")
-    click.echo(f"batches in flight   {figures['batches_in_flight']}")
-    for scope in figures["paused"]:
-        click.secho(f"paused: {scope}", fg="yellow")
-    for standing in figures["servers"]:
-        click.secho(standing_line(standing), fg=standing_colour(standing))
-    if figures["redirect_to"]:
-        click.secho(redirect_line(figures["redirect_to"]), fg="yellow")
-    for name, value in figures["counters"].items():
-        click.echo(f"{name:<20}{value}")
+    for line in stats_lines(figures):
+        click.echo(line)
 
 
 @commands.command("list")

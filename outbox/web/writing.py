@@ -137,6 +137,7 @@ class Writing:
                 tables=runtime.tables,
                 now=runtime.database.now(),
                 reuse_size=runtime.settings.reuse_size,
+                lane=lambda mail, _: runtime.lanes.of("", mail.recipients),
             )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs

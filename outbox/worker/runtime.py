@@ -18,6 +18,7 @@ from celery.signals import worker_process_init
 from sqlalchemy import Engine
 
 from ..domain.errors import ConfigurationError
+from ..domain.lanes import Lanes
 from ..domain.routing import Routes
 from ..domain.servers import ServerSettings
 from ..domain.settings import Settings
@@ -46,6 +47,7 @@ class Runtime:
         self.servers = servers
         self.routes = routes
         self.tables = tables
+        self.lanes = Lanes(rate=settings.rate, domains=settings.domain_rates or {})
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = time.monotonic
         self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE))

@@ -13,6 +13,7 @@ from click.testing import Result
 from outbox import ConfigurationError, Status
 from outbox.domain.conclusion import Conclusion
 from outbox.domain.verdict import Reply, Verdict
+from outbox.store.rate import take
 from outbox.worker.queues import beat_schedule
 from tests.integration.conftest import Shop, Shops, entry, message, sent
 from tests.servers.catcher import Catcher
@@ -59,6 +60,8 @@ def test_stats_show_statuses_and_what_waits(shop: Shop, run: Run) -> None:
     assert set(figures) == {
         "statuses",
         "due",
+        "lanes",
+        "closed",
         "oldest_due_seconds",
         "batches_in_flight",
         "paused",
@@ -72,6 +75,22 @@ def test_stats_show_statuses_and_what_waits(shop: Shop, run: Run) -> None:
     text = run("stats").output
     assert "pending" in text
     assert "paused: bulk" in text
+
+
+def test_stats_show_lanes_that_wait_and_rates_that_are_used_up(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/day"})
+    run = runner(shop)
+    shop.enqueue("a@gmail.com")
+    shop.enqueue("a@x.example")
+    rate = shop.runtime.lanes.domains["gmail.com"]
+    take(shop.database, {"domain:gmail.com": (rate, 1), "domain:gmail.com/bulk": (rate, 1)})
+    figures = parsed(run("stats", "--json"))
+    assert figures["lanes"] == {"": 1, "@gmail.com": 1}
+    assert [bucket["bucket"] for bucket in figures["closed"]] == ["domain:gmail.com"]
+    text = run("stats").output
+    assert "due in lane @gmail.com: 1" in text
+    assert "domain:gmail.com is used up for 86" in text
+    assert "/bulk" not in text
 
 
 def test_list_filters_and_speaks_json(shop: Shop, run: Run) -> None:

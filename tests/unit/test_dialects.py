@@ -12,12 +12,14 @@ from sqlalchemy.dialects import mssql, mysql, oracle, postgresql, sqlite
 from sqlalchemy.dialects.mysql import mariadb
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from outbox.domain.claims import Share
 from outbox.domain.priority import Priority
 from outbox.store.claim import claim_statement, due_statement, guarded_statement
 from outbox.store.clock import clock
 from outbox.store.models import Tables, define
 
 TOKEN = UUID(int=1)
+SHARE = Share(lane="@gmail.com", priority=Priority.NORMAL, batches=1, size=10)
 DIALECTS: dict[str, Any] = {
     "postgresql": postgresql.dialect,
     "sqlite": sqlite.dialect,
@@ -39,11 +41,11 @@ def sql(statement: Any, name: str) -> str:
 
 
 def due(tables: Tables, name: str) -> str:
-    return sql(due_statement(tables, Priority.NORMAL, 10, clock(), name), name)
+    return sql(due_statement(tables, SHARE, clock(), name), name)
 
 
 def claim(tables: Tables, name: str) -> str:
-    return sql(claim_statement(tables, Priority.NORMAL, 10, TOKEN, clock(), name), name)
+    return sql(claim_statement(tables, SHARE, TOKEN, clock(), name), name)
 
 
 def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tables) -> None:

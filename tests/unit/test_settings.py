@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import ConfigurationError
+from outbox.domain.rate import Rate
 from outbox.domain.settings import OnUnknown, Settings
 
 FIELDS: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(Settings)
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in FIELDS}
+OTHERS: dict[str, tuple[Any, Any]] = {
+    "rate": ("500/min", Rate(500, 60)),
+    "domain_rates": ({"gmail.com": "20/s"}, {"gmail.com": Rate(20, 1)}),
+    "bulk_share": (1, 1.0),
+}
 NUMBERS = [field for field in FIELDS if type(field.default) in (int, float)]
 
 
@@ -40,6 +46,10 @@ def test_every_setting_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("field", FIELDS, ids=key)
 def test_every_setting_is_read_from_its_key(field: dataclasses.Field[Any]) -> None:
+    if field.metadata["read"] is not None or field.name == "bulk_share":
+        value, wanted = OTHERS[field.name]
+        assert getattr(read(**{key(field): value}), field.name) == wanted
+        return
     if field.name == "redirect_to":
         other: Any = "dev@example.com"
     else:
@@ -68,7 +78,10 @@ def test_a_value_of_another_type_is_refused_with_both_types(
     field: dataclasses.Field[Any], value: Any
 ) -> None:
     kind = type(field.default)
-    if field.name == "on_unknown":
+    if field.metadata["read"] is not None:
+        if value is not None:
+            assert refused(**{key(field): value}).startswith(f"{key(field)} must be a ")
+    elif field.name == "on_unknown":
         assert "must be one of resend, hold" in refused(**{key(field): value})
     elif type(value) is not kind and not (kind is float and type(value) is int):
         if kind is tuple and isinstance(value, list):
@@ -138,6 +151,10 @@ def test_mails_are_redirected_to_one_address_that_every_server_takes(address: st
 def test_the_servers_passwords_are_in_no_representation() -> None:
     settings = read(OUTBOX_SERVERS=[{"server": "mx.example", "password": "hunter2"}])
     assert "hunter2" not in f"{settings!r} {settings}"
+
+
+def test_bulk_s_share_is_a_part_of_the_whole() -> None:
+    assert refused(OUTBOX_BULK_SHARE=1.01) == "OUTBOX_BULK_SHARE must be at most 1"
 
 
 def test_settings_cannot_be_changed() -> None:
