@@ -85,7 +85,11 @@ class Runtime:
 
     @contextmanager
     def connection(self, server: ServerSettings | None = None) -> Iterator[Connection]:
-        """Lend a connection to a server, or to the first, that stays open for the next batch."""
+        """Lend a connection to a server, or to the first, that stays open for the next batch.
+
+        Where the server has a connection cap, it is closed: idle ones of many workers would be more
+        connections than the cap. End the batch's lease after that, so that none is one too many.
+        """
         chosen = self.server if server is None else server
         with self._lock:
             idle = self._idle[chosen.name]
@@ -93,6 +97,8 @@ class Runtime:
         try:
             yield lent
         finally:
+            if chosen.connections is not None:
+                lent.close()
             with self._lock:
                 self._idle[chosen.name].append(lent)
 

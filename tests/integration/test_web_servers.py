@@ -15,6 +15,7 @@ from outbox.worker.queues import beat_schedule
 from tests.integration.conftest import Shop, Shops
 from tests.integration.test_web_cli import parsed, runner
 from tests.servers.catcher import Catcher
+from tests.waiting import wait_until
 
 SERVERS = [
     {"name": "ses", "server": "127.0.0.1", "port": 1, "connections": 2, "order": 2},
@@ -140,3 +141,13 @@ def test_a_connection_is_kept_open_for_each_server(shops: Shops) -> None:
             assert connection is not second
         assert (one.sessions, two.sessions) == (1, 1)
         runtime.disconnect()
+
+
+@pytest.mark.databases("sqlite")
+def test_a_server_with_a_cap_sees_no_idle_connection(shops: Shops, catcher: Catcher) -> None:
+    server = {"server": "127.0.0.1", "port": catcher.port, "connections": 1}
+    runtime = shops.open(OUTBOX_SERVERS=[server]).runtime
+    with runtime.connection() as connection:
+        assert connection.connect() is None
+        wait_until(lambda: catcher.open_sessions == 1, 10, "the connection")
+    wait_until(lambda: catcher.open_sessions == 0, 10, "its end")
