@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
+from types import MappingProxyType
 
-from .lanes import HORIZON, Lanes
+from .lanes import HORIZON, Lanes, route_of
 from .priority import Priority
 from .rate import SLACK
 
@@ -59,6 +61,7 @@ def share(
     slots: int,
     batch: int,
     window: int,
+    rooms: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Share, ...]:
     """Spread the due mails over the free slots, urgent first; `lags` are those of the buckets.
 
@@ -67,11 +70,21 @@ def share(
     slot where there are two slots or more. Beyond the slots goes one urgent batch, and one window
     of bulk that has waited too long, where none is in flight yet.
 
+    `rooms` names the batches that a route's servers take at once, where that is bounded: by caps on
+    their connections, or because they have just come back from an outage.
+
     Of a lane with a rate no more than some seconds' worth is in flight; less urgent mail is not
     counted there, because it waits for its permits behind.
     """
     plan = _Plan(
-        due=due, flight=flight, lanes=lanes, lags=lags, slots=slots, batch=batch, window=window
+        due=due,
+        flight=flight,
+        lanes=lanes,
+        lags=lags,
+        rooms=rooms,
+        slots=slots,
+        batch=batch,
+        window=window,
     )
     for priority in Priority:
         plan.spread(priority)
@@ -87,6 +100,7 @@ class _Plan:
     flight: Mapping[Way, Flight]
     lanes: Lanes
     lags: Mapping[str, float]
+    rooms: Mapping[str, float]
     slots: int
     batch: int
     window: int
@@ -111,7 +125,7 @@ class _Plan:
         if not aged or self._running(bulk) or any(part.priority is bulk for part in self.shares):
             return
         lane, _ = max(aged, key=lambda way: (self.due[way].age, way))
-        if self._claimable([lane], bulk)[lane]:
+        if self._claimable([lane], bulk)[lane] and self._has_room(lane, {}):
             self._add(lane, bulk, 1, self._least(lane))
 
     def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
@@ -160,11 +174,29 @@ class _Plan:
         """Deal the slots out in turn, each to the lane with the fewest batches in flight."""
         dealt = Counter[str]()
         for _ in range(room):
-            open_ = [lane for lane, most in wanted.items() if dealt[lane] < most]
+            open_ = [
+                lane
+                for lane, most in wanted.items()
+                if dealt[lane] < most and self._has_room(lane, dealt)
+            ]
             if not open_:
                 break
             dealt[min(open_, key=lambda lane: self._load(lane) + dealt[lane])] += 1
         return dict(dealt)
+
+    def _has_room(self, lane: str, dealt: Mapping[str, int]) -> bool:
+        """Return whether the servers of the lane's route take one batch more."""
+        route = route_of(lane)
+        taken = [
+            *(
+                found.batches
+                for (other, _), found in self.flight.items()
+                if route_of(other) == route
+            ),
+            *(part.batches for part in self.shares if route_of(part.lane) == route),
+            *(batches for other, batches in dealt.items() if route_of(other) == route),
+        ]
+        return sum(taken) < self.rooms.get(route, inf)
 
     def _least(self, lane: str) -> int:
         """Return the mails below which a batch of this lane is not split."""

@@ -31,6 +31,11 @@ Wants = Mapping[str, tuple[Rate, int]]
 """How many permits to take of which bucket, and at what rate it refills."""
 
 
+def route_of(lane: str) -> str:
+    """Return the name of a lane's route."""
+    return lane.partition("@")[0]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Charge:
     """What a window costs: of `wants` every bucket must be open, `debts` are charged anyway.

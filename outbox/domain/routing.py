@@ -14,6 +14,7 @@ from typing import Any
 
 from .address import check_address, domain_of
 from .errors import ConfigurationError, InvalidMessage
+from .rate import Rate
 from .servers import ServerSettings
 from .settings import hint
 
@@ -88,6 +89,14 @@ class Routes:
         domain = domain_of(sender)
         return next((rule.name for rule in self._rules if rule.fits(domain, tag)), DEFAULT)
 
+    @property
+    def buckets(self) -> dict[str, dict[str, Rate]]:
+        """What the mails of each route draw on: the rate of its server, or that of all together.
+
+        Where a route has several servers, each one's own rate is asked for when it is chosen.
+        """
+        return {route: _buckets(route, servers) for route, servers in self._servers.items()}
+
     def servers_of(self, route: str) -> tuple[ServerSettings, ...]:
         """Return a route's servers. One that is configured no more is the default route."""
         return self._servers.get(route, self._servers[DEFAULT])
@@ -115,6 +124,15 @@ def room(servers: Iterable[ServerSettings]) -> int | None:
             return None
         total += server.connections
     return total
+
+
+def _buckets(route: str, servers: Sequence[ServerSettings]) -> dict[str, Rate]:
+    rates = [server.rate for server in servers if server.rate is not None]
+    if len(rates) < len(servers):
+        return {}
+    if len(servers) == 1:
+        return {servers[0].bucket: rates[0]}
+    return {f"route:{route}": Rate(sum(1 / rate.interval for rate in rates), 1)}
 
 
 def _rule(place: int, entry: Any, known: Sequence[str]) -> Rule:

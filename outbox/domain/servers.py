@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .errors import ConfigurationError
+from .rate import Rate, read_rate
 from .settings import Settings, hint
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}")
@@ -48,7 +49,7 @@ class ServerSettings:
     cleartext_auth: bool
     helo_name: str
     label: str = ""
-    rate: str | None = None  # as "14/s"; None: as fast as it goes
+    rate: Rate | None = None  # recipients in a time; None: as fast as it goes
     connections: int | None = None  # batches in flight on it, over all workers; None: any number
     order: int = 1  # the lowest is used first
     weight: float = 1.0  # its share among those of its order
@@ -57,6 +58,11 @@ class ServerSettings:
     def name(self) -> str:
         """The server's name in routes, the breaker, the attempt log and the statistics."""
         return self.label or f"{self.host}:{self.port}"
+
+    @property
+    def bucket(self) -> str:
+        """The bucket that counts its rate."""
+        return f"server:{self.name}"
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], settings: Settings) -> ServerSettings:
@@ -129,7 +135,7 @@ def _server(entry: Mapping[str, Any], settings: Settings, where: str = "") -> Se
     shared = {f.name for f in dataclasses.fields(ServerSettings)} & {
         f.name for f in dataclasses.fields(Settings)
     }
-    chosen = {"rate": None, "connections": None, "order": 1, "weight": 1.0}
+    chosen = ("connections", "order", "weight")
     given = {name: entry[name] for name in chosen if entry.get(name) is not None}
     server = ServerSettings(
         host=entry.get("server") or "127.0.0.1",
@@ -138,7 +144,8 @@ def _server(entry: Mapping[str, Any], settings: Settings, where: str = "") -> Se
         username=entry.get("username") or None,
         password=entry.get("password") or None,
         label=entry.get("name") or "",
-        **{name: getattr(settings, name) for name in shared},
+        rate=read_rate(key("rate"), entry.get("rate")),
+        **{name: getattr(settings, name) for name in shared - {"rate"}},
         **given,
     )
     if server.username and server.security == "none" and not server.cleartext_auth:

@@ -15,7 +15,7 @@ from .session import Session, TLSSession, Unwanted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..domain.settings import ServerSettings
+    from ..domain.servers import ServerSettings
 
 GROUP = 50
 """Commands in flight at most: both sides' buffers hold them, so neither waits for the other."""

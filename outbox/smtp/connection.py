@@ -13,7 +13,7 @@ from .outcome import addressed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..domain.settings import ServerSettings
+    from ..domain.servers import ServerSettings
 
 
 class Connection:

@@ -18,7 +18,7 @@ from .reply import NoReply, ReplyReader, clean, parse_reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..domain.settings import ServerSettings
+    from ..domain.servers import ServerSettings
 
 QUIT_SECONDS = 2.0
 """The deadline of the good-bye, which changes nothing."""

@@ -47,14 +47,21 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
     suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
     if suppressed:
         waiting = [_without(mail, suppressed) for mail in waiting]
-    halted = bool(rows and rows[0].any_halted)
+    halted = _halted(connection, database) if rows and rows[0].any_halted else {}
     return Batch(
         began_at=now,
         mails=tuple(waiting),
-        halted=halted,
         lane=rows[0].lane if rows else "",
         priority=Priority(rows[0].priority) if rows else Priority.NORMAL,
+        halted=frozenset(halted),
+        probed=next((server for server, prober in halted.items() if prober == token), None),
     )
+
+
+def _halted(connection: Connection, database: Database) -> dict[str, UUID | None]:
+    """Return the servers whose breakers are open, each with the claim that is its probe."""
+    table = database.tables.breaker
+    return {row.server: row.prober for row in connection.execute(select(table))}
 
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:

@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ..domain.conclusion import Conclusion
+from ..domain.lanes import route_of
 from ..domain.lifecycle import Status
 from ..domain.priority import Priority
 from ..domain.settings import OnUnknown
@@ -66,9 +67,15 @@ class Batch:
 
     began_at: datetime
     mails: tuple[Waiting, ...]
-    halted: bool  # a breaker stood open: success closes it
     lane: str = ""
     priority: Priority = Priority.NORMAL
+    halted: frozenset[str] = frozenset()  # servers whose breakers stood open
+    probed: str | None = None  # the one of them that this batch is to probe
+
+    @property
+    def route(self) -> str:
+        """The name of the route that its mails take."""
+        return route_of(self.lane)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -24,6 +24,7 @@ from sqlalchemy import (
 from ..domain.claims import AHEAD, Due, Flight, Way
 from ..domain.lanes import Lanes
 from ..domain.priority import Priority
+from . import breaker
 from .clock import utc
 from .database import Database
 
@@ -38,8 +39,7 @@ class Survey:
     strays: tuple[str, ...]  # lanes with mails that the settings do not name
     overdue: bool  # a lease has run out
     expired: bool  # a waiting mail's time has run out
-    closed: bool  # the breaker is open: nothing may be claimed
-    half_open: bool  # the breaker waits for a probe
+    servers: Mapping[str, int | None]  # by name: as `breaker.limit` says
 
     @property
     def in_flight(self) -> int:
@@ -47,9 +47,9 @@ class Survey:
         return sum(flight.batches for flight in self.flight.values())
 
 
-def survey(database: Database, lanes: Lanes, server: str, *, limit: int) -> Survey:
+def survey(database: Database, lanes: Lanes, servers: Sequence[str], *, limit: int) -> Survey:
     """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority."""
-    statement = survey_statement(database, lanes, server, limit)
+    statement = survey_statement(database, lanes, servers, limit)
     found: dict[str, list[Any]] = {}
     for row in database.read(lambda connection: connection.execute(statement).all()):
         found.setdefault(row.what, []).append(row)
@@ -69,6 +69,7 @@ def survey(database: Database, lanes: Lanes, server: str, *, limit: int) -> Surv
             for row in found.get("flight", ())
         },
         lags={row.name: -since(row.moment) for row in found.get("bucket", ())},
+        servers={row.name: row.number for row in found["server"]},
         strays=tuple(row.name for row in found["stray"] if row.name is not None),
         **{name: bool(found[name][0].number) for name in _FLAGS},
     )
@@ -77,22 +78,20 @@ def survey(database: Database, lanes: Lanes, server: str, *, limit: int) -> Surv
 _STUCK = 0.3
 """Seconds in which an urgent batch is started wherever a process is free."""
 
-_FLAGS = ("overdue", "expired", "closed", "half_open")
+_FLAGS = ("overdue", "expired")
 
 
 def survey_statement(
-    database: Database, lanes: Lanes, server: str, limit: int
+    database: Database, lanes: Lanes, servers: Sequence[str], limit: int
 ) -> CompoundSelect[*tuple[Any, ...]]:
     """Return the one statement of a sweep that finds nothing to do."""
     tables, now = database.tables, database.now()
-    email, lease, breaker = tables.email.c, tables.lease.c, tables.breaker.c
-    ours = breaker.server == server
+    email, lease = tables.email.c, tables.lease.c
     return union_all(
         _row("now", moment=now),
         _flag("overdue", lease.expires_at <= now),
         _flag("expired", email.due_at.is_not(None) & (email.expires_at <= now)),
-        _flag("closed", ours & (breaker.retry_at > now)),
-        _flag("half_open", ours & (breaker.retry_at <= now)),
+        *(_row("server", name, number=breaker.limit(database, name)) for name in servers),
         *(
             _due(database, lanes, (lane, priority), limit)
             for lane in lanes.names

@@ -128,6 +128,11 @@ class Writing:
     def _keyed(self, key: str) -> Options:
         return replace(self.options, key=key)
 
+    def _lane(self, mail: Prepared, options: Options) -> str:
+        runtime = self.state.runtime
+        route = runtime.routes.route_of(mail.sender, options.tag)
+        return runtime.lanes.of(route, mail.recipients)
+
     @contextmanager
     def _writer(self) -> Iterator[Writer]:
         runtime = self.state.runtime
@@ -137,7 +142,7 @@ class Writing:
                 tables=runtime.tables,
                 now=runtime.database.now(),
                 reuse_size=runtime.settings.reuse_size,
-                lane=lambda mail, _: runtime.lanes.of("", mail.recipients),
+                lane=self._lane,
             )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs

@@ -9,37 +9,34 @@ from functools import partial
 
 from ..domain.conclusion import Conclusion, Facts, RecipientStatus, conclude
 from ..domain.lifecycle import Status, settle
-from ..domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
-from ..smtp.connection import Connection
+from ..domain.redirect import redirect, restore
+from ..domain.verdict import Envelope, Phase, RecipientResult, Reply, Transaction, Verdict
 from ..store import breaker
 from ..store.rows import Batch, Entry, Waiting
 from .contents import Contents
 from .heartbeat import Heartbeat
 from .persistence import outlast
 from .runtime import Runtime
+from .way import Way
 
 
 class Delivery:
-    """Delivers the mails of one batch over one connection."""
+    """Delivers the mails of one batch over its way."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        batch: Batch,
-        connection: Connection,
-        heartbeat: Heartbeat,
-        began: float,
+        self, runtime: Runtime, batch: Batch, way: Way, heartbeat: Heartbeat, began: float
     ) -> None:
         self._runtime = runtime
         self._settings = runtime.settings
         self._batch = batch
-        self._connection = connection
+        self._way = way
         self._heartbeat = heartbeat
         self._began = began
         self._contents = Contents(runtime.database, runtime.settings.window_bytes)
         self._contents.expect(batch.mails)
         self.halted = False  # the way is closed: what is left goes back uncharged
         self.usable = False  # the server has judged a mail: it is up
+        self.innocent: frozenset[int] = frozenset()  # refused as every mail was: nobody is charged
 
     def deliver(self, mail: Waiting, following: Waiting | None) -> Iterator[Entry]:
         """Send one mail and yield its results; `following` is the mail that comes next.
@@ -54,6 +51,9 @@ class Delivery:
             return
         result = self._transact(mail, content, following)
         while True:
+            if mail.id in self.innocent:
+                yield self.give_back(mail)
+                return
             conclusion = conclude(self._facts(mail), result, random=self._runtime.random)
             yield self._entry(mail, conclusion, result.verdict, result.phase, started)
             if not conclusion.again:
@@ -74,36 +74,59 @@ class Delivery:
         return self._entry(mail, unsent, Verdict.HALT, Phase.MAIL, self._now())
 
     def _transact(self, mail: Waiting, content: bytes, following: Waiting | None) -> Transaction:
-        ahead = following.envelope if following else None
-        result = self._connection.send(mail.envelope, content, self._heartbeat.holds, ahead)
+        """Send the mail over the way's server, or the next one where that halts."""
+        while True:
+            result = self._over_this_server(mail, content, following)
+            if result.verdict is not Verdict.HALT:
+                break
+            if not self._heartbeat.holds() or not self._goes_on(result):
+                self.halted = True
+                return result
+        if result.verdict is not Verdict.UNSENT:
+            self.usable = True
+        self.innocent = self._way.refusals.note(mail, result)
+        if self.innocent:
+            self.halted, self.usable = True, False
+        return result
+
+    def _over_this_server(
+        self, mail: Waiting, content: bytes, following: Waiting | None
+    ) -> Transaction:
+        envelope, added = self._addressed(mail)
+        ahead = self._addressed(following)[0] if following else None
+        connection, holds = self._way.connection, self._heartbeat.holds
+        result = connection.send(envelope, added + content if added else content, holds, ahead)
         if result.verdict is Verdict.UNSENT:
             result = self._why_unsent(result)
-        if result.verdict is Verdict.HALT:
-            self._halt(result)
-        elif result.verdict is not Verdict.UNSENT:
-            self.usable = True
-        return result
+        return restore(result, mail.envelope) if added else result
+
+    def _addressed(self, mail: Waiting) -> tuple[Envelope, bytes]:
+        """Return the envelope as it goes on the wire, and what redirection puts before the mail."""
+        to = self._settings.redirect_to
+        if not to:
+            return mail.envelope, b""
+        envelope, added = redirect(mail.envelope, b"", to)
+        return replace(envelope, size=mail.size + len(added)), added
 
     def _why_unsent(self, result: Transaction) -> Transaction:
         """Tell an outage and a lost lease, which charge nobody, from a mail the server drops."""
         if not self._heartbeat.holds():
-            self.halted = True
             return replace(result, verdict=Verdict.HALT)
-        outage = self._connection.connect()
+        outage = self._way.connection.connect()
         return result if outage is None else outage
 
-    def _halt(self, result: Transaction) -> None:
-        self.halted = True
-        if self._heartbeat.holds():
-            trip = partial(
-                breaker.trip,
-                self._runtime.database,
-                self._runtime.server.name,
-                reason=f"{result.phase}: {result.reply.code} {result.reply.text}",
-                alert=result.alert,
-                named=result.retry_after,
-            )
-            outlast(trip)  # results of this window wait for their record
+    def _goes_on(self, halt: Transaction) -> bool:
+        """Open the server's breaker and take the next server; False where there is none."""
+        trip = partial(
+            breaker.trip,
+            self._runtime.database,
+            self._way.server.name,
+            reason=f"{halt.phase}: {halt.reply.code} {halt.reply.text}",
+            alert=halt.alert,
+            named=halt.retry_after,
+        )
+        outlast(trip)  # results of this window wait for their record
+        return self._way.go_on()
 
     def _facts(self, mail: Waiting) -> Facts:
         settings = self._settings
@@ -140,7 +163,7 @@ class Delivery:
             verdict=verdict,
             phase=phase,
             several=mail.several,
-            server=self._runtime.server.name,
+            server=self._way.server.name,
             started_at=started,
             finished_at=self._now(),
         )

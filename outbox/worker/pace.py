@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
+from types import MappingProxyType
 from uuid import UUID
 
 from ..domain.claims import AHEAD
 from ..domain.lanes import Charge, Wants
 from ..domain.priority import Priority
-from ..domain.rate import MARGIN
+from ..domain.rate import MARGIN, Rate
 from ..store import lane
 from ..store.rate import take
 from ..store.rows import Batch, Waiting
@@ -53,22 +55,28 @@ class Pace:
         self._waits = _Look(runtime.clock)
         self._stirs = _Look(runtime.clock)
 
-    def window_limit(self) -> int:
-        """Return how many recipients the next window may have; one mail may have more."""
-        window = self._runtime.settings.window
-        return window if self._chunk is None else min(window, self._chunk)
+    def window_limit(self) -> float:
+        """Return how many recipients a window may have; one mail may have more."""
+        return inf if self._chunk is None else self._chunk
 
     def permit(
-        self, mails: Sequence[Waiting], *, before_wait: Callable[[], object] = lambda: None
+        self,
+        mails: Sequence[Waiting],
+        *,
+        beside: Mapping[str, Rate] = MappingProxyType({}),
+        before_wait: Callable[[], object] = lambda: None,
     ) -> bool:
         """Take the permits of a window; False: give the rest of the batch back, uncharged.
 
-        Waits shortly where that is enough. Call `before_wait` records what was sent: it is called
-        once before the first wait, so that no result waits with the window.
+        They are those of its lane, and of the buckets `beside` it. Waits shortly where that is
+        enough. The call `before_wait` records what was sent: it is made once before the first wait,
+        so that no result waits with the window.
         """
-        charge = self._lanes.charge(
-            self._lane, [address for mail in mails for address in mail.envelope.recipients]
-        )
+        recipients = [address for mail in mails for address in mail.envelope.recipients]
+        charge = self._lanes.charge(self._lane, recipients)
+        if beside:
+            more = {name: (rate, len(recipients)) for name, rate in beside.items()}
+            charge = replace(charge, wants={**charge.wants, **more})
         if not charge.wants and not charge.debts:
             return True
         waited = 0.0
@@ -136,7 +144,7 @@ def sort_out(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
 
     A rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
     """
-    lanes, route = runtime.lanes, batch.lane.partition("@")[0]
+    lanes, route = runtime.lanes, batch.route
     if not lanes.domains:
         return batch
     ours, homes = lanes.buckets(batch.lane).keys(), defaultdict[str, list[int]](list)

@@ -22,8 +22,10 @@ from ..store.window import advance, finish
 from . import shutdown
 from .delivery import Delivery
 from .heartbeat import Heartbeat
+from .pace import Pace, sort_out
 from .persistence import outlast
 from .runtime import Runtime
+from .way import Way
 
 _log = logging.getLogger("outbox")
 
@@ -35,10 +37,10 @@ _REFUSED = (DBAPIError, UnicodeError)
 
 
 def relay(runtime: Runtime, token: UUID) -> bool:
-    """Send the batch of this token; False when the task came twice, late or forged.
+    """Send the batch of this token; False where nothing was: another sweep would bring no more.
 
-    Whatever ends it early (halt, shutdown, a lost lease), mails that were not sent go back
-    unsent and uncharged.
+    So it is where the task came twice, late or forged, or where no server has room. Whatever ends
+    it early (halt, shutdown, a lost lease), mails that were not sent go back unsent and uncharged.
     """
     began, settings = runtime.clock(), runtime.settings
     batch = lease.start(runtime.database, token, lease=settings.lease, worker=runtime.worker)
@@ -54,11 +56,16 @@ def relay(runtime: Runtime, token: UUID) -> bool:
         began=began,
         clock=runtime.clock,
     )
-    with runtime.connection() as connection, heartbeat:
-        delivery = Delivery(runtime, batch, connection, heartbeat, began)
-        _Relay(runtime, token, batch, delivery, heartbeat, began).run()
-        connection.rest()
-    return True
+    with heartbeat:
+        batch = sort_out(runtime, token, batch)
+        with Way(runtime, token, batch) as way:
+            work = _Relay(runtime, token, batch, way, heartbeat, began)
+            sent = way.go_on()
+            if sent:
+                work.run()
+        # Only now: a place under a server's connection cap comes free with the lease.
+        work.finish()
+    return sent
 
 
 class _Relay:
@@ -69,7 +76,7 @@ class _Relay:
         runtime: Runtime,
         token: UUID,
         batch: Batch,
-        delivery: Delivery,
+        way: Way,
         heartbeat: Heartbeat,
         began: float,
     ) -> None:
@@ -78,14 +85,16 @@ class _Relay:
         self._database = runtime.database
         self._token = token
         self._batch = batch
-        self._delivery = delivery
+        self._way = way
+        self._delivery = Delivery(runtime, batch, way, heartbeat, began)
+        self._pace = Pace(runtime, batch, holds=heartbeat.holds)
         self._heartbeat = heartbeat
         self._began = began
         self._results: list[Entry] = []
         self._settled = 0  # mails whose result is in the table, or among the results to come
 
     def run(self) -> None:
-        """Send window after window, and leave nothing claimed behind."""
+        """Send window after window, and record every result that is known."""
         try:
             self._send_windows()
             self._advance([])
@@ -95,27 +104,41 @@ class _Relay:
             with suppress(Exception):
                 self._record(self._results, [])
             raise
-        self._finish()
+        for refusals in self._way.watched:
+            refusals.settle()
+
+    def finish(self) -> None:
+        """Give back what was not sent, end the lease, and close the breaker if the server is up."""
+        if self._settled == len(self._batch.mails):  # nothing is left to be given back
+            outlast(lambda: lease.drop(self._database, self._token))
+        else:
+            outlast(lambda: finish(self._database, self._token, [], worker=self._runtime.worker))
+        if self._delivery.usable and self._way.halted and not self._delivery.halted:
+            breaker.close(self._database, self._way.server.name)
 
     def _send_windows(self) -> None:
         windows = list(self._windows())
         for window, following in zip(windows, [*windows[1:], []], strict=False):
+            if not self._is_permitted(window):
+                break
             opened = self._advance([mail.id for mail in window])
             self._send_window([mail for mail in window if mail.id in opened], following[:1])
             if self._is_over():
                 break
 
     def _windows(self) -> Iterator[list[Waiting]]:
-        """Cut the batch into windows, bounded in mails and bytes."""
+        """Cut the batch into windows, bounded in mails, bytes, and recipients where a rate says."""
         window: list[Waiting] = []
-        size = 0
+        size = recipients = 0
         for mail in self._sendable():
             full = len(window) == self._settings.window
-            if window and (full or size + mail.size > self._settings.window_bytes):
-                yield window
-                window, size = [], 0
-            window.append(mail)
             size += mail.size
+            recipients += len(mail.envelope.recipients)
+            full |= size > self._settings.window_bytes or recipients > self._pace.window_limit()
+            if window and full:
+                yield window
+                window, size, recipients = [], mail.size, len(mail.envelope.recipients)
+            window.append(mail)
         if window:
             yield window
 
@@ -125,6 +148,15 @@ class _Relay:
         if barred:
             self._database.run(lambda c: release.suppress(c, self._database, self._token, barred))
         return [mail for mail in self._batch.mails if mail.envelope.recipients]
+
+    def _is_permitted(self, window: list[Waiting]) -> bool:
+        """Take the permits of the rates, over the next server where this one's is used up."""
+        while not self._pace.permit(
+            window, beside=self._way.buckets, before_wait=lambda: self._advance([])
+        ):
+            if not self._way.buckets or not self._way.go_on():
+                return False
+        return True
 
     def _send_window(self, mails: list[Waiting], behind: list[Waiting]) -> None:
         """Send the mails of the open window; `behind` holds the first mail of the next one.
@@ -140,10 +172,18 @@ class _Relay:
                 self._add(entry)
                 if entry.conclusion.again:
                     self._advance([])
+            self._acquit(mails)
             self._heartbeat.progress()
             if self._runtime.clock() - opened_at > self._settings.window_seconds:
                 self._advance([])
                 opened_at = self._runtime.clock()
+
+    def _acquit(self, mails: list[Waiting]) -> None:
+        """Charge none of those whom the server refused as it refuses everybody."""
+        innocent = self._delivery.innocent
+        if innocent:
+            uncharged = {m.id: self._delivery.give_back(m) for m in mails if m.id in innocent}
+            self._results = [uncharged.get(e.email_id, e) for e in self._results]
 
     def _add(self, entry: Entry) -> None:
         self._results.append(entry)
@@ -156,6 +196,7 @@ class _Relay:
             or shutdown.requested()
             or not self._heartbeat.holds()
             or spent > self._settings.batch_seconds
+            or self._pace.gives_way()
         )
 
     def _advance(self, following: list[int]) -> frozenset[int]:
@@ -177,12 +218,3 @@ class _Relay:
     def _record(self, results: list[Entry], following: list[int]) -> frozenset[int]:
         worker = self._runtime.worker
         return advance(self._database, self._token, results, following, worker=worker)
-
-    def _finish(self) -> None:
-        """Give back what was not sent, end the lease, and close the breaker if the server is up."""
-        if self._settled == len(self._batch.mails):  # nothing is left to be given back
-            outlast(lambda: lease.drop(self._database, self._token))
-        else:
-            outlast(lambda: finish(self._database, self._token, [], worker=self._runtime.worker))
-        if self._delivery.usable and self._batch.halted and not self._delivery.halted:
-            breaker.close(self._database, self._runtime.server.name)

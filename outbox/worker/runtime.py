@@ -47,7 +47,9 @@ class Runtime:
         self.servers = servers
         self.routes = routes
         self.tables = tables
-        self.lanes = Lanes(rate=settings.rate, domains=settings.domain_rates or {})
+        self.lanes = Lanes(
+            rate=settings.rate, domains=settings.domain_rates or {}, routes=routes.buckets
+        )
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = time.monotonic
         self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE))

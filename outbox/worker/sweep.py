@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from math import inf
 
 from ..domain.claims import AHEAD, share
+from ..domain.lanes import route_of
 from ..domain.priority import Priority
 from ..store import breaker
 from ..store.claim import claim, claim_shares
@@ -68,9 +70,10 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
 
 def _look(runtime: Runtime) -> Survey:
     settings, lanes = runtime.settings, runtime.lanes
+    servers = [server.name for server in runtime.servers]
     for _ in range(_LOOKS):
         limit = settings.slots * settings.batch
-        state = survey(runtime.database, lanes, runtime.server.name, limit=limit)
+        state = survey(runtime.database, lanes, servers, limit=limit)
         if not state.strays:
             break
         lanes.adopt(state.strays)
@@ -78,24 +81,55 @@ def _look(runtime: Runtime) -> Survey:
 
 
 def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
-    if state.closed or not state.due:
+    if not state.due:
         return []
-    database, settings = runtime.database, runtime.settings
-    if state.half_open:
-        lane, priority = min(state.due, key=_urgency)
-        if not breaker.probe(database, runtime.server.name):
-            return []
-        return claim(database, priority, 1, lease=settings.lease, lane=lane)
+    settings, rooms = runtime.settings, _rooms(runtime, state)
     shares = share(
-        state.due,
+        {way: due for way, due in state.due.items() if rooms[route_of(way[0])] > 0},
         state.flight,
         lanes=runtime.lanes,
         lags=state.lags,
         slots=settings.slots,
         batch=settings.batch,
         window=settings.window,
+        rooms=rooms,
     )
-    return claim_shares(database, shares, lease=settings.lease)
+    probes = _probes(runtime, state)
+    return probes + claim_shares(runtime.database, shares, lease=settings.lease)
+
+
+def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
+    """Return how many batches each route's usable servers take at once; 0 where none is usable."""
+    rooms: dict[str, float] = {}
+    for lane, _ in state.due:
+        servers = runtime.routes.servers_of(route_of(lane))
+        rooms[route_of(lane)] = sum(_room(state.servers[s.name], s.connections) for s in servers)
+    return rooms
+
+
+def _room(limit: int | None, connections: int | None) -> float:
+    if limit in (breaker.OPEN, breaker.HALF_OPEN):
+        return 0
+    return min(inf if limit is None else limit, inf if connections is None else connections)
+
+
+def _probes(runtime: Runtime, state: Survey) -> list[Claim]:
+    """Claim one mail for each server whose breaker waits for a probe, the most urgent one."""
+    database, claims = runtime.database, list[Claim]()
+    for name in (name for name, limit in state.servers.items() if limit == breaker.HALF_OPEN):
+        ways = [way for way in state.due if name in _names(runtime, way[0])]
+        if not ways or not breaker.probe(database, name):
+            continue
+        lane, priority = min(ways, key=_urgency)
+        made = claim(database, priority, 1, lease=runtime.settings.lease, lane=lane)
+        for probe in made:
+            breaker.probing(database, name, probe.token)
+        claims += made
+    return claims
+
+
+def _names(runtime: Runtime, lane: str) -> list[str]:
+    return [server.name for server in runtime.routes.servers_of(route_of(lane))]
 
 
 def _urgency(way: tuple[str, Priority]) -> tuple[Priority, str]:

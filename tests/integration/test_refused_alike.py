@@ -42,7 +42,7 @@ def relay(shop: Shop, limit: int = 100) -> None:
     (made,) = shop.claim(limit)
     batch = shop.start(made.token)
     assert batch is not None
-    refusals = Refusals(runtime, runtime.server, halted=batch.halted)
+    refusals = Refusals(runtime, runtime.server, halted=bool(batch.halted))
     halted, usable = False, False
     for start in range(0, len(batch.mails), WINDOW):
         window = batch.mails[start : start + WINDOW]

@@ -12,7 +12,7 @@ from sqlalchemy import insert, update
 
 from outbox import Priority, Status
 from outbox.domain.claims import Flight
-from outbox.store import pause
+from outbox.store import breaker, pause
 from outbox.store.claim import claim
 from outbox.store.database import Database
 from outbox.store.survey import Survey, survey
@@ -154,7 +154,7 @@ def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
 
 
 def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
-    return survey(shop.database, shop.runtime.lanes, server, limit=limit)
+    return survey(shop.database, shop.runtime.lanes, [server], limit=limit)
 
 
 def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:
@@ -180,15 +180,13 @@ def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Sh
 
 
 def test_a_survey_knows_the_breaker_of_its_own_server_only(shop: Shop) -> None:
-    breaker = insert(shop.tables.breaker).values(
+    opened = insert(shop.tables.breaker).values(
         server="mx:25", failures=1, opened_at=START, retry_at=shop.database.now(60),
         alert=False, reason="",
     )  # fmt: skip
     with shop.engine.begin() as connection:
-        connection.execute(breaker)
-    state, other = look(shop), look(shop, "mx:26")
-    assert (state.closed, state.half_open) == (True, False)
-    assert (other.closed, other.half_open) == (False, False)
+        connection.execute(opened)
+    assert look(shop).servers == {"mx:25": breaker.OPEN}
+    assert look(shop, "mx:26").servers == {"mx:26": None}
     shop.later(61)
-    state = look(shop)
-    assert (state.closed, state.half_open) == (False, True)
+    assert look(shop).servers == {"mx:25": breaker.HALF_OPEN}

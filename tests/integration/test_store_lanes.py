@@ -315,6 +315,6 @@ def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) 
 def test_a_survey_tells_how_far_its_buckets_are_from_open(shop: Shop) -> None:
     close(shop, "domain:gmail.com")
     close(shop, "domain:other.example")
-    found = survey(shop.database, shop.runtime.lanes, WORKER, limit=1)
+    found = survey(shop.database, shop.runtime.lanes, [WORKER], limit=1)
     assert list(found.lags) == ["domain:gmail.com"]
     assert 3500 < found.lags["domain:gmail.com"] <= 3600

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import ConfigurationError
+from outbox.domain.rate import Rate
 from outbox.domain.servers import ServerSettings, servers_from_config
 from outbox.domain.settings import Settings
 
@@ -49,7 +50,7 @@ def test_every_key_of_an_entry_is_read() -> None:
     )
     assert (server.name, server.host, server.port) == ("ses", "email.example", 2587)
     assert (server.username, server.password, server.security) == ("jo", "hunter2", "starttls")
-    assert (server.rate, server.connections) == ("14/s", 10)
+    assert (server.rate, server.connections) == (Rate(14, 1), 10)
     assert (server.order, server.weight) == (2, 3)
     assert server.helo_name == "shop.example"  # what is not the server's own is shared
 

@@ -1,0 +1,90 @@
+"""The way of one batch: the server it goes over, and the next one where that halts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from ..domain.rate import Rate
+from ..domain.routing import arrange
+from ..domain.servers import ServerSettings
+from ..smtp.connection import Connection
+from ..store.connections import take_server
+from ..store.rows import Batch
+from .persistence import outlast
+from .refusals import Refusals
+from .runtime import Runtime
+
+
+class Way:
+    """Holds one server at a time, with a connection and a place under its cap.
+
+    A probe goes over the server that it probes, any other batch over those of its route whose
+    breaker was closed when it began. As a context manager it puts the connection back.
+    """
+
+    def __init__(self, runtime: Runtime, token: UUID, batch: Batch) -> None:
+        self._runtime = runtime
+        self._token = token
+        self._halted = batch.halted
+        servers = runtime.routes.servers_of(batch.route)
+        if batch.probed is None:
+            servers = arrange(servers, batch.halted, runtime.random)
+        else:
+            servers = tuple(server for server in servers if server.name == batch.probed)
+        self._several = len(servers) > 1
+        self._left = {server.name: server for server in servers}
+        self._held: str | None = None
+        self._lent = ExitStack()
+        self.watched: list[Refusals] = []
+        self.server: ServerSettings
+        self.connection: Connection
+
+    @property
+    def buckets(self) -> Mapping[str, Rate]:
+        """The server's own rate, where the lane does not know which server a mail will take."""
+        rate = self.server.rate if self._several else None
+        return {} if rate is None else {self.server.bucket: rate}
+
+    @property
+    def halted(self) -> bool:
+        """Whether the server's breaker stood open when the batch began: success closes it."""
+        return self.server.name in self._halted
+
+    @property
+    def refusals(self) -> Refusals:
+        """What the server has refused."""
+        return self.watched[-1]
+
+    def go_on(self) -> bool:
+        """Take the next server that has room; False where none is left."""
+        self._leave()
+        caps = {s.name: s.connections for s in self._left.values() if s.connections is not None}
+        names, held = list(self._left), self._held
+        database = self._runtime.database
+        name = outlast(lambda: take_server(database, self._token, names, caps, held=held))
+        if name is None:
+            return False
+        self._held, self.server = name, self._left.pop(name)
+        self.connection = self._lent.enter_context(self._runtime.connection(self.server))
+        self.watched.append(Refusals(self._runtime, self.server, halted=self.halted))
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._held is not None:
+            self.connection.rest()
+        self._lent.close()
