@@ -19,6 +19,7 @@ broker_transport_options = {
 # Queues: sweeps apart from sends, so that a backlog of sends never starves a sweep.
 task_queues = queues.QUEUES
 worker_prefetch_multiplier = 1  # prefetched mail could not be overtaken by urgent mail
+worker_disable_prefetch = True  # nor could a busy worker fetch it before one that has time (Redis)
 
 # Acknowledgement: early. A task that dies with its worker is not needed: its mails' lease runs out.
 task_acks_late = False

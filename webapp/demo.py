@@ -9,6 +9,7 @@ dies, it starts a killed worker again, and it stops and starts the SMTP server o
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import secrets
 import shutil
@@ -16,12 +17,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,16 +75,32 @@ def main() -> int:
 
 
 def _run(kind: str, state: Path, stop: threading.Event) -> int:
-    with database(kind, state) as url:
-        demo = _prepare(state, url)
-        with supervised(demo) as supervisord:
+    with ExitStack() as running:
+        url = running.enter_context(database(kind, state))
+        with _alone(stop):
+            demo = _prepare(state, url)
+            supervisord = running.enter_context(supervised(demo))
             if not _await_all(demo, supervisord, stop):
                 return 0 if stop.is_set() else _explain(demo)
-            print(banner(demo), flush=True)
-            while not stop.wait(0.5) and supervisord.poll() is None:
-                pass
-            print("\nStopping …", flush=True)
+        print(banner(demo), flush=True)
+        while not stop.wait(0.5) and supervisord.poll() is None:
+            pass
+        print("\nStopping …", flush=True)
     return 0
+
+
+@contextmanager
+def _alone(stop: threading.Event) -> Iterator[None]:
+    """Let one demo at a time start: two at once would choose the same free ports."""
+    with (Path(tempfile.gettempdir()) / f"outbox-demo-{os.getuid()}.lock").open("w") as lock:
+        while not stop.is_set():
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                stop.wait(0.1)
+            else:
+                break
+        yield
 
 
 def _options() -> argparse.Namespace:

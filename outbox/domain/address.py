@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .errors import InvalidMessage
+from .idna import Unsure, to_ascii
 
 MAX_LOCAL = 64
 MAX_DOMAIN = 255
@@ -19,8 +20,6 @@ _ATOM = r"(?:(?![\s\ufffd])[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff])+"
 _DOT_STRING = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _QUOTED_STRING = re.compile(r'"([^"\\\ufffd]|\\[\x20-\x7e])*"')
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9\-]{0,61}[A-Za-z0-9])?")
-# IDNA 2003, which Python knows, maps these to another name than IDNA 2008 does (UTS 46 §7).
-_DEVIANT = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
 _LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
 
 
@@ -47,10 +46,10 @@ def _domain(domain: str, field: str) -> str:
     if _LITERAL.fullmatch(domain):
         return domain
     if not domain.isascii():
-        if _DEVIANT.search(domain):
-            raise InvalidMessage(field, "write this domain in its ASCII form (xn--…)")
         try:
-            domain = domain.encode("idna").decode("ascii")
+            domain = to_ascii(domain)
+        except Unsure:
+            raise InvalidMessage(field, "write this domain in its ASCII form (xn--…)") from None
         except UnicodeError:
             raise InvalidMessage(field, "the domain is not a valid international name") from None
     if len(domain) > MAX_DOMAIN or not all(map(_LABEL.fullmatch, domain.split("."))):

@@ -1,48 +1,182 @@
-"""How many mails to claim at which priority, and in how many batches. Pure."""
+"""How many mails to claim of which lane and priority, and in how many batches. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from .lanes import HORIZON, Lanes
 from .priority import Priority
+from .rate import SLACK
+
+AGED = 60.0
+"""Seconds after which a bulk mail no longer waits for a slot that nobody else wants."""
+
+AHEAD = 1.0
+"""Seconds before a bucket opens at which its lane is claimed from: a batch may wait for a permit,
+and so the next one stands ready. A lane whose bucket stays closed for longer waits in the table."""
+
+_RESPONSE = 0.2
+"""Seconds that a server may take a mail, and two or more batches still keep up with a rate."""
+
+Way = tuple[str, Priority]
+"""A lane and a priority: what one claim takes from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Due:
+    """Mails that wait: how many, counted up to a limit, and the oldest one's age in seconds."""
+
+    mails: int
+    age: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flight:
+    """Claims whose lease holds, and the mails that they were made with."""
+
+    batches: int
+    mails: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
     """Claims to make: `batches` of at most `size` mails each."""
 
+    lane: str
     priority: Priority
     batches: int
     size: int
 
 
 def share(
-    due: Mapping[Priority, int],
+    due: Mapping[Way, Due],
+    flight: Mapping[Way, Flight],
     *,
-    free: int,
+    lanes: Lanes,
+    lags: Mapping[str, float],
     slots: int,
-    urgent_in_flight: int,
     batch: int,
     window: int,
 ) -> tuple[Share, ...]:
-    """Spread the due mails over the free slots, urgent first.
+    """Spread the due mails over the free slots, urgent first; `lags` are those of the buckets.
 
-    A small backlog is spread evenly, but not below one window a batch. Bulk never takes the last
-    free slot where there are two slots or more, and one urgent batch goes out even when all are
-    taken.
+    A small backlog is spread evenly, but not below one window a batch. Lanes of one priority get
+    slots in turn, those with the fewest batches in flight first. Bulk never takes the last free
+    slot where there are two slots or more. Beyond the slots goes one urgent batch, and one window
+    of bulk that has waited too long, where none is in flight yet.
+
+    Of a lane with a rate no more than some seconds' worth is in flight; less urgent mail is not
+    counted there, because it waits for its permits behind.
     """
-    shares: list[Share] = []
+    plan = _Plan(
+        due=due, flight=flight, lanes=lanes, lags=lags, slots=slots, batch=batch, window=window
+    )
     for priority in Priority:
-        count, room = due.get(priority, 0), free
-        if priority is Priority.URGENT:
-            room = max(free, 0 if urgent_in_flight else 1)
-        if priority is Priority.BULK and slots > 1:
-            room = free - 1
-        if count <= 0 or room <= 0:
-            continue
-        size = min(batch, max(window, -(-count // room)))
-        batches = min(room, -(-count // size))
-        shares.append(Share(priority=priority, batches=batches, size=size))
-        free -= batches
-    return tuple(shares)
+        plan.spread(priority)
+    plan.spread_aged()
+    return tuple(plan.shares)
+
+
+@dataclass(kw_only=True)
+class _Plan:
+    """The shares made so far, and what they leave."""
+
+    due: Mapping[Way, Due]
+    flight: Mapping[Way, Flight]
+    lanes: Lanes
+    lags: Mapping[str, float]
+    slots: int
+    batch: int
+    window: int
+    shares: list[Share] = field(default_factory=list)
+
+    def spread(self, priority: Priority) -> None:
+        """Give the free slots to the lanes in which mails of this priority wait."""
+        waiting = sorted(
+            (lane for lane, which in self.due if which is priority),
+            key=lambda lane: (self._load(lane), -self.due[lane, priority].age, lane),
+        )
+        mails = self._claimable(waiting, priority)
+        wanted = {lane: self._wanted(lane, priority, mails[lane]) for lane in waiting}
+        for lane, room in self._dealt(wanted, self._room(priority)).items():
+            size = min(self.batch, max(self._least(lane), -(-mails[lane] // room)))
+            self._add(lane, priority, min(room, -(-mails[lane] // size)), size)
+
+    def spread_aged(self) -> None:
+        """Send one window of bulk beyond the slots, where bulk waits too long and has none."""
+        bulk = Priority.BULK
+        aged = [way for way, due in self.due.items() if way[1] is bulk and due.age > AGED]
+        if not aged or self._running(bulk) or any(part.priority is bulk for part in self.shares):
+            return
+        lane, _ = max(aged, key=lambda way: (self.due[way].age, way))
+        if self._claimable([lane], bulk)[lane]:
+            self._add(lane, bulk, 1, self._least(lane))
+
+    def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
+        self.shares.append(Share(lane=lane, priority=priority, batches=batches, size=size))
+
+    def _room(self, priority: Priority) -> int:
+        running = sum(found.batches for found in self.flight.values())
+        free = self.slots - running - sum(part.batches for part in self.shares)
+        if priority is Priority.URGENT and not self._running(priority):
+            return max(free, 1)
+        return free - 1 if priority is Priority.BULK and self.slots > 1 else free
+
+    def _claimable(self, waiting: Sequence[str], priority: Priority) -> dict[str, int]:
+        """Return the mails of each lane that its rates let be claimed now."""
+        mails: dict[str, int] = {}
+        for place, lane in enumerate(waiting):
+            mails[lane] = self.due[lane, priority].mails
+            for bucket, rate in self.lanes.buckets(lane).items():
+                beside = self.lanes.drawing_on(bucket)
+                left = rate.within(HORIZON) - self._taken(beside, priority)
+                left -= sum(mails.get(other, 0) for other in waiting[:place] if other in beside)
+                rivals = sum(other in beside for other in waiting[place:])
+                mails[lane] = min(mails[lane], max(0, -(-left // rivals)))
+        return mails
+
+    def _taken(self, beside: frozenset[str], priority: Priority) -> int:
+        """Return the mails of these lanes that are claimed and have their permits before ours."""
+        return sum(
+            found.mails
+            for (lane, which), found in self.flight.items()
+            if which <= priority and lane in beside
+        ) + sum(part.batches * part.size for part in self.shares if part.lane in beside)
+
+    def _wanted(self, lane: str, priority: Priority, mails: int) -> int:
+        """Return the most batches that this lane can use: of a rate in full use a few keep up."""
+        batches = -(-mails // self._least(lane))
+        buckets = self.lanes.buckets(lane).items()
+        pressed = [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
+        if pressed:
+            running = sum(self._running(which, lane) for which in Priority if which <= priority)
+            enough = max(2, min(rate.within(_RESPONSE) for rate in pressed))
+            batches = min(batches, enough - running)
+        return max(0, batches)
+
+    def _dealt(self, wanted: Mapping[str, int], room: int) -> dict[str, int]:
+        """Deal the slots out in turn, each to the lane with the fewest batches in flight."""
+        dealt = Counter[str]()
+        for _ in range(room):
+            open_ = [lane for lane, most in wanted.items() if dealt[lane] < most]
+            if not open_:
+                break
+            dealt[min(open_, key=lambda lane: self._load(lane) + dealt[lane])] += 1
+        return dict(dealt)
+
+    def _least(self, lane: str) -> int:
+        """Return the mails below which a batch of this lane is not split."""
+        chunk = self.lanes.chunk(lane)
+        return self.window if chunk is None else min(chunk, self.window)
+
+    def _load(self, lane: str) -> int:
+        return sum(self._running(priority, lane) for priority in Priority)
+
+    def _running(self, priority: Priority, lane: str | None = None) -> int:
+        return sum(
+            found.batches
+            for (other, which), found in self.flight.items()
+            if which is priority and lane in (None, other)
+        )

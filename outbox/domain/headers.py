@@ -40,7 +40,7 @@ def check_headers(message: Message[Any, Any]) -> None:
         for name, value in part.raw_items():
             if not _NAME.fullmatch(name):
                 raise InvalidMessage("header", "a name has characters that RFC 5322 §2.2 forbids")
-            if _FORBIDDEN.search(_FOLD.sub("", _decoded(part, name, value))):
+            if _FORBIDDEN.search(unfolded(_decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
         filename = part.get_filename()
         if filename and CONTROL.search(filename):
@@ -59,6 +59,11 @@ def _decoded(part: Message[Any, Any], name: str, value: object) -> str:
     return text
 
 
+def unfolded(value: str) -> str:
+    """Return the value without its legal folds (RFC 5322 §2.2.3); any other line break stays."""
+    return _FOLD.sub("", value)
+
+
 def addresses(message: Message[Any, Any], *names: str) -> list[Address]:
     """Return the addresses in the headers of these names, in order."""
     found: list[Address] = []
@@ -75,7 +80,9 @@ def parse_addresses(name: str, value: Any) -> tuple[Address, ...]:
         return (Address(plain["name"] or "", plain["local"], plain["domain"]),)
     field = name.lower()
     try:
-        header = value if hasattr(value, "addresses") else modern.header_factory("To", str(value))
+        header = value
+        if not hasattr(value, "addresses"):
+            header = modern.header_factory("To", unfolded(str(value)))
         broken = [
             defect
             for defect in header.defects

@@ -77,7 +77,10 @@ ARROWS: tuple[Arrow, ...] = (
         (Status.PENDING, "a person sends it again"),
         (Status.FAILED, "a person says it did not arrive"),
     ),
-    *_arrows(Status.FAILED, (Status.PENDING, "a person retries it")),
+    *_arrows(
+        Status.FAILED,
+        (Status.PENDING, "a person retries it; or its server was refusing every mail alike"),
+    ),
 )
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {

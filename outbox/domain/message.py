@@ -8,21 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from email.generator import BytesGenerator
 from email.message import Message
-from email.policy import SMTPUTF8, EmailPolicy
 from email.utils import format_datetime, formatdate, make_msgid
-from io import BytesIO
 from typing import Any
 
 from . import mime
 from .address import check_address, id_domain
 from .errors import InvalidMessage
 from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
-from .wire import has_long_line, header_names, normalise
+from .octets import flatten
+from .wire import has_long_line, header_names
 
 MAX_MESSAGE_ID = 250
-MAX_RECIPIENTS = 10_000
 MAX_RECIPIENTS = 10_000
 """Of one mail. The columns that count them hold 32,767."""
 HIDDEN = ("Bcc", "Resent-Bcc")
@@ -147,8 +144,6 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
     if not found:
         raise InvalidMessage("recipients", "at least one is required")
     if len(found) > MAX_RECIPIENTS:
-        raise InvalidMessage("recipients", f"one mail has at most {MAX_RECIPIENTS}; write several")
-    if len(found) > MAX_RECIPIENTS:
         raise InvalidMessage("recipients", f"are over {MAX_RECIPIENTS}; see enqueue_many")
     return tuple(dict.fromkeys(found))
 
@@ -167,15 +162,21 @@ def _render(
         message["Date"] = formatdate()
     smtputf8 = international(message)
     mime.set_boundaries(message)
-    data = _flatten(message, smtputf8)
+    data = flatten(message, smtputf8=smtputf8)
     if has_long_line(data):
         message = mime.shorten_lines(message)
-        data = _flatten(message, smtputf8)
+        data = flatten(message, smtputf8=smtputf8)
         if has_long_line(data):
-            raise InvalidMessage("message", "has a line over 998 octets (RFC 5322 §2.1.1)")
+            raise InvalidMessage("message", _too_long(message))
     if not _is_as_given(data, message):
         raise InvalidMessage("header", "a value would be read as another header")
     return message_id, smtputf8, data
+
+
+def _too_long(message: Message[Any, Any]) -> str:
+    if mime.is_signed(message):
+        return "has a line over 998 octets; encode what is signed before signing (RFC 1847 §2.1)"
+    return "has a line over 998 octets (RFC 5322 §2.1.1)"
 
 
 def _is_as_given(data: bytes, message: Message[Any, Any]) -> bool:
@@ -197,17 +198,6 @@ def _message_id(message: Message[Any, Any], sender: str) -> str:
     if len(message_id) > MAX_MESSAGE_ID or not _MESSAGE_ID.fullmatch(message_id):
         raise InvalidMessage("message-id", "must be <left@right> of at most 250 characters")
     return message_id
-
-
-def _flatten(message: Message[Any, Any], smtputf8: bool) -> bytes:
-    policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
-    if isinstance(policy, EmailPolicy):
-        policy = policy.clone(utf8=smtputf8)
-    elif smtputf8:
-        policy = SMTPUTF8  # the old policy would make an encoded word of the address
-    buffer = BytesIO()
-    BytesGenerator(buffer, mangle_from_=False, policy=policy).flatten(message)
-    return normalise(buffer.getvalue())
 
 
 def _check_size(size: int, max_size: int) -> None:

@@ -1,9 +1,10 @@
-"""MIME structure: boundaries that repeat, and lines that fit."""
+"""MIME structure: boundaries that repeat, lines that fit, signed parts that stay as they are."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Iterator
 from email.encoders import encode_base64, encode_quopri
 from email.message import Message
 from typing import Any
@@ -12,6 +13,7 @@ from .wire import has_long_line
 
 _IDENTITIES = ("7bit", "8bit", "binary")
 """Transfer encodings that encode nothing (RFC 2045 §6.2)."""
+_SIGNED = "multipart/signed"
 
 
 def detached(message: Message[Any, Any]) -> Message[Any, Any]:
@@ -45,13 +47,36 @@ def set_boundaries(message: Message[Any, Any]) -> None:
 
 
 def _is_bare(part: Message[Any, Any]) -> bool:
-    return part.get_content_maintype() == "multipart" and not part.get_boundary()
+    """Of a multipart whose boundary no parser found the payload is a text, written as it is."""
+    return (
+        part.get_content_maintype() == "multipart"
+        and not part.get_boundary()
+        and not isinstance(part.get_payload(), str)
+    )
+
+
+def is_signed(message: Message[Any, Any]) -> bool:
+    """Return whether a part of the message carries a signature over another part."""
+    return any(part.get_content_type() == _SIGNED for part in message.walk())
+
+
+def _unsigned(message: Message[Any, Any]) -> Iterator[Message[Any, Any]]:
+    if message.get_content_type() == _SIGNED:
+        return
+    yield message
+    parts: Any = message.get_payload()
+    if isinstance(parts, list):
+        for part in parts:
+            yield from _unsigned(part)
 
 
 def shorten_lines(message: Message[Any, Any]) -> Message[Any, Any]:
-    """Return a copy in which every part with a line over 998 octets is encoded."""
+    """Return a copy in which every part with a line over 998 octets is encoded.
+
+    But for what is signed: encoding it would break the signature (RFC 1847 §2.1).
+    """
     message = copy.deepcopy(message)
-    for part in message.walk():
+    for part in _unsigned(message):
         if part.is_multipart():
             continue
         payload = part.get_payload(decode=True)

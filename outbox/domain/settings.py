@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from .errors import ConfigurationError
+from .address import check_address
+from .errors import ConfigurationError, InvalidMessage
+from .rate import Rate, read_domain_rates, read_rate
+
+if TYPE_CHECKING:  # where `outbox.smtp` still looks for it
+    from .servers import ServerSettings as ServerSettings
 
 PREFIX = "OUTBOX_"
 KIBI = 1024
@@ -23,9 +28,21 @@ class OnUnknown(StrEnum):
     HOLD = "hold"  # `unknown` at once: a person decides
 
 
-def setting(default: Any, doc: str, *, least: float | None = None) -> Any:
-    """Declare one setting: its default, its line in the documentation and its least value."""
-    return field(default=default, metadata={"doc": doc, "least": least})
+def setting(
+    default: Any,
+    doc: str,
+    *,
+    least: float | None = None,
+    read: Callable[[str, Any], Any] | None = None,
+    shown: bool = True,
+) -> Any:
+    """Declare one setting: its default, its line in the documentation and its least value.
+
+    Where a value is more than a number or a text, `read` makes it from the key and what stands
+    there, or raises ConfigurationError. One that is not `shown` holds secrets and is in no
+    representation.
+    """
+    return field(default=default, metadata={"doc": doc, "least": least, "read": read}, repr=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +63,19 @@ class Settings:
         15.0, "a task gives back what is left after this time", least=0.1
     )
     lease: float = setting(30.0, "a claim's lease; a living worker renews it at a third", least=1.0)
+    rate: Rate | None = setting(
+        None,
+        "recipients a time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
+        read=read_rate,
+    )
+    domain_rates: Mapping[str, Rate] | None = setting(
+        None,
+        'rates by recipient domain, as in `{"gmail.com": "20/s"}`',
+        read=read_domain_rates,
+    )
+    bulk_share: float = setting(
+        0.8, "bulk's part of each rate while urgent mail waits, up to 1", least=0.01
+    )
     sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
     nudge: bool = setting(True, "sweep at once after a commit")
     max_attempts: int = setting(12, "SMTP attempts with a verdict on the mail", least=1)
@@ -74,6 +104,14 @@ class Settings:
     tls_ca_file: str = setting("", "a CA bundle; empty: the system's")
     cleartext_auth: bool = setting(False, "allow credentials over an unencrypted connection")
     helo_name: str = setting("", "the name in EHLO; empty: this host's")
+    servers: tuple[Any, ...] = setting(
+        (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
+    )
+    routes: tuple[Any, ...] = setting((), "which mails go over which servers, as above")
+    redirect_to: str = setting("", "staging: every mail goes to this one address instead")
+    refused_alike: int = setting(
+        10, "mails in a row that a server refuses alike before it is held to be at fault", least=2
+    )
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Settings:
@@ -84,9 +122,7 @@ class Settings:
             if not key.startswith(PREFIX):
                 continue
             if key not in fields:
-                close = get_close_matches(key, fields, n=1)
-                hint = f"; did you mean {close[0]}?" if close else ""
-                raise ConfigurationError(f"unknown setting {key}{hint}")
+                raise ConfigurationError(f"unknown setting {key}{hint(key, fields)}")
             values[fields[key].name] = _read(key, value, fields[key])
         settings = cls(**values)
         settings._check()
@@ -95,15 +131,41 @@ class Settings:
     def _check(self) -> None:
         if self.window > self.batch:
             raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
+        if self.redirect_to:
+            _check_redirect(self.redirect_to)
+        if self.bulk_share > 1:
+            raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
+
+
+def hint(word: object, known: Iterable[str]) -> str:
+    """Return "; did you mean …?" for the known word that is most like this one, or ""."""
+    close = get_close_matches(str(word), list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _check_redirect(address: str) -> None:
+    """It must do for every mail, so it may not ask for SMTPUTF8."""
+    try:
+        ascii_only = check_address(address, "address").isascii()
+    except InvalidMessage:
+        ascii_only = False
+    if not ascii_only:
+        raise ConfigurationError("OUTBOX_REDIRECT_TO must be one address, in ASCII")
 
 
 def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
     default, least = declared.default, declared.metadata["least"]
+    if declared.metadata["read"] is not None:
+        return declared.metadata["read"](key, value)
     if isinstance(default, OnUnknown):
         if value not in list(OnUnknown):
             raise ConfigurationError(f"{key} must be one of {', '.join(OnUnknown)}")
         return OnUnknown(value)
     kind = type(default)
+    if kind is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise ConfigurationError(f"{key} must be list, not {type(value).__name__}")
+        return tuple(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if type(value) is not kind:
@@ -114,55 +176,3 @@ def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
     if value == float("inf"):
         raise ConfigurationError(f"{key} must be finite")
     return value
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerSettings:
-    """One SMTP server, from Flask-Mail's `MAIL_…` settings and ours for time-outs and TLS."""
-
-    host: str
-    port: int
-    security: Literal["none", "starttls", "tls"]
-    username: str | None
-    password: str | None = field(repr=False)
-    connect_timeout: float
-    command_timeout: float
-    dot_timeout: float
-    connection_mails: int
-    connection_seconds: float
-    tls_verify: bool
-    tls_ca_file: str
-    cleartext_auth: bool
-    helo_name: str
-
-    @property
-    def name(self) -> str:
-        """The server's name in the breaker, the attempt log and the statistics."""
-        return f"{self.host}:{self.port}"
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any], settings: Settings) -> ServerSettings:
-        """Read `MAIL_SERVER`, `_PORT`, `_USERNAME`, `_PASSWORD`, `_USE_TLS` and `_USE_SSL`."""
-        starttls, tls = config.get("MAIL_USE_TLS", False), config.get("MAIL_USE_SSL", False)
-        if starttls and tls:
-            raise ConfigurationError("MAIL_USE_TLS (STARTTLS) and MAIL_USE_SSL exclude each other")
-        port = config.get("MAIL_PORT") or (465 if tls else 587 if starttls else 25)
-        if type(port) is not int or not 0 < port < 65536:
-            raise ConfigurationError("MAIL_PORT must be a number from 1 to 65535")
-        shared = {f.name for f in dataclasses.fields(cls)} & {
-            f.name for f in dataclasses.fields(Settings)
-        }
-        server = cls(
-            host=config.get("MAIL_SERVER") or "127.0.0.1",
-            port=port,
-            security="tls" if tls else "starttls" if starttls else "none",
-            username=config.get("MAIL_USERNAME") or None,
-            password=config.get("MAIL_PASSWORD") or None,
-            **{name: getattr(settings, name) for name in shared},
-        )
-        if server.username and server.security == "none" and not server.cleartext_auth:
-            raise ConfigurationError(
-                "MAIL_USERNAME without MAIL_USE_TLS or MAIL_USE_SSL would send the password in"
-                " clear; set OUTBOX_CLEARTEXT_AUTH = True if that is what you want"
-            )
-        return server

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, exists, select
 
 from ..domain.address import suppression_key
 from ..domain.conclusion import RecipientStatus
+from ..domain.priority import Priority
 from ..domain.settings import OnUnknown
 from ..domain.verdict import Envelope
 from .clock import utc
@@ -31,7 +32,7 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
         email.c.deliveries, email.c.doubts, email.c.on_unknown, email.c.created_at,
         email.c.send_at, email.c.expires_at, email.c.sender, email.c.recipient,
         email.c.recipients, email.c.smtputf8, email.c.eightbit, email.c.headers,
-        email.c.esmtp_options, database.now().label("now"),
+        email.c.esmtp_options, email.c.lane, email.c.priority, database.now().label("now"),
         exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
         exists(select(database.tables.breaker.c.server)).label("any_halted"),
     )  # fmt: skip
@@ -47,7 +48,13 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
     if suppressed:
         waiting = [_without(mail, suppressed) for mail in waiting]
     halted = bool(rows and rows[0].any_halted)
-    return Batch(began_at=now, mails=tuple(waiting), halted=halted)
+    return Batch(
+        began_at=now,
+        mails=tuple(waiting),
+        halted=halted,
+        lane=rows[0].lane if rows else "",
+        priority=Priority(rows[0].priority) if rows else Priority.NORMAL,
+    )
 
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Select, Update, insert, select, update
 
+from ..domain.claims import Share
 from ..domain.conclusion import ALONE_FROM
 from ..domain.lifecycle import Status
 from ..domain.priority import Priority
@@ -18,35 +21,53 @@ RETURNING = frozenset({"postgresql", "sqlite"})
 """Dialects that claim in one statement. The others select first; the guard makes both right."""
 
 
-def claim(database: Database, priority: Priority, limit: int, *, lease: float) -> list[Claim]:
-    """Claim up to `limit` due mails for `lease` seconds; return the claims made.
+def claim(
+    database: Database, priority: Priority, limit: int, *, lease: float, lane: str = ""
+) -> list[Claim]:
+    """Claim up to `limit` due mails of one lane for `lease` seconds; return the claims made.
 
     They are one batch, but for mails whose workers keep dying: each of those is claimed alone, so
     that it can take no neighbour along.
     """
+    share = Share(lane=lane, priority=priority, batches=1, size=limit)
+    return claim_shares(database, [share], lease=lease)
+
+
+def claim_shares(database: Database, shares: Sequence[Share], *, lease: float) -> list[Claim]:
+    """Claim all that a sweep has decided on, in one transaction; return the claims in order."""
 
     def work(connection: Connection) -> list[Claim]:
-        token = uuid4()
-        rows = _take(connection, database, priority, limit, token)
-        batch = [email_id for email_id, deliveries in rows if deliveries < ALONE_FROM]
-        alone = [email_id for email_id, deliveries in rows if deliveries >= ALONE_FROM]
-        claims = [Claim(token=token, priority=priority, mails=len(batch))] if batch else []
-        for email_id in alone:
-            claims.append(_move(connection, database, token, email_id, priority))
+        claims: list[Claim] = []
+        for share in shares:
+            for _ in range(share.batches):
+                made = _batch(connection, database, share)
+                if not made:  # others were faster: nothing is left to be claimed
+                    break
+                claims += made
         _lease(connection, database, claims, lease)
         return claims
 
-    return database.run(work)
+    return database.run(work) if shares else []
+
+
+def _batch(connection: Connection, database: Database, share: Share) -> list[Claim]:
+    token = uuid4()
+    rows = _take(connection, database, share, token)
+    batch = [email_id for email_id, deliveries in rows if deliveries < ALONE_FROM]
+    alone = [email_id for email_id, deliveries in rows if deliveries >= ALONE_FROM]
+    first = Claim(token=token, priority=share.priority, mails=len(batch), lane=share.lane)
+    moved = [_move(connection, database, first, email_id) for email_id in alone]
+    return [first, *moved] if batch else moved
 
 
 def _take(
-    connection: Connection, database: Database, priority: Priority, limit: int, token: UUID
+    connection: Connection, database: Database, share: Share, token: UUID
 ) -> list[tuple[int, int]]:
     tables, now = database.tables, database.now()
     if database.dialect in RETURNING:
-        statement = claim_statement(tables, priority, limit, token, now, database.dialect)
+        statement = claim_statement(tables, share, token, now, database.dialect)
         return [(row.id, row.deliveries) for row in connection.execute(statement).all()]
-    due = connection.execute(due_statement(tables, priority, limit, now, database.dialect)).all()
+    due = connection.execute(due_statement(tables, share, now, database.dialect)).all()
     if not due:
         return []
     ids = [row.id for row in due]
@@ -58,16 +79,14 @@ def _take(
     return [(row.id, row.deliveries) for row in due]
 
 
-def claim_statement(
-    tables: Tables, priority: Priority, limit: int, token: UUID, now: clock, dialect: str
-) -> Update:
+def claim_statement(tables: Tables, share: Share, token: UUID, now: clock, dialect: str) -> Update:
     """Select and claim in one statement.
 
     The CTE is materialised: as a sub-select, PostgreSQL may run it again for each row and claim
     more than the limit.
     """
     email = tables.email
-    due = due_statement(tables, priority, limit, now, dialect)
+    due = due_statement(tables, share, now, dialect)
     ids = due.with_only_columns(email.c.id)
     if dialect == "postgresql":
         picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
@@ -81,15 +100,19 @@ def claim_statement(
 
 
 def due_statement(
-    tables: Tables, priority: Priority, limit: int, now: clock, dialect: str
+    tables: Tables, share: Share, now: clock, dialect: str
 ) -> Select[tuple[int, int]]:
-    """Select the due mails of one priority, oldest first, passing over those that others lock."""
+    """Select the due mails of one batch, oldest first, passing over those that others lock."""
     email = tables.email
     due = (
         select(email.c.id, email.c.deliveries)
-        .where(email.c.priority == int(priority), email.c.due_at <= now)
+        .where(
+            email.c.lane == share.lane,
+            email.c.priority == int(share.priority),
+            email.c.due_at <= now,
+        )
         .order_by(email.c.due_at, email.c.id)
-        .limit(limit)
+        .limit(share.size)
     )
     if dialect == "oracle":  # FOR UPDATE excludes a row limit in the same query block
         first = due.with_only_columns(email.c.id).scalar_subquery()
@@ -113,14 +136,12 @@ def _claimed(token: UUID) -> dict[str, object]:
     return {"status": Status.CLAIMED, "token": token, "due_at": None, "doubt_token": None}
 
 
-def _move(
-    connection: Connection, database: Database, old: UUID, email_id: int, priority: Priority
-) -> Claim:
+def _move(connection: Connection, database: Database, old: Claim, email_id: int) -> Claim:
     email, token = database.tables.email, uuid4()
     connection.execute(
-        update(email).where(email.c.id == email_id, email.c.token == old).values(token=token)
+        update(email).where(email.c.id == email_id, email.c.token == old.token).values(token=token)
     )
-    return Claim(token=token, priority=priority, mails=1)
+    return replace(old, token=token, mails=1)
 
 
 def _lease(connection: Connection, database: Database, claims: list[Claim], lease: float) -> None:
@@ -129,5 +150,13 @@ def _lease(connection: Connection, database: Database, claims: list[Claim], leas
     statement = insert(database.tables.lease).values(
         claimed_at=database.now(), expires_at=database.now(lease)
     )
-    rows = [{"token": claim.token, "priority": int(claim.priority)} for claim in claims]
+    rows = [
+        {
+            "token": claim.token,
+            "priority": int(claim.priority),
+            "lane": claim.lane,
+            "mails": claim.mails,
+        }
+        for claim in claims
+    ]
     connection.execute(statement, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from typing import Any
+from zlib import crc32
 
 from sqlalchemy import Connection, CursorResult, insert, select, update
 
@@ -24,7 +25,7 @@ def store(connection: Connection, tables: Tables, body: bytes, now: clock, *, re
         found = _find(connection, tables, digest, len(body))
         if found is not None:
             return found
-    row = {"size": len(body), "sha256": digest, "body": body, "created_at": now}
+    row = {"sha256": digest, "created_at": now} | _columns(body)
     result = connection.execute(insert(tables.content).values(**row))
     return inserted_id(result)
 
@@ -36,6 +37,10 @@ def inserted_id(result: CursorResult[Any]) -> int:
     return int(key[0])
 
 
+def _columns(body: bytes) -> dict[str, Any]:
+    return {"size": len(body), "crc32": crc32(body), "body": body}
+
+
 def store_many(
     connection: Connection, tables: Tables, bodies: list[bytes], now: clock
 ) -> list[int]:
@@ -44,7 +49,7 @@ def store_many(
         return [store(connection, tables, body, now, reuse=False) for body in bodies]
     content = tables.content
     statement = insert(content).values(created_at=now)
-    rows = [{"size": len(body), "body": body} for body in bodies]
+    rows = [_columns(body) for body in bodies]
     result = connection.execute(
         statement.returning(content.c.id, sort_by_parameter_order=True), rows
     )
@@ -78,9 +83,10 @@ def _find(connection: Connection, tables: Tables, digest: bytes, size: int) -> i
 
 
 def read(connection: Connection, tables: Tables, ids: Iterable[int]) -> dict[int, bytes]:
-    """Return the contents of these ids. One that is missing is missing in the answer."""
+    """Return the contents of these ids. One that is missing or damaged is missing in the answer."""
     content = tables.content
-    statement = select(content.c.id, content.c.body).where(
+    statement = select(content.c.id, content.c.crc32, content.c.body).where(
         among(connection, content.c.id, set(ids))
     )
-    return {row.id: row.body for row in connection.execute(statement)}
+    rows = connection.execute(statement)
+    return {row.id: row.body for row in rows if crc32(row.body) == row.crc32}

@@ -1,4 +1,4 @@
-"""What surrounds the mails: leases, breakers, pauses, suppressed addresses, counters."""
+"""What surrounds the mails: leases, breakers, servers, buckets, pauses, suppression, counters."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from sqlalchemy import (
 )
 
 from ..domain.address import MAX_ADDRESS
+from ..domain.lanes import MAX_BUCKET
+from ..domain.refusals import REFUSAL_LENGTH
 from .clock import MOMENT
-from .columns import REPLY_LENGTH, TABLE_OPTIONS
+from .columns import LANE, REPLY_LENGTH, TABLE_OPTIONS
+
+SERVER_LENGTH = 255
 
 
 def lease(metadata: MetaData) -> Table:
@@ -26,11 +30,14 @@ def lease(metadata: MetaData) -> Table:
         metadata,
         Column("token", Uuid(), primary_key=True),
         Column("priority", SmallInteger, nullable=False),
+        Column("lane", LANE, nullable=False, server_default=""),
+        Column("mails", Integer, nullable=False, server_default="0"),  # as they were claimed
         Column("claimed_at", MOMENT, nullable=False),
         Column("expires_at", MOMENT, nullable=False),
         Column("started_at", MOMENT),
         Column("suspected_at", MOMENT),
         Column("worker", String(100)),
+        Column("server", String(SERVER_LENGTH)),  # whose connection cap it counts against
         **TABLE_OPTIONS,
     )
 
@@ -40,12 +47,36 @@ def breaker(metadata: MetaData) -> Table:
     return Table(
         "outbox_breaker",
         metadata,
-        Column("server", String(255), primary_key=True),
+        Column("server", String(SERVER_LENGTH), primary_key=True),
         Column("failures", Integer, nullable=False),
         Column("opened_at", MOMENT, nullable=False),
         Column("retry_at", MOMENT, nullable=False),
         Column("alert", Boolean, nullable=False),
         Column("reason", String(REPLY_LENGTH), nullable=False),
+        Column("prober", Uuid()),  # the lease of the probe under way
+        Column("refusal", String(REFUSAL_LENGTH)),  # how it refuses every mail
+        **TABLE_OPTIONS,
+    )
+
+
+def server(metadata: MetaData) -> Table:
+    """One row a server that has a connection cap, where its batches queue up, or that was down."""
+    return Table(
+        "outbox_server",
+        metadata,
+        Column("name", String(SERVER_LENGTH), primary_key=True),
+        Column("recovered_at", MOMENT),  # when its breaker closed last
+        **TABLE_OPTIONS,
+    )
+
+
+def bucket(metadata: MetaData) -> Table:
+    """One row a limit, such as `all` or `domain:gmail.com`: the moment its permits are used up."""
+    return Table(
+        "outbox_bucket",
+        metadata,
+        Column("name", String(MAX_BUCKET), primary_key=True),
+        Column("tat", MOMENT, nullable=False),  # the theoretical arrival time of GCRA
         **TABLE_OPTIONS,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -40,6 +40,7 @@ class Writer:
     tables: Tables
     now: clock
     reuse_size: int
+    lane: Callable[[Prepared, Options], str]
 
     def add(self, mail: Prepared, options: Options) -> Email:
         """Insert one mail. A key that is taken gives the first mail, or KeyConflict.
@@ -179,9 +180,8 @@ class Writer:
         ]
         insert_rows(self.connection, insert(self.tables.recipient), rows)
 
-    @staticmethod
     def _row(
-        mail: Prepared, options: Options, content_id: int, fingerprint: bytes | None
+        self, mail: Prepared, options: Options, content_id: int, fingerprint: bytes | None
     ) -> dict[str, Any]:
         own = (mail.mail_options, mail.rcpt_options)
         row: dict[str, Any] = {
@@ -195,6 +195,7 @@ class Writer:
             "smtputf8": mail.smtputf8,
             "eightbit": mail.eightbit,
             "status": Status.PENDING,
+            "lane": self.lane(mail, options),
             "on_unknown": options.on_unknown,
             "sender": mail.sender,
             "recipient": mail.recipients[0],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -22,7 +23,7 @@ from ..domain.address import MAX_ADDRESS
 from ..domain.lifecycle import FINISHED, LEASED, Status
 from ..domain.options import MAX_KEY, MAX_TAG
 from .clock import MOMENT
-from .columns import BLOB, DIGEST, ID, REPLY_LENGTH, TABLE_OPTIONS, exactly, partial, words
+from .columns import BLOB, DIGEST, ID, LANE, REPLY_LENGTH, TABLE_OPTIONS, exactly, partial, words
 
 
 def content(metadata: MetaData) -> Table:
@@ -32,6 +33,7 @@ def content(metadata: MetaData) -> Table:
         metadata,
         Column("id", ID, primary_key=True, autoincrement=True),
         Column("size", Integer, nullable=False),
+        Column("crc32", BigInteger, nullable=False),  # a damaged content is not sent
         Column("sha256", DIGEST),  # only of contents that are worth finding again
         Column("body", BLOB, nullable=False),
         Column("created_at", MOMENT, nullable=False),
@@ -68,6 +70,7 @@ def email(metadata: MetaData) -> Table:
         Column("smtputf8", Boolean, nullable=False, default=False),
         Column("eightbit", Boolean, nullable=False, default=False),
         Column("status", String(10), nullable=False),
+        Column("lane", LANE, nullable=False, server_default=""),
         Column("on_unknown", String(6)),
         Column("sender", address, nullable=False),
         Column("recipient", address, nullable=False),  # the first one; more are in their own table
@@ -90,6 +93,7 @@ def email(metadata: MetaData) -> Table:
     columns = table.c
     partial(
         "ix_outbox_email_due",
+        columns.lane,
         columns.priority,
         columns.due_at,
         columns.id,

@@ -19,6 +19,8 @@ class Tables:
     attempt: Table
     lease: Table
     breaker: Table
+    server: Table
+    bucket: Table
     pause: Table
     suppression: Table
     counter: Table
@@ -33,6 +35,8 @@ def define(metadata: MetaData) -> Tables:
         "attempt": mail_tables.attempt,
         "lease": control_tables.lease,
         "breaker": control_tables.breaker,
+        "server": control_tables.server,
+        "bucket": control_tables.bucket,
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
         "counter": control_tables.counter,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from email.header import decode_header, make_header
 from email.parser import BytesHeaderParser
@@ -16,6 +17,7 @@ from .clock import utc
 from .counter import read as read_counters
 from .database import Database
 from .pause import paused
+from .rate import closed
 
 
 def counts(connection: Connection, database: Database, tag: str | None = None) -> dict[Status, int]:
@@ -41,19 +43,24 @@ def oldest_due(connection: Connection, database: Database) -> float:
 
 
 def stats(connection: Connection, database: Database) -> dict[str, Any]:
-    """Return the outbox's figures: mails by status, waiting, in flight, breakers, counters."""
+    """Return the outbox's figures: mails by status, waiting, in flight, closed, counters."""
     email, lease = database.tables.email.c, database.tables.lease
     found = counts(connection, database)
     due = (
-        select(email.priority, func.count())
+        select(email.priority, email.lane, func.count().label("mails"))
         .where(email.due_at.is_not(None), email.due_at <= database.now())
-        .group_by(email.priority)
+        .group_by(email.priority, email.lane)
     )
-    waiting = {priority: count for priority, count in connection.execute(due)}  # noqa: C416
+    waiting, lanes = Counter[int](), Counter[str]()
+    for row in connection.execute(due):
+        waiting[row.priority] += row.mails
+        lanes[row.lane] += row.mails
     in_flight = connection.execute(select(func.count()).select_from(lease)).scalar_one()
     return {
         "statuses": {status.value: found.get(status, 0) for status in Status},
-        "due": {priority.name.lower(): waiting.get(priority, 0) for priority in Priority},
+        "due": {priority.name.lower(): waiting[priority] for priority in Priority},
+        "lanes": dict(sorted(lanes.items())),
+        "closed": closed(connection, database),
         "oldest_due_seconds": round(oldest_due(connection, database), 3),
         "batches_in_flight": in_flight,
         "paused": paused(connection, database),

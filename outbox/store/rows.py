@@ -35,6 +35,7 @@ class Claim:
     token: UUID
     priority: Priority
     mails: int
+    lane: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +67,8 @@ class Batch:
     began_at: datetime
     mails: tuple[Waiting, ...]
     halted: bool  # a breaker stood open: success closes it
+    lane: str = ""
+    priority: Priority = Priority.NORMAL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,23 +1,30 @@
-"""What a sweep has to do, found out in one statement."""
+"""What a sweep has to do, found out in one statement; and whether urgent mail waits."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Exists,
-    ScalarSelect,
+    CompoundSelect,
     Select,
-    case,
     exists,
     func,
     literal,
+    null,
+    or_,
     select,
+    union_all,
 )
 
+from ..domain.claims import AHEAD, Due, Flight, Way
+from ..domain.lanes import Lanes
 from ..domain.priority import Priority
+from .clock import utc
 from .database import Database
 
 
@@ -25,63 +32,195 @@ from .database import Database
 class Survey:
     """The state of the outbox as a sweep sees it."""
 
-    due: dict[Priority, int]  # counted up to the limit, paused priorities as 0
-    in_flight: int  # leases that hold, whether their task has started or not
-    urgent_in_flight: int
+    due: Mapping[Way, Due]  # where mails wait that may go: no paused priority, no closed lane
+    flight: Mapping[Way, Flight]  # leases that hold, whether their task has started or not
+    lags: Mapping[str, float]  # of the buckets that were ever taken from
+    strays: tuple[str, ...]  # lanes with mails that the settings do not name
     overdue: bool  # a lease has run out
     expired: bool  # a waiting mail's time has run out
     closed: bool  # the breaker is open: nothing may be claimed
     half_open: bool  # the breaker waits for a probe
 
+    @property
+    def in_flight(self) -> int:
+        """Batches in flight."""
+        return sum(flight.batches for flight in self.flight.values())
 
-def survey(database: Database, server: str, *, limit: int) -> Survey:
-    """Look at everything that a sweep decides by. Counting stops at `limit` a priority."""
-    statement = survey_statement(database, server, limit)
-    row = database.read(lambda connection: connection.execute(statement).one())
+
+def survey(database: Database, lanes: Lanes, server: str, *, limit: int) -> Survey:
+    """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority."""
+    statement = survey_statement(database, lanes, server, limit)
+    found: dict[str, list[Any]] = {}
+    for row in database.read(lambda connection: connection.execute(statement).all()):
+        found.setdefault(row.what, []).append(row)
+    (clock,) = found["now"]
+
+    def since(moment: datetime) -> float:
+        return (utc(clock.moment) - utc(moment)).total_seconds()
+
     return Survey(
-        due={priority: getattr(row, f"due_{int(priority)}") for priority in Priority},
-        in_flight=row.in_flight,
-        urgent_in_flight=row.urgent_in_flight,
-        overdue=bool(row.overdue),
-        expired=bool(row.expired),
-        closed=bool(row.closed),
-        half_open=bool(row.half_open),
+        due={
+            (row.name, Priority(row.priority)): Due(mails=row.number, age=since(row.moment))
+            for row in found["due"]
+            if row.number
+        },
+        flight={
+            (row.name, Priority(row.priority)): Flight(batches=row.number, mails=int(row.mails))
+            for row in found.get("flight", ())
+        },
+        lags={row.name: -since(row.moment) for row in found.get("bucket", ())},
+        strays=tuple(row.name for row in found["stray"] if row.name is not None),
+        **{name: bool(found[name][0].number) for name in _FLAGS},
     )
 
 
-def survey_statement(database: Database, server: str, limit: int) -> Select[*tuple[Any, ...]]:
+_STUCK = 0.3
+"""Seconds in which an urgent batch is started wherever a process is free."""
+
+_FLAGS = ("overdue", "expired", "closed", "half_open")
+
+
+def survey_statement(
+    database: Database, lanes: Lanes, server: str, limit: int
+) -> CompoundSelect[*tuple[Any, ...]]:
     """Return the one statement of a sweep that finds nothing to do."""
-    tables = database.tables
-    email, lease, breaker = tables.email.c, tables.lease, tables.breaker.c
-    now = database.now()
-    # A lease that has run out holds no slot: its worker is most likely dead.
-    leases = select(func.count()).select_from(lease).where(lease.c.expires_at > now)
+    tables, now = database.tables, database.now()
+    email, lease, breaker = tables.email.c, tables.lease.c, tables.breaker.c
     ours = breaker.server == server
+    return union_all(
+        _row("now", moment=now),
+        _flag("overdue", lease.expires_at <= now),
+        _flag("expired", email.due_at.is_not(None) & (email.expires_at <= now)),
+        _flag("closed", ours & (breaker.retry_at > now)),
+        _flag("half_open", ours & (breaker.retry_at <= now)),
+        *(
+            _due(database, lanes, (lane, priority), limit)
+            for lane in lanes.names
+            for priority in Priority
+        ),
+        # A lease that has run out holds no slot: its worker is most likely dead.
+        _row("flight", lease.lane, lease.priority, func.count(), func.sum(lease.mails))
+        .where(lease.expires_at > now)
+        .group_by(lease.lane, lease.priority),
+        *_buckets(database, lanes),
+        *_strays(database, lanes),
+    )
+
+
+def _row(
+    what: str,
+    name: Any = "",
+    priority: Any = 0,
+    number: Any = 0,
+    mails: Any = 0,
+    moment: Any = None,
+) -> Select[*tuple[Any, ...]]:
+    """Return one kind of finding; all kinds have the same columns."""
     return select(
-        *(_due(database, priority, limit).label(f"due_{int(priority)}") for priority in Priority),
-        leases.scalar_subquery().label("in_flight"),
-        leases.where(lease.c.priority == int(Priority.URGENT))
-        .scalar_subquery()
-        .label("urgent_in_flight"),
-        _found(exists().where(lease.c.expires_at <= now)).label("overdue"),
-        _found(exists().where(email.due_at.is_not(None), email.expires_at <= now)).label("expired"),
-        _found(exists().where(ours, breaker.retry_at > now)).label("closed"),
-        _found(exists().where(ours, breaker.retry_at <= now)).label("half_open"),
+        literal(what).label("what"),
+        _value(name).label("name"),
+        _value(priority).label("priority"),
+        _value(number).label("number"),
+        _value(mails).label("mails"),
+        (null() if moment is None else moment).label("moment"),
     )
 
 
-def _found(condition: Exists) -> ColumnElement[int]:
-    """As a number: not every database has a boolean to select."""
-    return case((condition, 1), else_=0)
+def _value(value: Any) -> ColumnElement[Any]:
+    return value if isinstance(value, ColumnElement) else literal(value)
 
 
-def _due(database: Database, priority: Priority, limit: int) -> ScalarSelect[int]:
+def _flag(what: str, condition: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
+    """Return 1 or 0: whether any row fulfils the condition."""
+    first = select(literal(1).label("one")).where(condition).limit(1).subquery(what)
+    return _row(what, number=func.count()).select_from(first)
+
+
+def _due(database: Database, lanes: Lanes, way: Way, limit: int) -> Select[*tuple[Any, ...]]:
+    most = lanes.horizon(way[0])
+    waiting = _waiting(database, lanes, way)
+    first = waiting.limit(limit if most is None else min(limit, most)).subquery("first")
+    oldest = func.min(first.c.due_at)
+    return _row("due", way[0], int(way[1]), func.count(), moment=oldest).select_from(first)
+
+
+def _waiting(database: Database, lanes: Lanes, way: Way) -> Select[tuple[datetime]]:
+    """Select the mails that may go this way, oldest first.
+
+    Whether it is paused or closed does not depend on the mails: where it is, none is looked at.
+    """
     email, pause = database.tables.email.c, database.tables.pause.c
-    paused = exists().where(pause.scope.in_(["all", priority.name.lower()]))
-    first = (
-        select(literal(1))
-        .where(email.priority == int(priority), email.due_at <= database.now(), ~paused)
-        .limit(limit)
-        .subquery(f"first_{int(priority)}")
+    bucket, (lane, priority) = database.tables.bucket.c, way
+    buckets = sorted(lanes.buckets(lane))
+    shut = exists().where(bucket.name.in_(buckets), bucket.tat > database.now(AHEAD))
+    return (
+        select(email.due_at)
+        .where(
+            email.lane == lane,
+            email.priority == int(priority),
+            email.due_at <= database.now(),
+            ~exists().where(pause.scope.in_(["all", priority.name.lower()])),
+            *([~shut] if buckets else []),
+        )
+        .order_by(email.due_at)
     )
-    return select(func.count()).select_from(first).scalar_subquery()
+
+
+def _buckets(database: Database, lanes: Lanes) -> Iterator[Select[*tuple[Any, ...]]]:
+    bucket, known = database.tables.bucket.c, sorted(lanes.all_buckets())
+    if known:
+        yield _row("bucket", bucket.name, moment=bucket.tat).where(bucket.name.in_(known))
+
+
+def _strays(database: Database, lanes: Lanes) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Look between the known lanes, so that no mail waits in one that nobody looks into.
+
+    Each look is one step into the index.
+    """
+    email, known = database.tables.email.c, lanes.names
+    gaps: list[tuple[str | None, str | None]] = [*pairwise(known), (known[-1], None)]
+    if known[0]:
+        gaps.insert(0, (None, known[0]))
+    for low, high in gaps:
+        between = [
+            *([email.lane > low] if low is not None else []),
+            *([email.lane < high] if high is not None else []),
+        ]
+        if database.dialect not in ("mysql", "mariadb"):
+            # There the index is a full one, and this would pass over all finished mails.
+            between.append(email.due_at.is_not(None))
+        yield _row("stray", func.min(email.lane)).where(*between)
+
+
+def urgent_stirs(database: Database, lanes: Collection[str]) -> bool:
+    """Return whether urgent mail of these lanes is due, or in flight."""
+    email, lease, now = database.tables.email.c, database.tables.lease.c, database.now()
+    urgent = int(Priority.URGENT)
+    due = exists().where(email.lane.in_(lanes), email.priority == urgent, email.due_at <= now)
+    flight = exists().where(lease.lane.in_(lanes), lease.priority == urgent, lease.expires_at > now)
+    return _is_so(database, flight | due)
+
+
+def urgent_waits(database: Database, lanes: Lanes, *, slots: int) -> bool:
+    """Return whether urgent mail could go and no slot is free for it, nor a process to claim it.
+
+    An urgent batch whose task has not started yet waits too. It holds no slot here: once one batch
+    has given way to it, the others need not. But where it stays so, some worker has fetched the
+    task while all of its own processes are busy: then every batch gives way.
+    """
+    lease, now = database.tables.lease.c, database.now()
+    unstarted = (lease.priority == int(Priority.URGENT)) & lease.started_at.is_(None)
+    holding = select(func.count()).where(lease.expires_at > now, ~unstarted).scalar_subquery()
+    overdue = exists().where(
+        unstarted, lease.expires_at > now, lease.claimed_at < database.now(-_STUCK)
+    )
+    due = or_(
+        exists().where(unstarted, lease.expires_at > now),
+        *(_waiting(database, lanes, (lane, Priority.URGENT)).exists() for lane in lanes.names),
+    )
+    return _is_so(database, overdue | ((holding >= slots) & due))
+
+
+def _is_so(database: Database, condition: ColumnElement[bool]) -> bool:
+    statement = select(literal(1)).where(condition)
+    return database.read(lambda connection: connection.execute(statement).first()) is not None

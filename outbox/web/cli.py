@@ -16,11 +16,14 @@ from ..domain.priority import Priority
 from ..store import pause as pauses
 from ..store import report, resolve, suppression
 from ..store.purge import purge as purge_chunk
+from ..store.standing import alerts
 from ..store.withdraw import withdraw
 from ..worker.drain import drain as run_drain
 from ..worker.sweep import publish
 from ..worker.sweep import sweep as run_sweep
 from .doctor import examine
+from .figures import stats_lines
+from .standing import printable, server_figures, standing_line
 
 if TYPE_CHECKING:
     from ..worker.runtime import Runtime
@@ -57,27 +60,12 @@ def _priority(scope: str) -> Priority | None:
 @with_appcontext
 def stats(as_json: bool) -> None:
     """Show how many mails there are, what waits, and what is wrong."""
-    figures = _read(report.stats)
+    figures = _read(report.stats) | server_figures(_runtime())
     if as_json:
         click.echo(json.dumps(figures))
         return
-    for title, numbers in (("status", figures["statuses"]), ("due now", figures["due"])):
-        click.secho(title, bold=True)
-        for name, count in numbers.items():
-            click.echo(f"  {name:<12}{count:>10}")
-    click.echo(f"oldest due mail     {figures['oldest_due_seconds']:.1f} s")
-    click.echo(f"batches in flight   {figures['batches_in_flight']}")
-    for scope in figures["paused"]:
-        click.secho(f"paused: {scope}", fg="yellow")
-    for breaker in figures["breakers"]:
-        click.secho(_breaker_line(breaker), fg="red")
-    for name, value in figures["counters"].items():
-        click.echo(f"{name:<20}{value}")
-
-
-def _breaker_line(breaker: dict[str, Any]) -> str:
-    alert = "ALERT: " if breaker["alert"] else ""
-    return f"{alert}{breaker['server']} is halted until {breaker['retry_at']}: {breaker['reason']}"
+    for line in stats_lines(figures):
+        click.echo(line)
 
 
 @commands.command("list")
@@ -116,20 +104,15 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
         return
     for name, value in mail.items():
         if value is not None and not isinstance(value, list):
-            click.echo(f"{name:<14}{_printable(value)}")
+            click.echo(f"{name:<14}{printable(value)}")
     for recipient in mail["recipient_list"]:
         reply = f"{recipient.get('code') or ''} {recipient.get('reply') or ''}".strip()
-        click.echo(f"  {recipient['status']:<12}{recipient['address']}  {_printable(reply)}")
+        click.echo(f"  {recipient['status']:<12}{recipient['address']}  {printable(reply)}")
     for attempt in mail["attempt_list"]:
         click.echo(
             f"  {attempt['finished_at'][:19]}  {attempt['verdict']} at {attempt['phase']}:"
-            f" {attempt['code']} {_printable(attempt['reply'])}  [{attempt['worker']}]"
+            f" {attempt['code']} {printable(attempt['reply'])}  [{attempt['worker']}]"
         )
-
-
-def _printable(value: object) -> str:
-    """A subject is a stranger's text: it must not steer the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
 
 
 @commands.command()
@@ -197,9 +180,9 @@ def drain() -> None:
     with click.progressbar(length=due, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
     click.echo(f"{total} mails handled")
-    figures = _read(report.stats)
-    if figures["breakers"]:
-        raise click.ClickException(_breaker_line(figures["breakers"][0]))
+    for standing in server_figures(_runtime())["servers"]:
+        if standing["since"] and standing["configured"]:
+            raise click.ClickException(standing_line(standing))
 
 
 @commands.command()
@@ -244,7 +227,7 @@ def suppress(address: str | None, reason: str, remove: bool) -> None:
     """Keep an address from getting mail; without one, show the list."""
     if address is None:
         for entry, why in _read(suppression.suppressed):
-            click.echo(f"{entry}  {_printable(why)}")
+            click.echo(f"{entry}  {printable(why)}")
         return
     try:
         address = check_address(address, "address")
@@ -281,13 +264,17 @@ _COLOURS = {"ok": "green", "warn": "yellow", "error": "red"}
 @as_json
 @with_appcontext
 def health(max_age: float | None, as_json: bool) -> None:
-    """Exit 1 when the oldest due mail has waited too long."""
+    """Exit 1 when the oldest due mail has waited too long, or a server needs a person."""
     limit = _runtime().settings.health_age if max_age is None else max_age
-    age = _read(report.oldest_due)
-    healthy = age <= limit
+    age, servers = _read(report.oldest_due), server_figures(_runtime())["servers"]
+    raised = alerts(servers)
+    healthy = age <= limit and not raised
     if as_json:
-        click.echo(json.dumps({"healthy": healthy, "oldest_due_seconds": age, "limit": limit}))
+        figures = {"healthy": healthy, "oldest_due_seconds": age, "limit": limit}
+        click.echo(json.dumps(figures | {"alerts": raised, "servers": servers}))
     else:
         click.echo(f"the oldest due mail has waited {age:.1f} s (limit {limit:.0f} s)")
+        for standing in raised:
+            click.secho(standing_line(standing), fg="red")
     if not healthy:
         raise SystemExit(1)

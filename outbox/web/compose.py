@@ -20,12 +20,19 @@ import flask_mail
 from ..domain.address import CONTROL, check_address
 from ..domain.errors import InvalidMessage
 from ..domain.headers import LEAKS, parse_addresses, written
+from ..domain.octets import folded
 
 Address = str | tuple[str, str]
 
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
 _FLATTENED = re.compile(r'(?P<name>[^<>"]*) <(?P<address>[^<>]+)>')
 """Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name."""
+
+_FIELDS = frozenset({"from", "to", "cc", "bcc"})
+"""As extra headers they would be there twice, and name people whom Flask-Mail does not write to."""
+_ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
+"""RFC 5322 §3.6 allows one, and servers refuse two: an extra header replaces Flask-Mail's."""
+_FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
 def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any, Any]:
@@ -53,20 +60,29 @@ def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any
         message["Subject"] = _text("subject", source.subject, "Subject")
     if not source.sender:
         raise InvalidMessage("sender", "is required; set it or MAIL_DEFAULT_SENDER")
-    message["From"] = _addresses("sender", [source.sender])
+    message["From"] = _addresses("sender", "From", [source.sender])
     for name, addresses in (("To", source.recipients), ("Cc", source.cc), ("Bcc", source.bcc)):
         if addresses:
-            message[name] = _addresses("recipients" if name == "To" else name.lower(), addresses)
+            field = "recipients" if name == "To" else name.lower()
+            message[name] = _addresses(field, name, addresses)
     if not all(message.get(name, "").isascii() for name in ("From", "To", "Cc", "Bcc")):
         message.policy = SMTP  # the legacy policy would encode the address as a word
     if source.date is not None:
         message["Date"] = _date(source.date)
     message["Message-ID"] = _clean("msgId", source.msgId)
     if source.reply_to:
-        message["Reply-To"] = _addresses("reply_to", [source.reply_to])
+        message["Reply-To"] = _addresses("reply_to", "Reply-To", [source.reply_to])
     for name, value in (source.extra_headers or {}).items():
-        message[_clean("extra_headers", name)] = _text("extra_headers", value, name)
+        _add_extra(message, _clean("extra_headers", name), value)
     return message
+
+
+def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:
+    if name.lower() in _FIELDS:
+        raise InvalidMessage("extra_headers", "From, To, Cc and Bcc are fields of the message")
+    if name.lower() in _ONCE:
+        del message[name]
+    message[name] = _text("extra_headers", value, name)
 
 
 def _body(source: flask_mail.Message) -> MIMEBase:
@@ -158,13 +174,25 @@ def _date(seconds: float) -> str:
 
 
 def _text(field: str, value: object, name: str) -> str:
-    text = _clean(field, _str(field, value))
-    return text if text.isascii() else Header(text, "utf-8", header_name=name).encode()
+    """Return the value folded; a legal fold of the user's own passes, as it does in Flask-Mail."""
+    text = _clean(field, _FOLD.sub(" ", _str(field, value)))
+    if text.isascii():
+        return folded(name, text)
+    return Header(text, "utf-8", header_name=name).encode()
 
 
-def _addresses(field: str, addresses: Iterable[Address]) -> str:
+def _addresses(field: str, name: str, addresses: Iterable[Address]) -> str:
     pairs = (_pair(field, address) for address in addresses)
-    return ", ".join(dict.fromkeys(written(*pair) for pair in pairs))
+    text = ", ".join(dict.fromkeys(written(*pair) for pair in pairs))
+    return folded(name, text) if text.isascii() else text
+
+
+def author(source: flask_mail.Message) -> str:
+    """Return the address of the message's sender, which is Flask-Mail's envelope sender.
+
+    A Sender among the extra headers does not take its place there.
+    """
+    return _pair("sender", source.sender)[1]
 
 
 def _pair(field: str, address: Address) -> tuple[str, str]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..store.report import breakers
-from ..store.schema import differences, weakened
+from ..store.schema import differences, narrow, weakened
+from ..store.standing import alerts
+from .standing import redirect_line, server_figures, standing_line
 
 if TYPE_CHECKING:
     from ..worker.runtime import Runtime
@@ -28,29 +29,46 @@ def examine(runtime: Runtime) -> list[Finding]:
 
 
 def _settings(runtime: Runtime) -> list[Finding]:
-    server = runtime.server
-    findings = [Finding(level="ok", text=f"settings are valid; mails go to {server.name}")]
-    if server.security == "none":
-        findings.append(Finding(level="warn", text="SMTP is not encrypted (MAIL_USE_TLS)"))
-    elif not server.tls_verify:
-        findings.append(Finding(level="warn", text="TLS certificates are not verified"))
+    names = ", ".join(server.name for server in runtime.servers)
+    findings = [Finding(level="ok", text=f"settings are valid; mails go to {names}")]
+    findings += [
+        Finding(level="ok", text=f"route {route or 'default'}: {_over(runtime, route)}")
+        for route in runtime.routes.names
+    ]
+    for server in runtime.servers:
+        if server.security == "none":
+            text = f"{server.name}: SMTP is not encrypted (MAIL_USE_TLS, or use_tls)"
+            findings.append(Finding(level="warn", text=text))
+        elif not server.tls_verify:
+            text = f"{server.name}: TLS certificates are not verified"
+            findings.append(Finding(level="warn", text=text))
+    if runtime.settings.redirect_to:
+        findings.append(Finding(level="warn", text=redirect_line(runtime.settings.redirect_to)))
     return findings
+
+
+def _over(runtime: Runtime, route: str) -> str:
+    return ", ".join(server.name for server in runtime.routes.servers_of(route))
 
 
 def _schema(runtime: Runtime) -> list[Finding]:
     try:
         missing = differences(runtime.database)
         weak = weakened(runtime.database)
-        halted = runtime.database.run(lambda c: breakers(c, runtime.database))
+        limits = narrow(runtime.database, runtime.settings.max_size)
+        servers = server_figures(runtime)["servers"]
     except SQLAlchemyError as error:
         return [Finding(level="error", text=f"the database: {type(error).__name__}")]
     findings = [Finding(level="error", text=f"schema: {text}") for text in missing]
     if not missing:
         findings.append(Finding(level="ok", text="the schema is complete"))
     findings += [Finding(level="warn", text=f"{text}: it can forget a mail") for text in weak]
+    findings += [Finding(level="warn", text=f"{text}: a large mail fails") for text in limits]
+    urgent = alerts(servers)
     findings += [
-        Finding(level="error" if b["alert"] else "warn", text=f"{b['server']}: {b['reason']}")
-        for b in halted
+        Finding(level="error" if one in urgent else "warn", text=standing_line(one))
+        for one in servers
+        if one["since"]
     ]
     return findings
 

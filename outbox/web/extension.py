@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from email.message import Message
@@ -12,12 +13,15 @@ from flask import Flask
 from sqlalchemy import Engine, MetaData
 from sqlalchemy.orm import scoped_session
 
+from ..domain.automatic import Automatic, URLOf
 from ..domain.errors import ConfigurationError, InvalidMessage
 from ..domain.lifecycle import Status
 from ..domain.newsletter import Recipient
 from ..domain.options import Options
 from ..domain.priority import Priority
-from ..domain.settings import OnUnknown, ServerSettings, Settings
+from ..domain.routing import Routes
+from ..domain.servers import servers_from_config
+from ..domain.settings import OnUnknown, Settings
 from ..store import report
 from ..store.models import define
 from ..store.rows import Email
@@ -26,6 +30,8 @@ from ..worker.runtime import Runtime
 from .cli import commands
 from .state import AnySession, SessionSource, State, state_of
 from .writing import Writing
+
+_log = logging.getLogger("outbox")
 
 AnyMessage: TypeAlias = "flask_mail.Message | Message[Any, Any]"
 
@@ -43,7 +49,8 @@ class Outbox:
 
     Settings are read from `app.config`: every `OUTBOX_…` key of `outbox.domain.settings.Settings`,
     and Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`, `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS`
-    and `MAIL_USE_SSL`. The Celery app is looked for in `app.extensions["celery"]` when needed.
+    and `MAIL_USE_SSL` where `OUTBOX_SERVERS` lists no servers. The Celery app is looked for in
+    `app.extensions["celery"]` when needed.
     """
 
     def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:
@@ -69,6 +76,9 @@ class Outbox:
         if metadata is None or (db is None and engine is None):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
         settings = Settings.from_config(app.config)
+        servers = servers_from_config(app.config, settings)
+        if settings.redirect_to:  # the address stays out of the log, as every address does
+            _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no mail goes to its recipients")
 
         def find_engine() -> Engine:
             if engine is not None:
@@ -79,7 +89,8 @@ class Outbox:
 
         runtime = Runtime(
             settings=settings,
-            server=ServerSettings.from_config(app.config, settings),
+            servers=servers,
+            routes=Routes.read(settings.routes, servers),
             tables=define(metadata),
             engine=find_engine,
             celery=lambda: app.extensions.get("celery"),
@@ -100,11 +111,17 @@ class Outbox:
         tag: str | None = None,
         on_unknown: OnUnknown | str | None = None,
         max_attempts: int | None = None,
+        auto_submitted: bool | str = False,
+        unsubscribe: str | None = None,
     ) -> Email:
         """Write a mail into the session's transaction: no commit, no network.
 
-        It is sent if and only if that transaction commits. Raises InvalidMessage, KeyConflict or
-        KeyContention; nothing of the mail is written then, and the transaction is usable.
+        It is sent if and only if that transaction commits. `auto_submitted` says that no person
+        wrote it (RFC 3834): True, or another of its words than "auto-generated". `unsubscribe` is
+        the https URL of its one recipient's one-click unsubscription (RFC 8058).
+
+        Raises InvalidMessage, KeyConflict or KeyContention; nothing of the mail is written then,
+        and the transaction is usable.
         """
         options = Options.check(
             priority=priority,
@@ -115,7 +132,8 @@ class Outbox:
             on_unknown=on_unknown,
             max_attempts=max_attempts,
         )
-        return self._writing(session, options).one(message)
+        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        return self._writing(session, options, automatic).one(message)
 
     def enqueue_many(
         self,
@@ -130,13 +148,16 @@ class Outbox:
         tag: str | None = None,
         on_unknown: OnUnknown | str | None = None,
         max_attempts: int | None = None,
+        auto_submitted: bool | str = False,
+        unsubscribe: URLOf | None = None,
     ) -> int:
         """Write many mails into the session's transaction; return how many are new.
 
         Either one message and its `recipients` (addresses, or (name, address) pairs): the content
         is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
-        `key` makes a mail's idempotency key from its address, or from its message. All or none are
-        written; both iterables are read in chunks, but for keyed ones, which are sorted first.
+        `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
+        makes its reader's own URL of it. All or none are written; both iterables are read in
+        chunks, but for keyed ones, which are sorted first.
         """
         options = Options.check(
             priority=priority,
@@ -146,7 +167,12 @@ class Outbox:
             on_unknown=on_unknown,
             max_attempts=max_attempts,
         )
-        writing = self._writing(session, options)
+        if unsubscribe is not None and not callable(unsubscribe):
+            raise InvalidMessage(
+                "unsubscribe", "give a function: each reader has a URL of their own"
+            )
+        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        writing = self._writing(session, options, automatic)
         if recipients is not None:
             return writing.shared(messages, recipients, key)
         if isinstance(messages, (flask_mail.Message, Message)):
@@ -179,6 +205,10 @@ class Outbox:
         """Mails that this process enqueued in sessions which were closed without a commit."""
         return state_of(self._app).discarded
 
-    def _writing(self, session: AnySession | None, options: Options) -> Writing:
+    def _writing(
+        self, session: AnySession | None, options: Options, automatic: Automatic
+    ) -> Writing:
         state = state_of(self._app)
-        return Writing(state=state, session=state.session(session), options=options)
+        return Writing(
+            state=state, session=state.session(session), options=options, automatic=automatic
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 
 from flask import Flask, current_app
@@ -50,15 +51,32 @@ class OutboxConnection(Connection):
     def send(self, message: Message, envelope_from: str | tuple[str, str] | None = None) -> None:
         """Enqueue the message in the current session, and send Flask-Mail's signal.
 
-        With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent.
+        With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent. Raises what
+        Flask-Mail raises: AssertionError without recipients or sender, and BadHeaderError; beyond
+        that InvalidMessage for what Flask-Mail would have sent broken.
         """
-        if message.has_bad_headers():
-            raise BadHeaderError
+        _check(message)
+        if message.date is None:
+            message.date = time.time()  # receivers of the signal read it
         if not self.mail.suppress:
             _enqueue(message, envelope_from)
-        self.num_emails += 1
         app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
         email_dispatched.send(app, message=message)
+        self.num_emails += 1
+        if self.num_emails == self.mail.max_emails:
+            self.num_emails = 0  # where Flask-Mail would connect anew
+
+
+def _check(message: Message) -> None:
+    """Refuse what Flask-Mail's own `send` refuses, with its own exceptions."""
+    if not message.send_to:
+        raise AssertionError("No recipients have been added")
+    if not message.sender:
+        raise AssertionError(
+            "The message does not specify a sender and a default sender has not been configured"
+        )
+    if message.has_bad_headers():
+        raise BadHeaderError
 
 
 def _enqueue(message: Message, envelope_from: str | tuple[str, str] | None) -> None:

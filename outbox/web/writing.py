@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from email.message import Message
 from operator import itemgetter
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ..domain.address import check_address
+from ..domain.automatic import Automatic
 from ..domain.errors import InvalidMessage
 from ..domain.message import Prepared, prepare, render_shared
 from ..domain.newsletter import Recipient, address_of, individuals
@@ -21,7 +23,7 @@ from ..domain.options import MAX_KEY, Options, check_name
 from ..store.enqueue import Writer
 from ..store.rows import Email
 from . import pending
-from .compose import standard
+from .compose import author, standard
 from .state import State
 
 KeyOf = Callable[[Any], str]
@@ -35,6 +37,7 @@ class Writing:
     state: State
     session: Session
     options: Options
+    automatic: Automatic = field(default_factory=Automatic)
 
     def one(self, message: object, *, envelope_from: str | None = None) -> Email:
         """Write one mail. `envelope_from` takes the place of the sender in the envelope."""
@@ -64,26 +67,51 @@ class Writing:
     def shared(self, message: object, recipients: Iterable[Recipient], key: KeyOf | None) -> int:
         """Write a mail of one content for each recipient; return how many are new."""
         sender, body, smtputf8 = render_shared(
-            standard(message, ascii_attachments=_ascii_attachments()),
+            self._standard(message),
             send_at=self.options.send_at,
             max_size=self.state.runtime.settings.max_size,
         )
+        body = self.automatic.common() + body
         options: Iterator[Options] = iter(lambda: self.options, None)
         if key is not None:
             chosen = list(recipients)
             pairs = _by_key(key(address_of(recipient)) for recipient in chosen)
             recipients = [chosen[i] for _, i in pairs]
             options = (self._keyed(k) for k, _ in pairs)
-        mails = individuals(recipients, sender=sender, content=body, smtputf8=smtputf8)
+        mails = map(
+            self._readers_own,
+            individuals(recipients, sender=sender, content=body, smtputf8=smtputf8),
+        )
         with self._writer() as writer:
             added = writer.add_shared(body, zip(mails, options, strict=False))
         self._note(added)
         return added
 
+    def _standard(self, message: object) -> Message[Any, Any]:
+        found = standard(message, ascii_attachments=_ascii_attachments())
+        self.automatic.refuse_own(found)
+        return found
+
+    def _readers_own(self, mail: Prepared) -> Prepared:
+        own = self.automatic.own(mail.recipients[0])
+        return replace(mail, headers=mail.headers + own) if own else mail
+
     def _prepare(self, message: object) -> Prepared:
+        mail = self._rendered(message)
+        added = self.automatic.common() + self.automatic.own(message)
+        if not added:
+            return mail
+        if self.automatic.unsubscribe is not None and len(mail.recipients) > 1:
+            rule = "the URL is one reader's: write a mail to each (RFC 8058 §3.1)"
+            raise InvalidMessage("unsubscribe", rule)
+        if mail.headers:
+            return replace(mail, headers=added + mail.headers)
+        return replace(mail, content=added + mail.content)
+
+    def _rendered(self, message: object) -> Prepared:
         settings = self.state.runtime.settings
         mail = prepare(
-            standard(message, ascii_attachments=_ascii_attachments()),
+            self._standard(message),
             send_at=self.options.send_at,
             max_size=settings.max_size,
             split_size=settings.reuse_size,
@@ -92,6 +120,7 @@ class Writing:
             return mail
         return replace(
             mail,
+            sender=author(message),
             mail_options=tuple(message.mail_options),
             rcpt_options=tuple(message.rcpt_options),
         )
@@ -108,6 +137,7 @@ class Writing:
                 tables=runtime.tables,
                 now=runtime.database.now(),
                 reuse_size=runtime.settings.reuse_size,
+                lane=lambda mail, _: runtime.lanes.of("", mail.recipients),
             )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs

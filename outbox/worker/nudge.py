@@ -1,4 +1,7 @@
-"""After a commit: wake the sweep, off the request's thread. Never trusted, never in the way."""
+"""Wake the sweep: after a commit, off the request's thread, or later, when a rate allows more.
+
+Never trusted, never in the way: beat is the guarantee.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 _log = logging.getLogger("outbox")
 
@@ -20,7 +25,8 @@ class Nudge:
     """Runs `publish` soon after `wake`, on one thread of each process; many wakes merge into one.
 
     `wake` takes no lock that a publish holds and does no I/O, so a request never waits for the
-    broker; a failure is logged once and raises nowhere.
+    broker; a failure is logged once and raises nowhere. Of wakes for later the first one counts:
+    the sweep that it brings knows best when the next one is worth it.
     """
 
     def __init__(
@@ -34,11 +40,14 @@ class Nudge:
         self._process = 0
         self._failures = 0
         self._silent_until = 0.0
+        self._asked = deque[float]()  # moments on our clock; no lock, so that a fork holds none
+        self._due = inf  # the earliest of them; the thread's own
 
-    def wake(self) -> None:
-        """Ask for a sweep. Returns at once."""
+    def wake(self, seconds: float = 0.0) -> None:
+        """Ask for a sweep in so many seconds. Returns at once."""
         if self._process != os.getpid() or self._thread is None or not self._thread.is_alive():
             self._start()
+        self._asked.append(self._clock() + seconds)
         self._wanted.set()
 
     def renew_lock(self) -> None:
@@ -49,7 +58,7 @@ class Nudge:
         with self._lock:
             if self._process != os.getpid():  # forked: the thread stayed with the parent
                 self._process, self._thread = os.getpid(), None
-                self._wanted = threading.Event()
+                self._wanted, self._asked, self._due = threading.Event(), deque(), inf
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="outbox-nudge", daemon=True)
                 # At the interpreter's end no thread can be started any more, and none is needed.
@@ -58,10 +67,18 @@ class Nudge:
 
     def _run(self) -> None:
         while True:
-            self._wanted.wait()
+            self._wanted.wait(self._left())
             self._wanted.clear()
-            if self._clock() >= self._silent_until:
-                self._try()
+            while self._asked:
+                self._due = min(self._due, self._asked.popleft())
+            if self._left() == 0.0:
+                self._due = inf
+                if self._clock() >= self._silent_until:
+                    self._try()
+
+    def _left(self) -> float | None:
+        """Return the seconds until there is something to publish; None where nothing is wanted."""
+        return None if self._due == inf else max(0.0, self._due - self._clock())
 
     def _try(self) -> None:
         try:

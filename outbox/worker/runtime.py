@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,7 +18,10 @@ from celery.signals import worker_process_init
 from sqlalchemy import Engine
 
 from ..domain.errors import ConfigurationError
-from ..domain.settings import ServerSettings, Settings
+from ..domain.lanes import Lanes
+from ..domain.routing import Routes
+from ..domain.servers import ServerSettings
+from ..domain.settings import Settings
 from ..smtp.connection import Connection
 from ..store.database import Database
 from ..store.models import Tables
@@ -33,20 +37,23 @@ class Runtime:
         self,
         *,
         settings: Settings,
-        server: ServerSettings,
+        servers: tuple[ServerSettings, ...],
+        routes: Routes,
         tables: Tables,
         engine: Callable[[], Engine],
         celery: Callable[[], Celery | None],
     ) -> None:
         self.settings = settings
-        self.server = server
+        self.servers = servers
+        self.routes = routes
         self.tables = tables
+        self.lanes = Lanes(rate=settings.rate, domains=settings.domain_rates or {})
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = time.monotonic
         self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE))
         self.find_celery = celery
         self._engine = engine
-        self._idle: list[Connection] = []
+        self._idle: dict[str, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
         _runtimes.add(self)
 
@@ -54,6 +61,11 @@ class Runtime:
     def database(self) -> Database:
         """Our tables on the app's engine."""
         return Database(self._engine(), self.tables, patience=self.settings.lease / 3)
+
+    @property
+    def server(self) -> ServerSettings:
+        """The server that is used first."""
+        return self.servers[0]
 
     @property
     def worker(self) -> str:
@@ -72,15 +84,31 @@ class Runtime:
         return Publisher(app)
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
-        """Lend an SMTP connection that stays open for the next batch of this process."""
+    def connection(self, server: ServerSettings | None = None) -> Iterator[Connection]:
+        """Lend a connection to a server, or to the first, that stays open for the next batch.
+
+        Where the server has a connection cap, it is closed: idle ones of many workers would be more
+        connections than the cap. End the batch's lease after that, so that none is one too many.
+        """
+        chosen = self.server if server is None else server
         with self._lock:
-            lent = self._idle.pop() if self._idle else Connection(self.server)
+            idle = self._idle[chosen.name]
+            lent = idle.pop() if idle else Connection(chosen)
         try:
             yield lent
         finally:
+            if chosen.connections is not None:
+                lent.close()
             with self._lock:
-                self._idle.append(lent)
+                self._idle[chosen.name].append(lent)
+
+    def disconnect(self) -> None:
+        """Close the connections that no batch is using."""
+        with self._lock:
+            idle, self._idle = self._idle, defaultdict(list)
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
 
     def renew_locks(self) -> None:
         """In a forked child: a lock that another thread of the parent held is held for ever."""

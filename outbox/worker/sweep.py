@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ..domain.claims import share
+from ..domain.claims import AHEAD, share
 from ..domain.priority import Priority
 from ..store import breaker
-from ..store.claim import claim
+from ..store.claim import claim, claim_shares
 from ..store.expire import expire
 from ..store.rescue import rescue
 from ..store.rows import Claim
@@ -18,15 +18,25 @@ from .runtime import Runtime
 
 _log = logging.getLogger("outbox")
 
+_SOONEST = 0.05
+"""Seconds until the next sweep at the least: the hosts' clocks and the database's run apart."""
 
-def sweep(runtime: Runtime, hand_out: Callable[[Claim], None]) -> int:
+_LOOKS = 8
+"""Surveys of one sweep at most, where one finds lanes that the settings no longer name."""
+
+
+def sweep(
+    runtime: Runtime,
+    hand_out: Callable[[Claim], None],
+    wake: Callable[[float], None] = lambda _: None,
+) -> int:
     """Claim what is due, as far as slots are free, and hand each batch out; return the mails.
 
     Sweeps may overlap and come as often as they like: one that finds nothing is one statement, and
-    no two claim the same mail.
+    no two claim the same mail. `wake` is asked for a sweep in so many seconds, when a lane opens.
     """
     settings = runtime.settings
-    state = survey(runtime.database, runtime.server.name, limit=settings.slots * settings.batch)
+    state = _look(runtime)
     if state.overdue:
         rescue(runtime.database, settings, random=runtime.random)
     if state.expired:
@@ -34,6 +44,10 @@ def sweep(runtime: Runtime, hand_out: Callable[[Claim], None]) -> int:
     claims = _claims(runtime, state)
     for made in claims:
         hand_out(made)
+    # A bucket that is open asks for nothing, and one that is closed for its opening: no hot loop.
+    opening = [lag - AHEAD for lag in state.lags.values() if lag > AHEAD]
+    if opening:
+        wake(max(_SOONEST, min(opening)))
     return sum(made.mails for made in claims)
 
 
@@ -52,25 +66,37 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
     return hand_out
 
 
+def _look(runtime: Runtime) -> Survey:
+    settings, lanes = runtime.settings, runtime.lanes
+    for _ in range(_LOOKS):
+        limit = settings.slots * settings.batch
+        state = survey(runtime.database, lanes, runtime.server.name, limit=limit)
+        if not state.strays:
+            break
+        lanes.adopt(state.strays)
+    return state
+
+
 def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
-    if state.closed or not any(state.due.values()):
+    if state.closed or not state.due:
         return []
     database, settings = runtime.database, runtime.settings
     if state.half_open:
-        first = next(priority for priority in Priority if state.due[priority])
+        lane, priority = min(state.due, key=_urgency)
         if not breaker.probe(database, runtime.server.name):
             return []
-        return claim(database, first, 1, lease=settings.lease)
+        return claim(database, priority, 1, lease=settings.lease, lane=lane)
     shares = share(
         state.due,
-        free=settings.slots - state.in_flight,
+        state.flight,
+        lanes=runtime.lanes,
+        lags=state.lags,
         slots=settings.slots,
-        urgent_in_flight=state.urgent_in_flight,
         batch=settings.batch,
         window=settings.window,
     )
-    claims: list[Claim] = []
-    for part in shares:
-        for _ in range(part.batches):
-            claims += claim(database, part.priority, part.size, lease=settings.lease)
-    return claims
+    return claim_shares(database, shares, lease=settings.lease)
+
+
+def _urgency(way: tuple[str, Priority]) -> tuple[Priority, str]:
+    return way[1], way[0]

@@ -22,7 +22,7 @@ _log = logging.getLogger("outbox")
 def sweep(self: Task[Any, Any]) -> None:
     """Claim what is due and fan it out."""
     runtime = runtime_of(self.app)
-    run_sweep(runtime, publish(runtime))
+    run_sweep(runtime, publish(runtime), runtime.nudge.wake)
 
 
 @shared_task(bind=True, name="outbox.send", ignore_result=True)
@@ -35,7 +35,7 @@ def send(self: Task[Any, Any], token: str) -> None:
         _log.warning("outbox: a send task without a token was refused")
         return
     if relay(runtime, claimed) and not shutdown.requested():
-        run_sweep(runtime, publish(runtime))
+        run_sweep(runtime, publish(runtime), runtime.nudge.wake)
 
 
 @shared_task(bind=True, name="outbox.purge", ignore_result=True)

@@ -229,8 +229,7 @@ class Shops:
 
     def close(self) -> None:
         for shop in self.opened:
-            for connection in shop.runtime._idle:
-                connection.close()
+            shop.runtime.disconnect()
             shop.engine.dispose()
 
 

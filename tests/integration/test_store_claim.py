@@ -11,10 +11,11 @@ import pytest
 from sqlalchemy import insert, update
 
 from outbox import Priority, Status
+from outbox.domain.claims import Flight
 from outbox.store import pause
 from outbox.store.claim import claim
 from outbox.store.database import Database
-from outbox.store.survey import survey
+from outbox.store.survey import Survey, survey
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import LEASE, START, Shop, addresses, newsletter
 
@@ -152,23 +153,30 @@ def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
     assert {row.token for row in shop.rows(shop.tables.lease)} == set(tokens.values())
 
 
+def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
+    return survey(shop.database, shop.runtime.lanes, server, limit=limit)
+
+
 def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:
+    urgent, bulk = ("", Priority.URGENT), ("", Priority.BULK)
     for _ in range(3):
         shop.enqueue(priority=Priority.URGENT)
     shop.enqueue(priority=Priority.BULK)
-    found = survey(shop.database, "mx:25", limit=2)
-    assert found.due == {Priority.URGENT: 2, Priority.NORMAL: 0, Priority.BULK: 1}
-    assert (found.in_flight, found.urgent_in_flight, found.overdue) == (0, 0, False)
+    found = look(shop, limit=2)
+    assert {way: due.mails for way, due in found.due.items()} == {urgent: 2, bulk: 1}
+    assert (found.flight, found.overdue) == ({}, False)
 
     shop.claim(priority=Priority.BULK)
     shop.claim(1, priority=Priority.URGENT)
-    found = survey(shop.database, "mx:25", limit=9)
-    assert found.due[Priority.URGENT] == 2
-    assert (found.in_flight, found.urgent_in_flight) == (2, 1)
+    found = look(shop)
+    assert {way: due.mails for way, due in found.due.items()} == {urgent: 2}
+    one = Flight(batches=1, mails=1)
+    assert (found.flight, found.in_flight) == ({urgent: one, bulk: one}, 2)
 
     shop.later(LEASE + 1)
-    found = survey(shop.database, "mx:25", limit=9)
-    assert (found.in_flight, found.urgent_in_flight, found.overdue) == (0, 0, True)
+    found = look(shop)
+    assert (found.flight, found.in_flight, found.overdue) == ({}, 0, True)
+    assert LEASE + 1 <= found.due[urgent].age < LEASE + 61
 
 
 def test_a_survey_knows_the_breaker_of_its_own_server_only(shop: Shop) -> None:
@@ -178,10 +186,9 @@ def test_a_survey_knows_the_breaker_of_its_own_server_only(shop: Shop) -> None:
     )  # fmt: skip
     with shop.engine.begin() as connection:
         connection.execute(breaker)
-    state = survey(shop.database, "mx:25", limit=1)
-    other = survey(shop.database, "mx:26", limit=1)
+    state, other = look(shop), look(shop, "mx:26")
     assert (state.closed, state.half_open) == (True, False)
     assert (other.closed, other.half_open) == (False, False)
     shop.later(61)
-    state = survey(shop.database, "mx:25", limit=1)
+    state = look(shop)
     assert (state.closed, state.half_open) == (False, True)

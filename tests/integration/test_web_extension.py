@@ -94,8 +94,7 @@ def test_the_tables_may_lie_in_a_schema_of_their_own(database_url: str, catcher:
     runtime = app.extensions["outbox"].runtime
     drain(runtime)
     assert outbox.counts() == {Status.SENT: 1}
-    for connection_ in runtime._idle:
-        connection_.close()
+    runtime.disconnect()
     engine.dispose()
 
 

@@ -15,7 +15,9 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.servers.ports import LOOPBACK, free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+_DSN = {"RET", "ENVID", "NOTIFY", "ORCPT"}
 
 Point = Literal["recipient", "content", "reply"]
 """Where a session can be held: before the reply to RCPT; before the reply to DATA; and before the
@@ -29,6 +31,8 @@ class CaughtMail:
     sender: str
     recipients: tuple[str, ...]
     content: bytes
+    mail_options: tuple[str, ...] = ()  # as aiosmtpd tells them: in capitals
+    rcpt_options: tuple[str, ...] = ()  # of all recipients, one after the other
 
     @property
     def message_id(self) -> str:
@@ -79,8 +83,12 @@ class Catcher:
 
     host = LOOPBACK
 
-    def __init__(self, *, size_limit: int = 64 * 1024 * 1024) -> None:
+    def __init__(
+        self, *, size_limit: int = 64 * 1024 * 1024, smtputf8: bool = True, dsn: bool = False
+    ) -> None:
         self.port = free_port()
+        self.smtputf8 = smtputf8
+        self.dsn = dsn
         self.reply_to_recipient: Callable[[str], str | None] = lambda _recipient: None
         self.reply_to_content: Callable[[CaughtMail], str | None] = lambda _mail: None
         self.size_limit = size_limit
@@ -185,6 +193,18 @@ class Catcher:
         if gate := self._gates.get(point):
             await gate.passed()
 
+    async def handle_EHLO(  # noqa: N802
+        self,
+        server: SMTP,
+        session: Session,
+        envelope: Envelope,
+        hostname: str,
+        responses: list[str],
+    ) -> list[str]:
+        """Offer DSN (RFC 3461) where it is wanted."""
+        session.host_name = hostname
+        return [*responses[:-1], *(["250-DSN"] if self.dsn else []), responses[-1]]
+
     async def handle_RCPT(  # noqa: N802  (aiosmtpd finds it by this name)
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
@@ -193,6 +213,7 @@ class Catcher:
         if reply := self.reply_to_recipient(address):
             return reply
         envelope.rcpt_tos.append(address)
+        envelope.rcpt_options.extend(options)
         return "250 2.1.5 OK"
 
     async def handle_DATA(  # noqa: N802
@@ -202,7 +223,11 @@ class Catcher:
         content = envelope.original_content
         assert content is not None
         mail = CaughtMail(
-            sender=envelope.mail_from or "", recipients=tuple(envelope.rcpt_tos), content=content
+            sender=envelope.mail_from or "",
+            recipients=tuple(envelope.rcpt_tos),
+            content=content,
+            mail_options=tuple(envelope.mail_options),
+            rcpt_options=tuple(envelope.rcpt_options),
         )
         if reply := self.reply_to_content(mail):
             return reply
@@ -216,7 +241,7 @@ class _Connection(SMTP):
         super().__init__(
             catcher,
             data_size_limit=catcher.size_limit,
-            enable_SMTPUTF8=True,
+            enable_SMTPUTF8=catcher.smtputf8,
             hostname="catcher.test",
             loop=loop,
         )
@@ -233,6 +258,13 @@ class _Connection(SMTP):
     def abort(self) -> None:
         if isinstance(self.transport, asyncio.Transport):
             self.transport.abort()
+
+    def _getparams(self, params: "Sequence[str]") -> dict[str, Any] | None:
+        """Let aiosmtpd, which knows no parameter of DSN, pass them where DSN is offered."""
+        found: dict[str, Any] | None = super()._getparams(params)
+        if found is None or not self._catcher.dsn:
+            return found
+        return {name: value for name, value in found.items() if name not in _DSN}
 
     async def smtp_DATA(self, arg: str) -> Any:  # noqa: N802
         await self._catcher.pass_point("content")

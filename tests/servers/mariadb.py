@@ -48,6 +48,7 @@ class MariaDB(Server):
             f"--socket={self.directory / 'socket'}",
             f"--pid-file={self.directory / 'pid'}",
             "--skip-name-resolve",
+            "--max-allowed-packet=128M",  # its default would not take our largest mail
             *([] if self.durable else ["--innodb-flush-method=nosync"]),
             *self._options,
         ]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from outbox.domain.settings import ServerSettings
+from outbox.domain.servers import ServerSettings
 from outbox.domain.verdict import Envelope
 
 if TYPE_CHECKING:
@@ -220,18 +220,18 @@ GOOD: Script = (*HELLO, serve)
 
 
 class ScriptedServer:
-    """Serves each connection on a thread of its own, on a free port of 127.0.0.1.
+    """Serves each connection on a thread of its own, on a free port of 127.0.0.1 or on `port`.
 
     Leaving the `with` block ends and joins all threads and raises what went against a script.
     """
 
     otherwise: Script = GOOD
 
-    def __init__(self, *scripts: Script, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *scripts: Script, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self._scripts = scripts
         self._tls = tls
         self._stopped = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self._thread = threading.Thread(target=self._run, name="scripted-smtp")
         self._talks: list[threading.Thread] = []
         self._failures: list[AssertionError] = []
@@ -257,18 +257,23 @@ class ScriptedServer:
 
     def __exit__(self, *raised: object) -> None:
         self._stopped.set()
-        with contextlib.suppress(OSError):  # wakes `accept`; on Linux a close alone would not
-            self._listener.shutdown(socket.SHUT_RDWR)
+        self.refuse()
         for dialogue in self.dialogues:
             with contextlib.suppress(OSError):
                 dialogue.sock.shutdown(socket.SHUT_RDWR)
-        self._thread.join(PATIENCE)
         for talk in self._talks:
             talk.join(PATIENCE)
-        self._listener.close()
         assert not any(talk.is_alive() for talk in (self._thread, *self._talks)), "it hangs"
         if self._failures and raised[0] is None:
             raise self._failures[0]
+
+    def refuse(self) -> None:
+        """Refuse new connections from now on; those that are open go on."""
+        # Wakes `accept`; on Linux a close alone would not.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(PATIENCE)
+        self._listener.close()
 
     def _run(self) -> None:
         while not self._stopped.is_set():

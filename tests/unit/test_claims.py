@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.claims import Share, share
+from outbox.domain.claims import AGED, Due, Flight, Share, Way, share
+from outbox.domain.lanes import Lanes
 from outbox.domain.priority import Priority
+from outbox.domain.rate import Rate
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 
@@ -18,44 +23,62 @@ def by_priority(shares: tuple[Share, ...]) -> dict[Priority, tuple[int, int]]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> dict[str, object]:
+def cases(draw: st.DrawFn) -> dict[str, Any]:
     slots = draw(st.integers(1, 16))
-    in_flight = draw(st.integers(0, slots + 3))  # urgent batches and rescues may exceed the slots
+    # Urgent batches, aged bulk and rescues may exceed the slots.
+    flight = draw(st.dictionaries(st.sampled_from(Priority), st.integers(1, slots + 1)))
+    due = draw(st.dictionaries(st.sampled_from(Priority), st.integers(1, 5000)))
     window = draw(st.integers(1, 50))
     return {
-        "due": draw(st.dictionaries(st.sampled_from(Priority), st.integers(0, 5000))),
-        "free": slots - in_flight,
+        "due": {("", priority): Due(mails=mails) for priority, mails in due.items()},
+        "flight": {("", p): Flight(batches=n, mails=n * window) for p, n in flight.items()},
+        "lanes": Lanes(),
+        "lags": {},
         "slots": slots,
-        "urgent_in_flight": draw(st.integers(0, in_flight)),
         "batch": draw(st.integers(window, 300)),
         "window": window,
     }
 
 
+def made(case: dict[str, Any]) -> tuple[Share, ...]:
+    return share(
+        case["due"], case["flight"], **{k: case[k] for k in case.keys() - {"due", "flight"}}
+    )
+
+
+def free(case: dict[str, Any]) -> int:
+    running: int = sum(flight.batches for flight in case["flight"].values())
+    return int(case["slots"]) - running
+
+
+def waiting(case: dict[str, Any], priority: Priority) -> int:
+    due: Due = case["due"].get(("", priority), Due(mails=0))
+    return due.mails
+
+
 @settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
-def test_never_more_than_is_free_but_for_one_urgent_batch(case: dict) -> None:  # type: ignore[type-arg]
-    batches = {s.priority: s.batches for s in share(**case)}
-    free = case["free"]
-    assert batches.pop(U, 0) <= max(free, 1)
-    assert sum(s.batches for s in share(**case)) <= max(free, 1)
-    if free <= 0:
+def test_never_more_than_is_free_but_for_one_urgent_batch(case: dict[str, Any]) -> None:
+    batches = {s.priority: s.batches for s in made(case)}
+    assert sum(batches.values()) <= max(free(case), 1)
+    assert batches.pop(U, 0) <= max(free(case), 1)
+    if free(case) <= 0:
         assert not batches
 
 
 @settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
-def test_bulk_leaves_one_slot_where_there_are_two_or_more(case: dict) -> None:  # type: ignore[type-arg]
-    shares = share(**case)
+def test_bulk_leaves_one_slot_where_there_are_two_or_more(case: dict[str, Any]) -> None:
+    shares = made(case)
     if any(s.priority is B for s in shares) and case["slots"] > 1:
-        assert sum(s.batches for s in shares) <= case["free"] - 1
+        assert sum(s.batches for s in shares) <= free(case) - 1
 
 
 @settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
-def test_a_batch_is_never_over_its_size_nor_empty(case: dict) -> None:  # type: ignore[type-arg]
-    for part in share(**case):
-        due = case["due"][part.priority]
+def test_a_batch_is_never_over_its_size_nor_empty(case: dict[str, Any]) -> None:
+    for part in made(case):
+        due = waiting(case, part.priority)
         assert 1 <= part.size <= case["batch"]
         assert part.size >= case["window"]
         assert part.batches >= 1
@@ -64,13 +87,14 @@ def test_a_batch_is_never_over_its_size_nor_empty(case: dict) -> None:  # type: 
 
 @settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
-def test_all_that_is_due_is_covered_where_there_is_room(case: dict) -> None:  # type: ignore[type-arg]
-    made = by_priority(share(**case))
-    room = case["free"]
+def test_all_that_is_due_is_covered_where_there_is_room(case: dict[str, Any]) -> None:
+    shares = by_priority(made(case))
+    room = free(case)
     for priority in Priority:
-        due = case["due"].get(priority, 0)
-        batches, size = made.get(priority, (0, 0))
-        least = max(room, 1) if priority is U and not case["urgent_in_flight"] else room
+        due = waiting(case, priority)
+        batches, size = shares.get(priority, (0, 0))
+        urgent_runs = ("", U) in case["flight"]
+        least = max(room, 1) if priority is U and not urgent_runs else room
         if priority is B and case["slots"] > 1:
             least = room - 1
         assert batches * size >= min(due, max(least, 0) * case["batch"])
@@ -79,16 +103,40 @@ def test_all_that_is_due_is_covered_where_there_is_room(case: dict) -> None:  # 
 
 @settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
-def test_the_shares_come_urgent_first_and_each_priority_once(case: dict) -> None:  # type: ignore[type-arg]
-    priorities = [s.priority for s in share(**case)]
+def test_the_shares_come_urgent_first_and_each_priority_once(case: dict[str, Any]) -> None:
+    priorities = [s.priority for s in made(case)]
     assert priorities == sorted(set(priorities))
+
+
+def spread(
+    due: dict[Way, int | Due],
+    flight: dict[Way, int] | None = None,
+    *,
+    lanes: Lanes | None = None,
+    slots: int = 4,
+    lag: float = -1.0,
+    mails: int = 20,
+) -> dict[Way, tuple[int, int]]:
+    """Return the batches and their size of each lane and priority; every bucket has this lag."""
+    lanes = lanes or Lanes()
+    shares = share(
+        {way: Due(mails=n) if isinstance(n, int) else n for way, n in due.items()},
+        {way: Flight(batches=n, mails=n * mails) for way, n in (flight or {}).items()},
+        lanes=lanes,
+        lags=dict.fromkeys(lanes.all_buckets(), lag),
+        slots=slots,
+        batch=200,
+        window=20,
+    )
+    return {(s.lane, s.priority): (s.batches, s.size) for s in shares}
 
 
 def plan(
     due: dict[Priority, int], free: int = 4, urgent: int = 0
 ) -> dict[Priority, tuple[int, int]]:
-    shares = share(due, free=free, slots=4, urgent_in_flight=urgent, batch=200, window=20)
-    return by_priority(shares)
+    flight = {("", U): urgent, ("", N): 4 - free - urgent}
+    found = spread({("", priority): n for priority, n in due.items()}, flight)
+    return {priority: share for (_, priority), share in found.items()}
 
 
 def test_a_small_backlog_is_spread_over_the_slots() -> None:
@@ -124,10 +172,85 @@ def test_bulk_alone_takes_all_slots_but_one() -> None:
 
 
 def test_bulk_takes_the_only_slot_where_there_is_one() -> None:
-    shares = share({B: 9}, free=1, slots=1, urgent_in_flight=0, batch=200, window=20)
-    assert by_priority(shares) == {B: (1, 20)}
+    assert spread({("", B): 9}, slots=1) == {("", B): (1, 20)}
 
 
 def test_nothing_due_is_nothing_to_claim() -> None:
     assert plan({}) == {}
-    assert plan({U: 0, N: 0, B: 0}) == {}
+
+
+OLD = Due(mails=100_000, age=AGED + 1)
+
+
+def test_bulk_that_has_waited_too_long_goes_out_though_normal_mail_takes_every_slot() -> None:
+    busy = {("", N): 4}
+    assert spread({("", N): 500, ("", B): 100_000}, busy) == {}
+    assert spread({("", N): 500, ("", B): OLD}, busy) == {("", B): (1, 20)}
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_normal_mail_gets_its_slot_beside_bulk_that_has_waited_too_long(slots: int) -> None:
+    found = spread({("", N): 500, ("", B): OLD}, {("", N): slots - 1}, slots=slots)
+    assert found == {("", N): (1, 200), ("", B): (1, 20)}
+
+
+def test_no_more_than_one_window_of_bulk_that_has_waited_too_long_is_in_flight() -> None:
+    assert spread({("", N): 500, ("", B): OLD}, {("", N): 4, ("", B): 1}) == {}
+
+
+def test_old_bulk_takes_its_usual_slots_where_they_are_free() -> None:
+    assert spread({("", B): OLD}) == {("", B): (3, 200)}
+
+
+TWO = Lanes(domains={"slow.example": Rate(1000, 1)})
+
+
+def test_lanes_get_slots_in_turn() -> None:
+    found = spread({("", N): 10_000, ("@slow.example", N): 10_000}, lanes=TWO)
+    assert {way: batches for way, (batches, _) in found.items()} == {
+        ("", N): 2,
+        ("@slow.example", N): 2,
+    }
+
+
+def test_the_lane_with_the_fewest_batches_in_flight_is_next() -> None:
+    found = spread({("", N): 900, ("@slow.example", N): 900}, {("", N): 3}, lanes=TWO)
+    assert list(found) == [("@slow.example", N)]
+
+
+LIMITED = Lanes(rate=Rate(500, 60))  # 16 in two seconds
+
+
+def test_of_a_limited_lane_two_seconds_worth_is_claimed_and_no_more() -> None:
+    assert spread({("", N): 16}, lanes=LIMITED) == {("", N): (4, 4)}
+    assert spread({("", N): 10_000}, lanes=LIMITED) == {("", N): (4, 4)}
+    assert spread({("", N): 10_000}, {("", N): 1}, lanes=LIMITED, mails=15) == {("", N): (1, 1)}
+    assert spread({("", N): 10_000}, {("", N): 1}, lanes=LIMITED, mails=16) == {}
+
+
+def test_what_less_urgent_mail_has_claimed_leaves_urgent_mail_its_own() -> None:
+    found = spread({("", U): 1, ("", N): 9}, {("", B): 2}, lanes=LIMITED, mails=16)
+    assert found == {("", U): (1, 1), ("", N): (1, 9)}
+
+
+def test_of_a_rate_in_full_use_two_batches_keep_up_and_slots_stay_free() -> None:
+    assert spread({("", N): 10_000}, lanes=LIMITED, lag=0.1) == {("", N): (2, 8)}
+    assert spread({("", N): 10_000}, {("", N): 2}, lanes=LIMITED, lag=0.1, mails=1) == {}
+
+
+def test_a_fast_rate_in_full_use_takes_every_slot() -> None:
+    fast = Lanes(rate=Rate(1000, 1))
+    assert spread({("", N): 10_000}, lanes=fast, lag=0.1) == {("", N): (4, 200)}
+
+
+def test_a_lane_s_own_bucket_counts_only_what_draws_on_it() -> None:
+    lanes = Lanes(rate=Rate(1000, 1), domains={"slow.example": Rate(2, 1)})
+    found = spread({("@slow.example", N): 100}, {("", N): 2}, lanes=lanes, mails=200)
+    assert found == {("@slow.example", N): (2, 2)}
+
+
+def test_lanes_share_what_their_common_bucket_gives() -> None:
+    lanes = Lanes(rate=Rate(500, 60), domains={"slow.example": Rate(100, 1)})
+    found = spread({("", N): 100, ("@slow.example", N): 100}, lanes=lanes)
+    assert sum(batches * size for batches, size in found.values()) == 16
+    assert set(found) == {("", N), ("@slow.example", N)}

@@ -12,12 +12,14 @@ from sqlalchemy.dialects import mssql, mysql, oracle, postgresql, sqlite
 from sqlalchemy.dialects.mysql import mariadb
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from outbox.domain.claims import Share
 from outbox.domain.priority import Priority
 from outbox.store.claim import claim_statement, due_statement, guarded_statement
 from outbox.store.clock import clock
 from outbox.store.models import Tables, define
 
 TOKEN = UUID(int=1)
+SHARE = Share(lane="@gmail.com", priority=Priority.NORMAL, batches=1, size=10)
 DIALECTS: dict[str, Any] = {
     "postgresql": postgresql.dialect,
     "sqlite": sqlite.dialect,
@@ -39,11 +41,11 @@ def sql(statement: Any, name: str) -> str:
 
 
 def due(tables: Tables, name: str) -> str:
-    return sql(due_statement(tables, Priority.NORMAL, 10, clock(), name), name)
+    return sql(due_statement(tables, SHARE, clock(), name), name)
 
 
 def claim(tables: Tables, name: str) -> str:
-    return sql(claim_statement(tables, Priority.NORMAL, 10, TOKEN, clock(), name), name)
+    return sql(claim_statement(tables, SHARE, TOKEN, clock(), name), name)
 
 
 def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tables) -> None:
@@ -119,7 +121,7 @@ _CLOCKS = {
 @every_dialect
 def test_the_tables_and_indexes_can_be_made_on_every_dialect(tables: Tables, name: str) -> None:
     made = [sql(CreateTable(table), name) for table in tables.email.metadata.sorted_tables]
-    assert len(made) == 9
+    assert len(made) == 10
     indexes = {str(i.name): sql(CreateIndex(i), name) for i in tables.email.indexes}
     partial = name in ("postgresql", "sqlite", "mssql")
     assert ("WHERE due_at IS NOT NULL" in indexes["ix_outbox_email_due"]) is partial

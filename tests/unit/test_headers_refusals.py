@@ -210,6 +210,14 @@ def test_a_header_object_is_checked_by_its_text() -> None:
     assert refused(message).field == "X-Own"
 
 
+@pytest.mark.parametrize("fold", ["\n ", "\r\n\t", "\r\n   "])
+@pytest.mark.parametrize("kind", POLICIES)
+def test_a_folded_list_of_addresses_is_read_to_its_end(kind: str, fold: str) -> None:
+    raw = f"From: a@b.example\r\nTo: c@d.example,{fold}Jo <e@f.example>\r\n\r\nhi\r\n"
+    mail = ready(email.message_from_bytes(raw.encode(), policy=POLICIES[kind]))
+    assert mail.recipients == ("c@d.example", "e@f.example")
+
+
 def test_addresses_come_in_the_order_of_the_names_asked_for() -> None:
     message = legacy(To="a@x.example, B <b@x.example>", Cc="friends: c@x.example, d@x.example;")
     found = [address.addr_spec for address in addresses(message, "Cc", "To")]

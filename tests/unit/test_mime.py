@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.mime import detached, set_boundaries, shorten_lines
+from outbox.domain.mime import detached, is_signed, set_boundaries, shorten_lines
 
 
 def nested(text: str = "a") -> MIMEMultipart:
@@ -106,3 +106,37 @@ def test_a_part_with_short_lines_is_left_alone() -> None:
     message = MIMEBase("text", "plain")
     message.set_payload("x" * 998)
     assert shorten_lines(message)["Content-Transfer-Encoding"] is None
+
+
+def signed(text: str) -> MIMEMultipart:
+    message = MIMEMultipart("signed", protocol="application/pgp-signature")
+    message.attach(MIMEText(text, "plain", "us-ascii"))
+    message.attach(MIMEBase("application", "pgp-signature"))
+    return message
+
+
+def test_a_signed_part_is_left_alone_however_deep_and_the_others_are_encoded() -> None:
+    message, inner = MIMEMultipart(), MIMEMultipart()
+    message.attach(inner)
+    inner.attach(signed("x" * 1000))
+    inner.attach(MIMEText("y" * 1000, "plain", "us-ascii"))
+    kept, other = [p for p in shorten_lines(message).walk() if p.get_content_type() == "text/plain"]
+    assert (kept.get_payload(), kept["Content-Transfer-Encoding"]) == ("x" * 1000, "7bit")
+    assert other["Content-Transfer-Encoding"] == "quoted-printable"
+
+
+@pytest.mark.parametrize(
+    ("message", "found"), [(signed("x"), True), (nested(), False), (MIMEText("x"), False)]
+)
+def test_a_signature_is_seen(message: Message[Any, Any], found: bool) -> None:
+    assert is_signed(message) is found
+    outer = MIMEMultipart()
+    outer.attach(message)
+    assert is_signed(outer) is found
+
+
+def test_a_multipart_that_no_parser_could_split_gets_no_boundary() -> None:
+    message = MIMEMultipart()
+    message.set_payload("Blah")
+    set_boundaries(message)
+    assert message.get_boundary() is None

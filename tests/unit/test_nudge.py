@@ -203,6 +203,59 @@ def test_a_wake_raises_nothing_where_no_thread_can_be_started(
     nudge.wake()
 
 
+def left(nudge: Nudge, seconds: float | None) -> None:
+    wait_until(lambda: nudge._left() == seconds, SECONDS, lambda: f"{seconds}: {nudge._left()}")
+
+
+def test_a_wake_for_later_publishes_then_and_not_before(
+    nudge: Nudge, broker: Broker, clock: Clock
+) -> None:
+    nudge.wake(100.0)
+    left(nudge, 100.0)
+    clock.now += 99.0
+    nudge._wanted.set()  # the clock of this test does not wake anybody by itself
+    wait_until(lambda: not nudge._wanted.is_set(), SECONDS, "a look at the clock")
+    assert (broker.calls, nudge._left()) == (0, 1.0)
+    clock.now += 1.0
+    nudge._wanted.set()
+    assert entered(broker)
+    left(nudge, None)
+
+
+def test_a_wake_for_later_needs_no_other_to_come(broker: Broker) -> None:
+    Nudge(broker.publish).wake(0.02)
+    assert entered(broker)
+
+
+def test_of_wakes_for_later_the_first_one_counts(nudge: Nudge) -> None:
+    for seconds in (60.0, 5.0, 30.0):
+        nudge.wake(seconds)
+    left(nudge, 5.0)
+
+
+def test_a_wake_at_once_does_for_those_for_later(nudge: Nudge, broker: Broker) -> None:
+    nudge.wake(60.0)
+    left(nudge, 60.0)
+    nudge.wake()
+    assert entered(broker)
+    left(nudge, None)
+    assert broker.calls == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_does_not_inherit_the_parent_s_wake_for_later(nudge: Nudge) -> None:
+    nudge.wake(60.0)
+    left(nudge, 60.0)
+
+    def child() -> bool:
+        nudge.wake(90.0)
+        left(nudge, 90.0)
+        return True
+
+    assert in_a_child(child) == 0
+    assert nudge._left() == 60.0
+
+
 def in_a_child(work: Callable[[], bool]) -> int:
     """Fork, run `work` in the child, and return the child's exit status: 0 where it is true."""
     child = os.fork()

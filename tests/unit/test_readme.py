@@ -22,4 +22,4 @@ def test_the_readme_lists_every_setting_with_its_default_and_its_meaning() -> No
 
 
 def _shown(value: object) -> str:
-    return "empty" if value == "" else f"`{value}`"
+    return "empty" if value in ("", (), None) else f"`{value}`"

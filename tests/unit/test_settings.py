@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import ConfigurationError
+from outbox.domain.rate import Rate
 from outbox.domain.settings import OnUnknown, Settings
 
 FIELDS: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(Settings)
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in FIELDS}
+OTHERS: dict[str, tuple[Any, Any]] = {
+    "rate": ("500/min", Rate(500, 60)),
+    "domain_rates": ({"gmail.com": "20/s"}, {"gmail.com": Rate(20, 1)}),
+    "bulk_share": (1, 1.0),
+}
 NUMBERS = [field for field in FIELDS if type(field.default) in (int, float)]
 
 
@@ -40,7 +46,14 @@ def test_every_setting_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("field", FIELDS, ids=key)
 def test_every_setting_is_read_from_its_key(field: dataclasses.Field[Any]) -> None:
-    other: Any = {bool: not field.default, str: "other"}.get(type(field.default))
+    if field.metadata["read"] is not None or field.name == "bulk_share":
+        value, wanted = OTHERS[field.name]
+        assert getattr(read(**{key(field): value}), field.name) == wanted
+        return
+    if field.name == "redirect_to":
+        other: Any = "dev@example.com"
+    else:
+        other = {bool: not field.default, str: "other", tuple: ({},)}.get(type(field.default))
     if other is None:
         default = DEFAULTS[field.name]
         other = OnUnknown.HOLD if field.name == "on_unknown" else default * 2
@@ -65,10 +78,16 @@ def test_a_value_of_another_type_is_refused_with_both_types(
     field: dataclasses.Field[Any], value: Any
 ) -> None:
     kind = type(field.default)
-    if field.name == "on_unknown":
+    if field.metadata["read"] is not None:
+        if value is not None:
+            assert refused(**{key(field): value}).startswith(f"{key(field)} must be a ")
+    elif field.name == "on_unknown":
         assert "must be one of resend, hold" in refused(**{key(field): value})
     elif type(value) is not kind and not (kind is float and type(value) is int):
-        text = f"{key(field)} must be {kind.__name__}, not {type(value).__name__}"
+        if kind is tuple and isinstance(value, list):
+            return
+        name = "list" if kind is tuple else kind.__name__
+        text = f"{key(field)} must be {name}, not {type(value).__name__}"
         assert refused(**{key(field): value}) == text
 
 
@@ -113,6 +132,29 @@ def test_on_unknown_is_a_word_or_a_member(word: Any) -> None:
 def test_a_window_fits_in_a_batch() -> None:
     assert "OUTBOX_WINDOW must not be greater" in refused(OUTBOX_WINDOW=10, OUTBOX_BATCH=9)
     assert read(OUTBOX_WINDOW=9, OUTBOX_BATCH=9).window == 9
+
+
+def test_a_list_is_kept_so_that_nobody_can_change_it() -> None:
+    assert read(OUTBOX_ROUTES=[]).routes == ()
+    assert read(OUTBOX_ROUTES=[{"name": "a"}]).routes == ({"name": "a"},)
+
+
+@pytest.mark.parametrize(
+    "address", ["dev", "dev@", "a@x.example, b@x.example", "j\u00fc@x.example"]
+)
+def test_mails_are_redirected_to_one_address_that_every_server_takes(address: str) -> None:
+    assert refused(OUTBOX_REDIRECT_TO=address) == (
+        "OUTBOX_REDIRECT_TO must be one address, in ASCII"
+    )
+
+
+def test_the_servers_passwords_are_in_no_representation() -> None:
+    settings = read(OUTBOX_SERVERS=[{"server": "mx.example", "password": "hunter2"}])
+    assert "hunter2" not in f"{settings!r} {settings}"
+
+
+def test_bulk_s_share_is_a_part_of_the_whole() -> None:
+    assert refused(OUTBOX_BULK_SHARE=1.01) == "OUTBOX_BULK_SHARE must be at most 1"
 
 
 def test_settings_cannot_be_changed() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.settings import ServerSettings, Settings
+from outbox.domain.servers import ServerSettings
+from outbox.domain.settings import Settings
 
 
 def read(**config: Any) -> ServerSettings:
@@ -54,6 +55,17 @@ def test_starttls_and_tls_exclude_each_other() -> None:
 @pytest.mark.parametrize("port", ["25", 25.0, True, -1, 65536, [25]])
 def test_a_port_is_a_number_in_its_range(port: Any) -> None:
     assert refused(MAIL_PORT=port) == "MAIL_PORT must be a number from 1 to 65535"
+
+
+@pytest.mark.parametrize(("most", "mails"), [(None, 100), (0, 100), (1, 1), (99, 99), (101, 100)])
+def test_flask_mail_s_mails_a_connection_can_only_lower_ours(most: int | None, mails: int) -> None:
+    assert read(MAIL_MAX_EMAILS=most).connection_mails == mails
+    assert read(MAIL_MAX_EMAILS=most, OUTBOX_CONNECTION_MAILS=1).connection_mails == 1
+
+
+@pytest.mark.parametrize("most", ["5", 2.5, True, -1])
+def test_flask_mail_s_mails_a_connection_are_a_number(most: Any) -> None:
+    assert refused(MAIL_MAX_EMAILS=most) == "MAIL_MAX_EMAILS must be a number from 1 on"
 
 
 @pytest.mark.parametrize("empty", [None, ""])

@@ -16,6 +16,8 @@ NASTY = st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b".", b"..", b"x", b" "
     b"".join
 )
 
+ENDS = [b"\r\n", b"\n", b"\r", b""]
+
 
 def receive(stuffed: bytes) -> bytes:
     """Take the mail as a server does: up to the lone dot, each line's first dot removed."""
@@ -84,6 +86,16 @@ def test_a_dot_at_the_start_of_a_line_is_doubled(data: bytes, expected: bytes) -
 @pytest.mark.parametrize(("length", "long"), [(MAX_LINE, False), (MAX_LINE + 1, True)])
 def test_a_line_is_long_from_999_octets_on(length: int, long: bool) -> None:
     assert has_long_line(b"a\r\n" + b"x" * length + b"\r\nb\r\n") is long
+
+
+@settings(deadline=None, suppress_health_check=SLOW)
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 500, 997, 998, 999, 2000]), st.sampled_from(ENDS)))
+)
+def test_a_long_line_is_found_wherever_it_stands(lines: list[tuple[int, bytes]]) -> None:
+    data = b"".join(b"x" * length + end for length, end in lines)
+    longest = max(map(len, re.split(rb"[\r\n]", data)))
+    assert has_long_line(data) is (longest > MAX_LINE)
 
 
 def test_a_receiver_reads_a_field_on_every_line_that_is_not_folded() -> None:

@@ -1,0 +1,78 @@
+"""What tells a receiver's machine that no person wrote this mail: RFC 3834, RFC 2369, RFC 8058."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+from urllib.parse import urlsplit
+
+from .errors import InvalidMessage
+
+MAX_URL = 900
+"""Characters, so that the header fits in a line of 998 octets: folded, a URL is no longer one."""
+
+URLOf = Callable[[Any], str]
+"""Makes the URL that unsubscribes one reader, from an address or from a message."""
+
+_KINDS = ("auto-generated", "auto-replied", "auto-notified")
+_URL = re.compile(r"https://[!#-;=?-~]+")
+_ONE_CLICK = b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Automatic:
+    """Checked wishes for Auto-Submitted (RFC 3834 §5) and one-click unsubscription (RFC 8058)."""
+
+    auto_submitted: str | None = None
+    unsubscribe: str | URLOf | None = None
+
+    @classmethod
+    def check(cls, *, auto_submitted: Any = None, unsubscribe: Any = None) -> Automatic:
+        """Return the wishes; `unsubscribe` is a URL or a function. Raises InvalidMessage."""
+        if auto_submitted is True:
+            auto_submitted = "auto-generated"
+        if auto_submitted not in (None, False, *_KINDS):
+            raise InvalidMessage("auto_submitted", f"must be True or one of {', '.join(_KINDS)}")
+        if unsubscribe is not None and not callable(unsubscribe):
+            check_url(unsubscribe)
+        return cls(auto_submitted=auto_submitted or None, unsubscribe=unsubscribe)
+
+    def refuse_own(self, message: Message[Any, Any]) -> None:
+        """Raise InvalidMessage where the message has a header itself that is asked for."""
+        if self.auto_submitted and "Auto-Submitted" in message:
+            raise InvalidMessage("auto_submitted", "the message has this header itself")
+        if self.unsubscribe is None:
+            return
+        if "List-Unsubscribe" in message or "List-Unsubscribe-Post" in message:
+            raise InvalidMessage("unsubscribe", "the message has this header itself")
+
+    def common(self) -> bytes:
+        """Return the header lines that are the same for every reader."""
+        kind = f"Auto-Submitted: {self.auto_submitted}\r\n".encode() if self.auto_submitted else b""
+        return kind + (_ONE_CLICK if self.unsubscribe is not None else b"")
+
+    def own(self, reader: object) -> bytes:
+        """Return the header line of one reader: what the function makes of `reader`, or the URL."""
+        if self.unsubscribe is None:
+            return b""
+        url = self.unsubscribe(reader) if callable(self.unsubscribe) else self.unsubscribe
+        return f"List-Unsubscribe: <{check_url(url)}>\r\n".encode()
+
+
+def check_url(url: object) -> str:
+    """Return the URL, or raise InvalidMessage: RFC 8058 §3.1 wants https."""
+    if not isinstance(url, str) or not _URL.fullmatch(url) or not _has_host(url):
+        raise InvalidMessage("unsubscribe", "must be an https URL in printable ASCII (RFC 8058)")
+    if len(url) > MAX_URL:
+        raise InvalidMessage("unsubscribe", f"a URL has at most {MAX_URL} characters")
+    return url
+
+
+def _has_host(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:
+        return False

@@ -1,0 +1,122 @@
+"""Lanes: mails that go the same way under the same limits wait in the same lane. Pure.
+
+A lane is a route's name, and "@domain" where the recipient's domain has a rate of its own: "",
+"@gmail.com", "news@gmail.com". A claim takes from one lane, so that a lane whose rate is used up
+costs no look at the mails that wait in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .address import domain_of
+from .rate import Rate
+
+MAX_LANE = 320
+"""Characters: a route's name of 64, the at sign, and a domain."""
+
+MAX_BUCKET = 320
+
+ALL = "all"
+"""The bucket of `OUTBOX_RATE`. The others are "domain:NAME", and "server:NAME" of a route."""
+
+_DOMAIN = "domain:"
+
+HORIZON = 2.0
+"""Seconds' worth of permits that may be claimed at a time. The rest waits in the table."""
+
+Wants = Mapping[str, tuple[Rate, int]]
+"""How many permits to take of which bucket, and at what rate it refills."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Charge:
+    """What a window costs: of `wants` every bucket must be open, `debts` are charged anyway.
+
+    Debts come from mails to several domains: such a mail waits for its own lane's only, or two
+    lanes would have to open at the same moment.
+    """
+
+    wants: Wants
+    debts: Wants
+
+
+@dataclass(kw_only=True)
+class Lanes:
+    """Which lane a mail waits in, and which buckets a lane draws on.
+
+    `routes` gives the buckets of each route, by its name without an at sign. Lanes that the
+    settings no longer name, but in which mails still wait, are adopted for the life of a process;
+    a route that is gone has the buckets of the default one.
+    """
+
+    rate: Rate | None = None
+    domains: Mapping[str, Rate] = field(default_factory=dict)
+    routes: Mapping[str, Mapping[str, Rate]] = field(default_factory=lambda: {"": {}})
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.adopt(
+            lane
+            for route in self.routes
+            for lane in (route, *(f"{route}@{d}" for d in self.domains))
+        )
+
+    def adopt(self, lanes: Iterable[str]) -> None:
+        """Know these lanes too; names are sorted by code points, as the database sorts them."""
+        self.names = tuple(sorted({*self.names, *lanes}))
+
+    def of(self, route: str, recipients: Sequence[str]) -> str:
+        """Return the lane of a mail: by the first of its limited domains, in sorted order."""
+        if not self.domains:
+            return route
+        limited = sorted({domain_of(address) for address in recipients} & self.domains.keys())
+        return f"{route}@{limited[0]}" if limited else route
+
+    def buckets(self, lane: str) -> dict[str, Rate]:
+        """Return the buckets that must be open for a mail of this lane to go."""
+        route, _, domain = lane.partition("@")
+        found = dict(self.routes.get(route, self.routes.get("", {})))
+        if self.rate is not None:
+            found[ALL] = self.rate
+        if domain in self.domains:
+            found[_DOMAIN + domain] = self.domains[domain]
+        return found
+
+    def all_buckets(self) -> dict[str, Rate]:
+        """Return every bucket of every lane."""
+        return {name: rate for lane in self.names for name, rate in self.buckets(lane).items()}
+
+    def drawing_on(self, bucket: str) -> frozenset[str]:
+        """Return the lanes that draw on this bucket."""
+        return frozenset(lane for lane in self.names if bucket in self.buckets(lane))
+
+    def beside(self, lane: str) -> frozenset[str]:
+        """Return the lanes that draw on a bucket of this one: itself, and others."""
+        return frozenset({lane}).union(*map(self.drawing_on, self.buckets(lane)))
+
+    def chunk(self, lane: str) -> int | None:
+        """Return the most permits for one window of this lane; None where nothing limits it."""
+        return min((rate.chunk for rate in self.buckets(lane).values()), default=None)
+
+    def horizon(self, lane: str) -> int | None:
+        """Return the most mails of this lane to be claimed at a time; None where nothing does."""
+        rates = self.buckets(lane).values()
+        return min((rate.within(HORIZON) for rate in rates), default=None)
+
+    def charge(self, lane: str, recipients: Sequence[str]) -> Charge:
+        """Return what it costs to send to these recipients, each of them one permit."""
+        ours = self.buckets(lane)
+        counts = {name: len(recipients) for name in ours if not name.startswith(_DOMAIN)}
+        rates = dict(ours)
+        if self.domains:
+            for domain, permits in Counter(map(domain_of, recipients)).items():
+                if domain in self.domains:
+                    counts[_DOMAIN + domain] = permits
+                    rates[_DOMAIN + domain] = self.domains[domain]
+        return Charge(
+            wants={name: (rates[name], counts[name]) for name in counts if name in ours},
+            debts={name: (rates[name], counts[name]) for name in counts if name not in ours},
+        )

@@ -1,0 +1,64 @@
+"""A message becomes octets: what its author wrote stays as it was, and the rest is folded."""
+
+from __future__ import annotations
+
+from email.generator import BytesGenerator
+from email.header import Header
+from email.message import Message
+from email.policy import SMTPUTF8, EmailPolicy, Policy
+from io import BytesIO
+from typing import Any
+
+from .wire import has_long_line, normalise
+
+FOLD_AT = 78
+"""Characters of a line that we fold ourselves (RFC 5322 §2.1.1: SHOULD)."""
+
+
+def flatten(message: Message[Any, Any], *, smtputf8: bool) -> bytes:
+    """Return the message with CRLF line ends; its policy writes what has to be encoded."""
+    policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
+    if isinstance(policy, EmailPolicy):
+        policy = policy.clone(utf8=smtputf8)
+    elif smtputf8:
+        policy = SMTPUTF8  # the old policy would make an encoded word of the address
+    buffer = BytesIO()
+    _Generator(buffer, mangle_from_=False, policy=policy).flatten(message)
+    return normalise(buffer.getvalue())
+
+
+def folded(name: str, value: str) -> str:
+    """Return an ASCII value folded at its blanks; a word that is too long for a line stays whole.
+
+    An encoded word would fit the line, but in a URL or an identifier no receiver decodes it.
+    """
+    lines = Header(value, header_name=name).encode(linesep="\r\n", maxlinelen=FOLD_AT)
+    return lines.removeprefix("\r\n ")  # nothing is gained by an empty first line
+
+
+class _Generator(BytesGenerator):
+    """CPython's, but for headers that need nothing.
+
+    Its policies fold anew what a parser has read, at 78 columns and at other places than the
+    author did: that breaks signatures over headers, and RFC 5322 allows 998.
+    """
+
+    policy: Policy[Any]
+    _fp: BytesIO
+
+    def _write_headers(self, msg: Message[Any, Any]) -> None:
+        for name, value in msg.raw_items():
+            self._fp.write(self._header(name, value))
+        self._fp.write(b"\r\n")
+
+    def _header(self, name: str, value: Any) -> bytes:
+        if type(value) is str and value.isascii():
+            field = normalise(f"{name}: {value}".encode())
+            if not has_long_line(field):
+                return field
+        written: bytes = self.policy.fold_binary(name, value)
+        text = str(value)
+        if b"=?" in written and text.isascii() and "=?" not in text:
+            plain = f"{name}: {folded(name, text)}\r\n".encode()
+            return written if has_long_line(plain) else plain
+        return written

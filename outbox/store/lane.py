@@ -1,0 +1,28 @@
+"""claimed → pending, in another lane: mails whose limits have changed since they were enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, func, update
+
+from ..domain.lifecycle import Status
+from .database import Database
+
+
+def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:
+    """Give claimed mails back, unsent and uncharged, each to wait in the lane that is named."""
+    email = database.tables.email
+    due = func.coalesce(email.c.send_at, email.c.created_at)
+    ours = (email.c.token == token) & (email.c.status == Status.CLAIMED)
+
+    def work(connection: Connection) -> None:
+        for lane, ids in sorted(homes.items()):
+            connection.execute(
+                update(email)
+                .where(ours, email.c.id.in_(sorted(ids)))
+                .values(status=Status.PENDING, token=None, due_at=due, lane=lane)
+            )
+
+    database.run(work)

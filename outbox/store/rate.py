@@ -1,0 +1,134 @@
+"""Permits that hold over all workers and hosts: taken of every bucket at once, or of none."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from math import inf
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ..domain.lanes import Wants
+from ..domain.rate import SLACK, taken, wait
+from .clock import utc
+from .database import Database
+
+# One statement and one round trip. Rows are locked in the order of their names, and what is decided
+# is decided by the rows as they are once they are locked.
+_STATEMENT = """
+WITH moment AS MATERIALIZED (
+    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now
+), want AS MATERIALIZED (
+    SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(needed)s::bool[])
+        AS w (name, cost, needed)
+), held AS MATERIALIZED (
+    SELECT name, tat FROM {bucket} WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
+), found AS MATERIALIZED (
+    SELECT count(*) AS rows, max(extract(epoch FROM held.tat - moment.now)::float8)
+        FILTER (WHERE want.needed) AS lag
+    FROM moment, held JOIN want ON want.name = held.name
+), taken AS (
+    UPDATE {bucket} AS b
+    SET tat = greatest(b.tat, moment.now - make_interval(secs => %(slack)s))
+        + make_interval(secs => want.cost)
+    FROM want, moment, found
+    WHERE b.name = want.name AND found.rows = cardinality(%(names)s::text[])
+        AND coalesce(found.lag, '-infinity') <= -%(margin)s::float8
+)
+SELECT rows, lag FROM found
+"""
+
+
+def take(
+    database: Database, wants: Wants, *, debts: Wants | None = None, margin: float = 0.0
+) -> float:
+    """Take permits of all these buckets if all of them are open, or else of none.
+
+    Returns 0.0 where they were taken, or the seconds until the last bucket opens. A bucket opens
+    `margin` seconds after its time. What is taken of `debts` does not wait for them to be open.
+    """
+    costs = {**wants, **(debts or {})}
+    if not costs:
+        return 0.0
+    attempt = _in_one_statement if database.dialect == "postgresql" else _in_steps
+    while (lag := attempt(database, costs, wants, margin)) is None:
+        _make(database, costs)
+    return wait(lag, margin)
+
+
+def _in_one_statement(
+    database: Database, costs: Wants, wants: Wants, margin: float
+) -> float | None:
+    names = sorted(costs)
+    values: dict[str, Any] = {
+        "offset": database.offset,
+        "names": names,
+        "costs": [rate.interval * permits for rate, permits in map(costs.__getitem__, names)],
+        "needed": [name in wants for name in names],
+        "slack": SLACK,
+        "margin": margin,
+    }
+    statement = _STATEMENT.format(bucket=database.tables.bucket.fullname)
+    (row,) = database.run_alone(statement, values)
+    if row.rows < len(names):
+        return None
+    return -inf if row.lag is None else float(row.lag)
+
+
+def _in_steps(database: Database, costs: Wants, wants: Wants, margin: float) -> float | None:
+    """Return how far the last of the wanted buckets lags, or None where one has no row yet."""
+    bucket = database.tables.bucket
+
+    def work(connection: Connection) -> float | None:
+        rows = connection.execute(
+            select(bucket.c.name, bucket.c.tat, database.now().label("now"))
+            .where(bucket.c.name.in_(sorted(costs)))
+            .order_by(bucket.c.name)
+            .with_for_update()
+        ).all()
+        if len(rows) < len(costs):
+            return None
+        now = utc(rows[0].now)
+        lags = {row.name: (utc(row.tat) - now).total_seconds() for row in rows}
+        lag = max((lags[name] for name in wants), default=-inf)
+        if not wait(lag, margin):
+            for name, (rate, permits) in sorted(costs.items()):
+                tat = now + timedelta(seconds=taken(lags[name], rate, permits))
+                change = update(bucket).where(bucket.c.name == name)
+                connection.execute(change.values(tat=tat))
+        return lag
+
+    return database.run(work)
+
+
+def _make(database: Database, costs: Wants) -> None:
+    """Make the rows of buckets that were never taken from: open, and as full as one gets."""
+    bucket = database.tables.bucket
+
+    def work(connection: Connection) -> None:
+        known = set(connection.execute(select(bucket.c.name)).scalars())
+        for name in sorted(costs.keys() - known):
+            try:
+                with connection.begin_nested():
+                    tat = database.now(-SLACK)
+                    connection.execute(insert(bucket).values(name=name, tat=tat))
+            except IntegrityError:  # another made it first
+                continue
+
+    database.run(work)
+
+
+def closed(connection: Connection, database: Database) -> list[dict[str, Any]]:
+    """Return the buckets that are closed now, and in how many seconds each opens.
+
+    Bulk's own are left out: they hold bulk back while urgent mail stirs, and nobody else.
+    """
+    bucket, now = database.tables.bucket.c, database.now()
+    statement = select(bucket.name, bucket.tat, now.label("now")).where(
+        bucket.tat > now, bucket.name.not_like("%/bulk")
+    )
+    return [
+        {"bucket": row.name, "opens_in": round((utc(row.tat) - utc(row.now)).total_seconds(), 3)}
+        for row in connection.execute(statement.order_by(bucket.name))
+    ]

@@ -1,0 +1,115 @@
+"""failed → pending, uncharged: refusals that turned out to be the server's own fault.
+
+A worker sees that a server refuses every mail only after some of them: what it has recorded until
+then, and what the others have, stands in the attempt log, and is taken back from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select, update
+
+from ..domain.conclusion import RecipientStatus
+from ..domain.lifecycle import Status
+from ..domain.refusals import fingerprint, reason
+from ..domain.verdict import Phase, Reply, Verdict
+from . import breaker
+from .database import Database
+
+READ_BACK = 1000
+"""Attempts, of all servers, that are looked at: the newest ones, by the log's own key."""
+
+_CHARGED = frozenset({Verdict.RETRY, Verdict.FAIL})
+
+
+def uncharge(database: Database, server: str, refusal: str) -> int:
+    """Take back the charged refusals of this fingerprint since the server's last success.
+
+    Failed mails are pending again, and those that were put off keep their time; both get their
+    attempt back. In the log such an attempt becomes a `halt`, so that it is taken back once. What a
+    person, a purge or a new claim has taken up meanwhile is left alone. Returns how many mails.
+    """
+
+    def work(connection: Connection) -> int:
+        rows = [
+            row
+            for row in _tail(connection, database, server, refusal)
+            if row.verdict in _CHARGED and _claim(connection, database, row)
+        ]
+        for row in sorted(rows, key=lambda row: int(row.email_id)):
+            _take_back(connection, database, row)
+        return len(rows)
+
+    return database.run(work)
+
+
+def review(database: Database, server: str, refusal: str, *, needed: int) -> bool:
+    """Look whether refusals alike in the log, of all workers, have come to `needed` in a row.
+
+    For the end of a batch whose last mails were refused alike, but too few of them to tell by
+    themselves. Where they are enough, or the breaker is open for this very refusal, the breaker
+    opens with an alert and they are taken back. After the dot one content counts once.
+    """
+    rows = database.read(lambda c: _tail(c, database, server, refusal))
+    distinct = {row.content_id if row.phase == Phase.DOT else row.recipient for row in rows}
+    if breaker.refusal(database, server) != refusal:
+        if len(distinct) < needed:
+            return False
+        breaker.trip(database, server, reason=reason(refusal), alert=True, refusal=refusal)
+    uncharge(database, server, refusal)
+    return True
+
+
+def _tail(connection: Connection, database: Database, server: str, refusal: str) -> list[Row[Any]]:
+    """Return the newest attempts on the server, back to one that ended otherwise."""
+    attempt, email = database.tables.attempt, database.tables.email.c
+    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    statement = (
+        select(newest, email.recipient, email.content_id, email.recipients)
+        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
+        .where(newest.c.server == server)
+        .order_by(newest.c.id.desc())
+    )
+    return list(_while_alike(connection.execute(statement).all(), refusal))
+
+
+def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
+    for row in rows:
+        reply = Reply(code=row.code, enhanced=row.enhanced, text=row.reply)
+        if fingerprint(Phase(row.phase), reply) != refusal:
+            return
+        yield row
+
+
+def _claim(connection: Connection, database: Database, row: Row[Any]) -> bool:
+    """Mark the attempt as uncharged; False where another worker did so first."""
+    table = database.tables.attempt
+    marked = (
+        update(table)
+        .where(table.c.id == row.id, table.c.verdict == row.verdict)
+        .values(verdict=Verdict.HALT)
+    )
+    return connection.execute(marked).rowcount == 1
+
+
+def _take_back(connection: Connection, database: Database, row: Row[Any]) -> None:
+    email, recipient = database.tables.email, database.tables.recipient
+    ours = (email.c.id == row.email_id) & (email.c.attempts > 0)
+    attempts = {"attempts": email.c.attempts - 1}
+    failed = update(email).where(ours, email.c.status == Status.FAILED)
+    due = func.coalesce(email.c.send_at, email.c.created_at)
+    back = {"status": Status.PENDING, "due_at": due, "finished_at": None}
+    if not connection.execute(failed.values(**back, **attempts)).rowcount:
+        waiting = update(email).where(ours, email.c.status == Status.PENDING)
+        connection.execute(waiting.values(**attempts))
+        return
+    if row.recipients > 1:
+        refused = (
+            (recipient.c.email_id == row.email_id)
+            & (recipient.c.status == RecipientStatus.FAILED)
+            & (recipient.c.code == row.code)
+            & (recipient.c.enhanced == row.enhanced)
+        )
+        connection.execute(update(recipient).where(refused).values(status=RecipientStatus.PENDING))

@@ -1,0 +1,153 @@
+"""The pace of one batch: permits for its windows, and a place for urgent mail before it.
+
+A relay lets `sort_out` take out the mails of another lane; then it asks its `Pace` how many
+recipients the next window may have, for the window's permits, and whether to give way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from ..domain.claims import AHEAD
+from ..domain.lanes import Charge, Wants
+from ..domain.priority import Priority
+from ..domain.rate import MARGIN
+from ..store import lane
+from ..store.rate import take
+from ..store.rows import Batch, Waiting
+from ..store.survey import urgent_stirs, urgent_waits
+from . import shutdown
+from .persistence import outlast
+from .runtime import Runtime
+
+PATIENCE = 2.0
+"""Seconds that a window waits for its permits. It is more than `claims.AHEAD`: a batch that was
+claimed shortly before its lane opens does not come back for that."""
+
+_LOOK = 0.25
+"""Seconds between two looks at urgent mail, and at the wish to stop, while a batch goes on."""
+
+
+class Pace:
+    """Takes permits for one batch. Without rates it takes none and asks the database nothing."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        batch: Batch,
+        *,
+        holds: Callable[[], bool] = lambda: True,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._runtime = runtime
+        self._database = runtime.database
+        self._lanes = runtime.lanes
+        self._lane, self._priority = batch.lane, batch.priority
+        self._holds = holds
+        self._pause = pause
+        self._chunk = runtime.lanes.chunk(batch.lane)
+        self._waits = _Look(runtime.clock)
+        self._stirs = _Look(runtime.clock)
+
+    def window_limit(self) -> int:
+        """Return how many recipients the next window may have; one mail may have more."""
+        window = self._runtime.settings.window
+        return window if self._chunk is None else min(window, self._chunk)
+
+    def permit(
+        self, mails: Sequence[Waiting], *, before_wait: Callable[[], object] = lambda: None
+    ) -> bool:
+        """Take the permits of a window; False: give the rest of the batch back, uncharged.
+
+        Waits shortly where that is enough. Call `before_wait` records what was sent: it is called
+        once before the first wait, so that no result waits with the window.
+        """
+        charge = self._lanes.charge(
+            self._lane, [address for mail in mails for address in mail.envelope.recipients]
+        )
+        if not charge.wants and not charge.debts:
+            return True
+        waited = 0.0
+        while (seconds := outlast(lambda: self._take(charge))) > 0.0:
+            if waited + seconds > PATIENCE or self._must_end():
+                return False
+            if not waited:
+                before_wait()
+            seconds = min(seconds, _LOOK)
+            self._pause(seconds)
+            waited += seconds
+        return True
+
+    def gives_way(self) -> bool:
+        """Return whether to give the rest back, because urgent mail waits and no slot is free.
+
+        Asked between windows; it looks at most four times a second.
+        """
+        if self._priority is Priority.URGENT:
+            return False
+        slots = self._runtime.settings.slots
+        return self._waits.at(lambda: urgent_waits(self._database, self._lanes, slots=slots))
+
+    def _must_end(self) -> bool:
+        return shutdown.requested() or not self._holds() or self.gives_way()
+
+    def _take(self, charge: Charge) -> float:
+        if self._priority is Priority.URGENT:
+            return take(self._database, charge.wants, debts=charge.debts)
+        wants = {**charge.wants, **self._share(charge.wants)}
+        return take(self._database, wants, debts=charge.debts, margin=MARGIN)
+
+    def _share(self, wants: Wants) -> Wants:
+        """Return bulk's own buckets, which hold it to its part while urgent mail stirs."""
+        beside = self._lanes.beside(self._lane)
+        if self._priority is not Priority.BULK or not self._stirs.at(
+            lambda: urgent_stirs(self._database, beside)
+        ):
+            return {}
+        part = self._runtime.settings.bulk_share
+        # No more than a short debt: a lane is claimed from by its own buckets, and a batch that
+        # found this one closed for long would be given back and claimed again without end.
+        return {
+            f"{name}/bulk": (rate.part(part), min(permits, rate.part(part).within(AHEAD)))
+            for name, (rate, permits) in wants.items()
+        }
+
+
+class _Look:
+    """An answer of the database that may be a moment old."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until = clock()
+        self._answer = False
+
+    def at(self, look: Callable[[], bool]) -> bool:
+        if self._clock() >= self._until:
+            self._answer, self._until = outlast(look), self._clock() + _LOOK
+        return self._answer
+
+
+def sort_out(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
+    """Return the batch without the mails that wait for a limit which their lane does not know.
+
+    A rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
+    """
+    lanes, route = runtime.lanes, batch.lane.partition("@")[0]
+    if not lanes.domains:
+        return batch
+    ours, homes = lanes.buckets(batch.lane).keys(), defaultdict[str, list[int]](list)
+    kept: list[Waiting] = []
+    for mail in batch.mails:
+        home = lanes.of(route, mail.envelope.recipients)
+        if lanes.buckets(home).keys() <= ours:
+            kept.append(mail)
+        else:
+            homes[home].append(mail.id)
+    if not homes:
+        return batch
+    outlast(lambda: lane.move(runtime.database, token, homes))
+    return replace(batch, mails=tuple(kept))

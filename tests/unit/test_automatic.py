@@ -1,0 +1,117 @@
+"""Auto-Submitted and one-click unsubscription: what is asked for, checked, and written."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+
+from outbox.domain.automatic import MAX_URL, Automatic, check_url
+from outbox.domain.errors import InvalidMessage
+from outbox.domain.wire import has_long_line, header_names
+
+URL = "https://shop.example/unsubscribe?who=a%40x.example&list=news"
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (True, "auto-generated"),
+        ("auto-generated", "auto-generated"),
+        ("auto-replied", "auto-replied"),
+        ("auto-notified", "auto-notified"),
+    ],
+)
+def test_auto_submitted_is_one_of_the_registered_words(given: Any, word: str) -> None:
+    assert Automatic.check(auto_submitted=given).common() == f"Auto-Submitted: {word}\r\n".encode()
+
+
+@pytest.mark.parametrize("given", [None, False])
+def test_nothing_asked_for_writes_nothing(given: Any) -> None:
+    wishes = Automatic.check(auto_submitted=given)
+    assert wishes == Automatic()
+    assert wishes.common() + wishes.own("a@x.example") == b""
+
+
+@pytest.mark.parametrize(
+    "given", ["yes", "auto-generated\r\nBcc: e@x.example", "no", 1.5, b"x", []]
+)
+def test_another_word_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        Automatic.check(auto_submitted=given)
+    assert caught.value.field == "auto_submitted"
+
+
+def test_a_url_makes_the_two_headers_of_rfc_8058() -> None:
+    wishes = Automatic.check(unsubscribe=URL)
+    assert wishes.common() == b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    assert wishes.own("a@x.example") == f"List-Unsubscribe: <{URL}>\r\n".encode()
+
+
+def test_a_function_makes_each_reader_s_url() -> None:
+    wishes = Automatic.check(unsubscribe=lambda address: f"https://shop.example/u/{address}")
+    assert (
+        wishes.own("a@x.example") == b"List-Unsubscribe: <https://shop.example/u/a@x.example>\r\n"
+    )
+    assert wishes.own("b@x.example") != wishes.own("a@x.example")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://shop.example/u",
+        "mailto:u@shop.example",
+        "shop.example/u",
+        "https://",
+        "https:///u",
+        "https://[::1/u",
+        "https://shop.example/ü",
+        "https://shop.example/a b",
+        "https://shop.example/a>,<mailto:evil@x.example",
+        "https://shop.example/\r\nBcc: evil@x.example",
+        "https://shop.example/u\n",
+        'https://shop.example/"',
+        "",
+        5,
+        b"https://shop.example/u",
+        "https://shop.example/" + "x" * MAX_URL,
+    ],
+    ids=ascii,
+)
+def test_what_is_no_https_url_is_refused_and_not_repeated(url: Any) -> None:
+    for ask in (
+        lambda: Automatic.check(unsubscribe=url),
+        lambda: Automatic.check(unsubscribe=lambda _: url).own("a@x.example"),
+    ):
+        with pytest.raises(InvalidMessage) as caught:
+            ask()
+        assert caught.value.field == "unsubscribe"
+        assert not isinstance(url, str) or not url or url not in str(caught.value)
+
+
+def test_the_longest_url_fits_in_one_line() -> None:
+    url = "https://shop.example/".ljust(MAX_URL, "x")
+    line = Automatic.check(unsubscribe=check_url(url)).own("a@x.example")
+    assert header_names(line) == ["List-Unsubscribe"]
+    assert not has_long_line(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "field"),
+    [
+        ("Auto-Submitted", {"auto_submitted": True}, "auto_submitted"),
+        ("List-Unsubscribe", {"unsubscribe": URL}, "unsubscribe"),
+        ("list-unsubscribe-post", {"unsubscribe": URL}, "unsubscribe"),
+    ],
+)
+def test_a_header_that_the_message_has_is_not_written_twice(
+    name: str, asked: dict[str, Any], field: str
+) -> None:
+    message = EmailMessage()
+    message[name] = "x"
+    Automatic().refuse_own(message)
+    with pytest.raises(InvalidMessage, match="itself") as caught:
+        Automatic.check(**asked).refuse_own(message)
+    assert caught.value.field == field
+    Automatic.check(**asked).refuse_own(EmailMessage())

@@ -1,0 +1,82 @@
+"""Which lane a mail waits in, and what its limits are."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.domain.lanes import ALL, Lanes
+from outbox.domain.rate import Rate
+
+RATE, GMAIL, YAHOO, NEWS = Rate(500, 60), Rate(20, 1), Rate(5, 1), Rate(1, 1)
+LANES = Lanes(rate=RATE, domains={"gmail.com": GMAIL, "yahoo.com": YAHOO})
+ROUTED = Lanes(domains={"gmail.com": GMAIL}, routes={"": {}, "news": {"server:ses": NEWS}})
+
+
+@pytest.mark.parametrize(
+    ("recipients", "lane"),
+    [
+        (["a@x.example"], ""),
+        (["a@gmail.com"], "@gmail.com"),
+        (["a@GMAIL.com"], "@gmail.com"),
+        (["a@sub.gmail.com"], ""),
+        (["b@yahoo.com", "a@x.example", "a@gmail.com"], "@gmail.com"),
+    ],
+)
+def test_a_mail_waits_in_the_lane_of_its_first_limited_domain(
+    recipients: list[str], lane: str
+) -> None:
+    assert LANES.of("", recipients) == lane
+
+
+def test_without_domain_rates_a_route_is_one_lane() -> None:
+    assert Lanes(rate=RATE).of("news", ["a@gmail.com"]) == "news"
+    assert Lanes().names == ("",)
+
+
+def test_every_route_has_a_lane_for_every_limited_domain() -> None:
+    assert ROUTED.names == ("", "@gmail.com", "news", "news@gmail.com")
+    assert ROUTED.of("news", ["a@gmail.com"]) == "news@gmail.com"
+
+
+def test_a_lane_draws_on_the_buckets_of_its_route_its_domain_and_all() -> None:
+    assert LANES.buckets("") == {ALL: RATE}
+    assert LANES.buckets("@gmail.com") == {ALL: RATE, "domain:gmail.com": GMAIL}
+    assert ROUTED.buckets("") == {}
+    assert ROUTED.buckets("news@gmail.com") == {"server:ses": NEWS, "domain:gmail.com": GMAIL}
+
+
+def test_a_lane_that_the_settings_do_not_name_keeps_what_is_left_of_its_limits() -> None:
+    lanes = Lanes(rate=RATE, domains={"gmail.com": GMAIL}, routes={"": {"server:mx": NEWS}})
+    lanes.adopt(["gone@gmail.com", "@gone.example"])
+    assert lanes.names == ("", "@gmail.com", "@gone.example", "gone@gmail.com")
+    assert lanes.buckets("gone@gmail.com") == lanes.buckets("@gmail.com")
+    assert lanes.buckets("@gone.example") == lanes.buckets("")
+
+
+def test_lanes_that_share_a_bucket_lie_beside_each_other() -> None:
+    assert LANES.beside("@gmail.com") == set(LANES.names)
+    assert ROUTED.beside("@gmail.com") == {"@gmail.com", "news@gmail.com"}
+    assert ROUTED.beside("") == {""}
+
+
+def test_the_tightest_rate_sets_windows_and_claims() -> None:
+    assert (LANES.chunk("@gmail.com"), LANES.horizon("@gmail.com")) == (1, 16)
+    assert (ROUTED.chunk("@gmail.com"), ROUTED.horizon("@gmail.com")) == (4, 40)
+    assert (ROUTED.chunk(""), ROUTED.horizon("")) == (None, None)
+
+
+def test_every_recipient_is_a_permit_of_each_bucket_that_counts_it() -> None:
+    charge = LANES.charge("@gmail.com", ["a@gmail.com", "b@Gmail.com", "c@x.example"])
+    assert charge.wants == {ALL: (RATE, 3), "domain:gmail.com": (GMAIL, 2)}
+    assert charge.debts == {}
+
+
+def test_another_domain_s_bucket_is_charged_and_not_waited_for() -> None:
+    charge = LANES.charge("@gmail.com", ["a@gmail.com", "b@yahoo.com"])
+    assert charge.wants == {ALL: (RATE, 2), "domain:gmail.com": (GMAIL, 1)}
+    assert charge.debts == {"domain:yahoo.com": (YAHOO, 1)}
+
+
+def test_without_limits_nothing_is_charged() -> None:
+    charge = Lanes().charge("", ["a@gmail.com"])
+    assert (charge.wants, charge.debts) == ({}, {})
