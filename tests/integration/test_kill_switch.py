@@ -15,13 +15,13 @@ from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops, addresses, newsletter
 from tests.servers.catcher import Catcher
+from tests.servers.dialogue import Dialogue
 from tests.servers.ports import free_port
 from tests.servers.scripted import (
     DATA,
     GREET,
     MAIL,
     RCPT,
-    Dialogue,
     ScriptedServer,
     close,
     expect,

@@ -9,7 +9,8 @@ import pytest
 from outbox.domain.replies import Event
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shops
-from tests.servers.scripted import Dialogue, Step, close
+from tests.servers.dialogue import Dialogue
+from tests.servers.scripted import Step, close
 from tests.servers.stateful import EXTENSIONS, Answer, Says, hang_up
 from tests.verdicts.case import (
     AT,

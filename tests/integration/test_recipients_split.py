@@ -13,7 +13,7 @@ from outbox.store import resolve
 from outbox.worker.drain import drain
 from outbox.worker.relay import relay
 from tests.integration.conftest import LEASE, Shop, Shops, addresses, message
-from tests.servers.scripted import Dialogue
+from tests.servers.dialogue import Dialogue
 from tests.servers.stateful import EXTENSIONS, Answer, StatefulServer, hang_up
 
 DAY = 86_400.0

@@ -6,9 +6,9 @@ import pytest
 
 from outbox.domain.verdict import Envelope, Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
+from tests.servers.dialogue import Dialogue
 from tests.servers.scripted import (
     GREET,
-    Dialogue,
     Script,
     ScriptedServer,
     close,

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.servers.scripted import Dialogue, HangupError, ScriptedServer, Step, handshake
+from tests.servers.dialogue import Dialogue, HangupError
+from tests.servers.scripted import ScriptedServer, Step, handshake
 
 if TYPE_CHECKING:
     import ssl

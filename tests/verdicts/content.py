@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
 
 from outbox.domain.replies import Event
 from tests.integration.conftest import message
 from tests.servers.scripted import close, drip, freeze, raw, reset, stall, take
-from tests.servers.stateful import Says, hang_up
+from tests.servers.stateful import hang_up
+from tests.verdicts.afterwards import AFTERWARDS, NEW, QUEUED
 from tests.verdicts.case import (
     AT,
     FAIL,
@@ -20,15 +20,12 @@ from tests.verdicts.case import (
     UNKNOWN,
     UNSENT,
     Case,
-    Following,
     Recipient,
     TableRow,
     case,
 )
 from tests.verdicts.session import CREDENTIALS, LONG_PAUSE, SHORT
 
-NEW: dict[str, Any] = {"following": Following.NEW}
-QUEUED = "250 2.0.0 queued"
 HOLD = {"OUTBOX_ON_UNKNOWN": "hold"}
 PATIENT_ONLY_BEFORE = {"OUTBOX_DOT_TIMEOUT": 1.0}
 OVER_TLS = TLS(config=CREDENTIALS | {"MAIL_USE_SSL": True})
@@ -235,68 +232,6 @@ DOT = (
             Recipient(status="pending", reply="450 4.2.0 later"),
             Recipient(status="unknown"),
         ),
-    ),
-)
-
-AFTERWARDS = (
-    *(
-        case(
-            TableRow.FAREWELL,
-            f"RSET {name}",
-            {"DATA": "554 5.7.1 no", "RSET": answer},
-            FAIL,
-            AT.DATA,
-            "554 5.7.1 no",
-            config=config,
-            **NEW,
-        )
-        for name, answer, config in (
-            ("4xx", "450 later", {}),
-            ("5xx", "500 what", {}),
-            ("421", "421 bye", {}),
-            ("garbage", "what?", {}),
-            ("closed", hang_up, {}),
-            ("silent", stall, SHORT),
-        )
-    ),
-    *(
-        case(
-            TableRow.FAREWELL,
-            f"QUIT {name}",
-            {"QUIT": answer},
-            SENT,
-            AT.DOT,
-            QUEUED,
-            config={"OUTBOX_CONNECTION_MAILS": 1, "OUTBOX_COMMAND_TIMEOUT": 1.0},
-            **NEW,
-        )
-        for name, answer in (
-            ("5xx", "500 what"),
-            ("garbage", "what?"),
-            ("closed", hang_up),
-            ("reset", reset),
-            ("silent", stall),
-        )
-    ),
-    case(TableRow.IDLE, "421", {"MAIL 2": "421 4.4.2 idle"}, SENT, AT.DOT, QUEUED, **NEW),
-    case(TableRow.IDLE, "closed at MAIL", {"MAIL 2": hang_up}, SENT, AT.DOT, QUEUED, **NEW),
-    case(
-        TableRow.IDLE,
-        "closed after the verdict",
-        {".": Says(reply=QUEUED, then=hang_up)},
-        SENT,
-        AT.DOT,
-        QUEUED,
-        **NEW,
-    ),
-    case(
-        TableRow.IDLE,
-        "reset after the verdict",
-        {"MAIL 2": reset},
-        SENT,
-        AT.DOT,
-        QUEUED,
-        **NEW,
     ),
 )
 

@@ -1,14 +1,11 @@
-"""The rows of the envelope: MAIL, RCPT and the DATA command."""
+"""The rows of the envelope behind MAIL: RCPT and the DATA command."""
 
 from __future__ import annotations
 
-from email.message import EmailMessage
-from typing import Any
-
 from outbox.domain.replies import Event
-from tests.integration.conftest import message
 from tests.servers.scripted import raw, stall
 from tests.servers.stateful import Says, hang_up
+from tests.verdicts.afterwards import NEW
 from tests.verdicts.case import (
     AT,
     FAIL,
@@ -22,134 +19,8 @@ from tests.verdicts.case import (
     TableRow,
     case,
 )
-from tests.verdicts.session import LONG_PAUSE, SHORT
-
-NEW: dict[str, Any] = {"following": Following.NEW}
-CLOSED = "the server closed the connection"
-SES = "454 Throttling failure: Maximum sending rate exceeded."
-GMAIL = "450 4.2.1 The user you are trying to contact is receiving mail at a rate that is too high"
-
-
-def international() -> EmailMessage:
-    return message("gr\u00fc\u00dfe@x.example", subject="the case")
-
-
-def eight_bit() -> EmailMessage:
-    mail = message("a@x.example", subject="the case")
-    mail.set_content("Gr\u00fc\u00dfe", cte="8bit")
-    return mail
-
-
-MAIL = (
-    case(TableRow.MAIL_REFUSED, "4xx", {"MAIL": "450 4.1.8 later"}, RETRY, AT.MAIL),
-    case(TableRow.MAIL_REFUSED, "5xx", {"MAIL": "550 5.1.8 no"}, FAIL, AT.MAIL),
-    case(
-        TableRow.MAIL_REFUSED,
-        "4xx at the last attempt",
-        {"MAIL": "450 4.1.8 later"},
-        RETRY,
-        AT.MAIL,
-        status="failed",
-        config={"OUTBOX_MAX_ATTEMPTS": 1},
-    ),
-    case(
-        TableRow.MAIL_REFUSED,
-        "4xx that names a time",
-        {"MAIL": "451 4.4.5 try again in 300 seconds"},
-        RETRY,
-        AT.MAIL,
-        delay=315.0,
-    ),
-    case(TableRow.MAIL_SYSTEM, "452", {"MAIL": "452 4.3.1 storage is full"}, HALT, AT.MAIL),
-    case(TableRow.MAIL_SYSTEM, "451", {"MAIL": "451 4.3.0 later"}, HALT, AT.MAIL),
-    case(TableRow.THROTTLED, "SES at MAIL", {"MAIL": SES}, HALT, AT.MAIL),
-    case(TableRow.THROTTLED, "SES at the dot", {".": SES}, HALT, AT.DOT),
-    case(TableRow.THROTTLED, "Gmail at RCPT", {"RCPT": GMAIL}, HALT, AT.RCPT),
-    case(TableRow.THROTTLED, "4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, HALT, AT.MAIL),
-    case(
-        TableRow.THROTTLED,
-        "5xx at MAIL",
-        {"MAIL": "550 5.4.5 Daily sending quota exceeded"},
-        HALT,
-        AT.MAIL,
-    ),
-    case(TableRow.CLOSING, "MAIL", {"MAIL": "421 4.3.2 closing"}, HALT, AT.MAIL),
-    case(TableRow.LOGIN_WANTED, "MAIL", {"MAIL": "530 5.7.0 no"}, HALT, AT.MAIL, **LONG_PAUSE),
-    case(TableRow.OUT_OF_STEP, "MAIL 503", {"MAIL": "503 5.5.1 no"}, RETRY, AT.MAIL, **NEW),
-    case(TableRow.OUT_OF_STEP, "MAIL 354", {"MAIL": "354 go on"}, RETRY, AT.MAIL, **NEW),
-    case(
-        TableRow.OUT_OF_STEP,
-        "MAIL garbage",
-        {"MAIL": "what?"},
-        RETRY,
-        AT.MAIL,
-        event=Event.GARBAGE,
-        text="this is no SMTP reply: what?",
-        **NEW,
-    ),
-    case(
-        TableRow.OUT_OF_STEP,
-        "MAIL over-long line",
-        {"MAIL": "250 " + "x" * 5000},
-        RETRY,
-        AT.MAIL,
-        event=Event.GARBAGE,
-        text="a reply line of more than",
-        **NEW,
-    ),
-    case(
-        TableRow.LOST_EARLY,
-        "MAIL closed",
-        {"MAIL": hang_up},
-        UNSENT,
-        AT.MAIL,
-        event=Event.CLOSED,
-        text=CLOSED,
-    ),
-    case(
-        TableRow.LOST_EARLY,
-        "MAIL silent",
-        {"MAIL": stall},
-        UNSENT,
-        AT.MAIL,
-        event=Event.TIMEOUT,
-        config=SHORT,
-    ),
-    case(
-        TableRow.LACKING,
-        "SMTPUTF8",
-        {},
-        FAIL,
-        AT.MAIL,
-        event=Event.LACKING,
-        text="does not offer SMTPUTF8",
-        lacks=("SMTPUTF8",),
-        mail=international,
-    ),
-    case(
-        TableRow.LACKING,
-        "8BITMIME",
-        {},
-        FAIL,
-        AT.MAIL,
-        event=Event.LACKING,
-        text="does not offer 8BITMIME",
-        lacks=("8BITMIME",),
-        mail=eight_bit,
-    ),
-    case(
-        TableRow.LACKING,
-        "SIZE",
-        {},
-        FAIL,
-        AT.MAIL,
-        event=Event.LACKING,
-        text="octets and the server takes 5000 (SIZE)",
-        lacks=("SIZE",),
-        offers=("SIZE 5000",),
-        mail=lambda: message("a@x.example", text="x" * 60 * 100),
-    ),
-)
+from tests.verdicts.reverse_path import CLOSED, MAIL
+from tests.verdicts.session import LONG_PAUSE
 
 RCPT = (
     case(TableRow.RCPT_REFUSED, "4xx", {"RCPT": "450 4.2.0 later"}, RETRY, AT.RCPT),

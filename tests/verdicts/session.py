@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from outbox.domain.replies import Event
-from tests.servers.scripted import Dialogue, drip, stall
+from tests.servers.dialogue import Dialogue
+from tests.servers.scripted import drip, stall
 from tests.servers.stateful import Says, hang_up
 from tests.verdicts.case import AT, HALT, SENT, TLS, Case, TableRow, case
 
