@@ -21,8 +21,8 @@ MAX_LINES = 100
 MAX_TEXT = 500
 _RECV = 4096
 
-_LINE = re.compile(rb"([2-5]\d\d)(?:([ \t-])(.*))?", re.DOTALL)
-_ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?: |$)")
+_CODES = {str(code).encode(): code for code in range(200, 600)}
+_ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:[ \n]|$)")
 
 
 class NoReply(smtplib.SMTPException):
@@ -128,21 +128,22 @@ def parse_line(line: bytes) -> tuple[int, bytes]:
     """
     if len(line) > MAX_LINE:
         raise NoReply(Event.GARBAGE, f"a reply line of more than {MAX_LINE} octets")
-    found = _LINE.fullmatch(line)
-    if found is None:
+    code, mark = _CODES.get(line[:3]), line[3:4]
+    if code is None or mark not in (b" ", b"-", b"\t", b""):
         start = line[:60].decode("ascii", "replace")
         raise NoReply(Event.GARBAGE, f"this is no SMTP reply: {start}")
-    code, mark, text = found.groups()
-    return (-int(code) if mark == b"-" else int(code)), (text or b"").strip()
+    return (-code if mark == b"-" else code), line[4:].strip()
 
 
 def parse_reply(code: int, lines: bytes) -> Reply:
     """Make the typed reply: its enhanced code (RFC 3463) apart, its text on one clean line."""
     text = lines.decode("utf-8", "replace")
-    found = _ENHANCED.match(text.replace("\n", " ", 1))
+    found = _ENHANCED.match(text)
     if found is None:
         return Reply(code=code, text=clean(text))
     enhanced = found[1]
+    if "\n" not in text:
+        return Reply(code=code, enhanced=enhanced, text=clean(text[found.end() :].lstrip()))
     rest = "\n".join(line.removeprefix(enhanced).lstrip() for line in text.split("\n"))
     return Reply(code=code, enhanced=enhanced, text=clean(rest))
 
