@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, Select, bindparam, exists, select
 
 from ..domain.address import suppression_key
 from ..domain.conclusion import RecipientStatus
@@ -26,19 +26,7 @@ _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
 
 def load(connection: Connection, database: Database, token: UUID) -> Batch:
     """Return the mails that carry this token, in id order."""
-    email = database.tables.email
-    columns = (
-        email.c.id, email.c.content_id, email.c.size, email.c.attempts, email.c.max_attempts,
-        email.c.deliveries, email.c.doubts, email.c.on_unknown, email.c.created_at,
-        email.c.send_at, email.c.expires_at, email.c.sender, email.c.recipient,
-        email.c.recipients, email.c.smtputf8, email.c.eightbit, email.c.headers,
-        email.c.esmtp_options, email.c.lane, email.c.priority, database.now().label("now"),
-        exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
-        exists(select(database.tables.breaker.c.server)).label("any_halted"),
-    )  # fmt: skip
-    rows = connection.execute(
-        select(*columns).where(email.c.token == token).order_by(email.c.id)
-    ).all()
+    rows = connection.execute(database.built(_statement), {"claim": token}).all()
     several = _recipients(connection, database, [row.id for row in rows if row.recipients > 1])
     now = utc(rows[0].now) if rows else datetime.now(UTC)  # an empty batch sends nothing
     waiting = [_waiting(row, several.get(row.id), now) for row in rows]
@@ -56,6 +44,20 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
         halted=frozenset(halted),
         probed=next((server for server, prober in halted.items() if prober == token), None),
     )
+
+
+def _statement(database: Database) -> Select[*tuple[Any, ...]]:
+    email = database.tables.email
+    columns = (
+        email.c.id, email.c.content_id, email.c.size, email.c.attempts, email.c.max_attempts,
+        email.c.deliveries, email.c.doubts, email.c.on_unknown, email.c.created_at,
+        email.c.send_at, email.c.expires_at, email.c.sender, email.c.recipient,
+        email.c.recipients, email.c.smtputf8, email.c.eightbit, email.c.headers,
+        email.c.esmtp_options, email.c.lane, email.c.priority, database.now().label("now"),
+        exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
+        exists(select(database.tables.breaker.c.server)).label("any_halted"),
+    )  # fmt: skip
+    return select(*columns).where(email.c.token == bindparam("claim")).order_by(email.c.id)
 
 
 def _halted(connection: Connection, database: Database) -> dict[str, UUID | None]:

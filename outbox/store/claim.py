@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, Select, Update, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Insert,
+    Select,
+    Update,
+    bindparam,
+    insert,
+    select,
+    update,
+)
 
 from ..domain.claims import Share
 from ..domain.conclusion import ALONE_FROM
@@ -65,8 +75,9 @@ def _take(
 ) -> list[tuple[int, int]]:
     tables, now = database.tables, database.now()
     if database.dialect in RETURNING:
-        statement = claim_statement(tables, share, token, now, database.dialect)
-        return [(row.id, row.deliveries) for row in connection.execute(statement).all()]
+        statement = database.built(_statement, replace(share, batches=1))
+        rows = connection.execute(statement, {"claim": token}).all()
+        return [(row.id, row.deliveries) for row in rows]
     due = connection.execute(due_statement(tables, share, now, database.dialect)).all()
     if not due:
         return []
@@ -79,7 +90,14 @@ def _take(
     return [(row.id, row.deliveries) for row in due]
 
 
-def claim_statement(tables: Tables, share: Share, token: UUID, now: clock, dialect: str) -> Update:
+def _statement(database: Database, share: Share) -> Update:
+    token: BindParameter[UUID] = bindparam("claim")
+    return claim_statement(database.tables, share, token, database.now(), database.dialect)
+
+
+def claim_statement(
+    tables: Tables, share: Share, token: UUID | BindParameter[UUID], now: clock, dialect: str
+) -> Update:
     """Select and claim in one statement.
 
     The CTE is materialised: as a sub-select, PostgreSQL may run it again for each row and claim
@@ -132,7 +150,7 @@ def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
     )
 
 
-def _claimed(token: UUID) -> dict[str, object]:
+def _claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:
     return {"status": Status.CLAIMED, "token": token, "due_at": None, "doubt_token": None}
 
 
@@ -147,9 +165,7 @@ def _move(connection: Connection, database: Database, old: Claim, email_id: int)
 def _lease(connection: Connection, database: Database, claims: list[Claim], lease: float) -> None:
     if not claims:
         return
-    statement = insert(database.tables.lease).values(
-        claimed_at=database.now(), expires_at=database.now(lease)
-    )
+    statement = database.built(_leases, lease)
     rows = [
         {
             "token": claim.token,
@@ -160,3 +176,8 @@ def _lease(connection: Connection, database: Database, claims: list[Claim], leas
         for claim in claims
     ]
     connection.execute(statement, rows)
+
+
+def _leases(database: Database, lease: float) -> Insert:
+    moments = {"claimed_at": database.now(), "expires_at": database.now(lease)}
+    return insert(database.tables.lease).values(**moments)

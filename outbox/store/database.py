@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -17,6 +17,9 @@ from .models import Tables
 Result = TypeVar("Result")
 
 TRIES = 8
+STATEMENTS = 200
+"""Statements that are kept at most. The keys are few: sizes of batches, lanes, priorities."""
+
 _SERVER_ERRORS = frozenset({1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1290, 1836})
 """MariaDB and MySQL: too many connections, shutdown, broken or slow network, read-only."""
 
@@ -38,6 +41,7 @@ class Database:
         self.tables = tables
         self.offset = offset
         self.patience = patience
+        self._built: dict[Hashable, Any] = {}
 
     @property
     def dialect(self) -> str:
@@ -47,6 +51,20 @@ class Database:
     def now(self, seconds: float = 0.0) -> clock:
         """Return the SQL expression for the database's time in `seconds`."""
         return clock(self.offset + seconds)
+
+    def built(self, build: Callable[..., Result], *key: Hashable) -> Result:
+        """Return the statement that `build` makes of this database and this key, made once.
+
+        Building one in Python takes longer than running it. It may hold the database's time, so
+        each clock offset has its own.
+        """
+        place = (build, self.offset, *key)
+        if place not in self._built:
+            if len(self._built) >= STATEMENTS:
+                self._built.clear()
+            self._built[place] = build(self, *key)
+        found: Result = self._built[place]
+        return found
 
     def run(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` in one transaction and commit it; run it again on a deadlock.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, update
+from sqlalchemy import Connection, Delete, Update, bindparam, delete, update
 
 from . import batch
 from .database import Database
@@ -19,22 +19,27 @@ def start(database: Database, token: UUID, *, lease: float, worker: str) -> Batc
     """
 
     def work(connection: Connection) -> Batch | None:
-        table = database.tables.lease
-        started = connection.execute(
-            update(table)
-            .where(table.c.token == token, table.c.started_at.is_(None))
-            .values(
-                started_at=database.now(),
-                expires_at=database.now(lease),
-                suspected_at=None,
-                worker=worker,
-            )
-        )
+        statement = database.built(_start, lease)
+        started = connection.execute(statement, {"claim": token, "by": worker})
         if started.rowcount != 1:
             return None
         return batch.load(connection, database, token)
 
     return database.run(work)
+
+
+def _start(database: Database, lease: float) -> Update:
+    table = database.tables.lease
+    return (
+        update(table)
+        .where(table.c.token == bindparam("claim"), table.c.started_at.is_(None))
+        .values(
+            started_at=database.now(),
+            expires_at=database.now(lease),
+            suspected_at=None,
+            worker=bindparam("by"),
+        )
+    )
 
 
 def renew(database: Database, token: UUID, *, lease: float) -> bool:
@@ -59,5 +64,9 @@ def drop(database: Database, token: UUID) -> None:
 
 def end(connection: Connection, database: Database, token: UUID) -> None:
     """Delete the lease; its last rows have been recorded or given back in this transaction."""
+    connection.execute(database.built(_end), {"claim": token})
+
+
+def _end(database: Database) -> Delete:
     table = database.tables.lease
-    connection.execute(delete(table).where(table.c.token == token))
+    return delete(table).where(table.c.token == bindparam("claim"))

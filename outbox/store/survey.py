@@ -49,7 +49,7 @@ class Survey:
 
 def survey(database: Database, lanes: Lanes, servers: Sequence[str], *, limit: int) -> Survey:
     """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority."""
-    statement = survey_statement(database, lanes, servers, limit)
+    statement = database.built(_statement, lanes, lanes.names, tuple(servers), limit)
     found: dict[str, list[Any]] = {}
     for row in database.read(lambda connection: connection.execute(statement).all()):
         found.setdefault(row.what, []).append(row)
@@ -79,6 +79,12 @@ _STUCK = 0.3
 """Seconds in which an urgent batch is started wherever a process is free."""
 
 _FLAGS = ("overdue", "expired")
+
+
+def _statement(
+    database: Database, lanes: Lanes, _: tuple[str, ...], servers: tuple[str, ...], limit: int
+) -> CompoundSelect[*tuple[Any, ...]]:
+    return survey_statement(database, lanes, servers, limit)
 
 
 def survey_statement(
