@@ -31,7 +31,7 @@ OURS = {
     f"outbox_{name}"
     for name in (
         "email", "content", "recipient", "attempt", "lease",
-        "breaker", "pause", "suppression", "counter",
+        "breaker", "bucket", "pause", "suppression", "counter",
     )
 }  # fmt: skip
 
