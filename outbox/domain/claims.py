@@ -19,6 +19,9 @@ AHEAD = 1.0
 """Seconds before a bucket opens at which its lane is claimed from: a batch may wait for a permit,
 and so the next one stands ready. A lane whose bucket stays closed for longer waits in the table."""
 
+_SOONEST = 0.05
+"""Seconds to the next sweep at the least: the hosts' clocks and the database's run apart."""
+
 _RESPONSE = 0.2
 """Seconds that a server may take a mail, and two or more batches still keep up with a rate."""
 
@@ -90,6 +93,16 @@ def share(
         plan.spread(priority)
     plan.spread_aged()
     return tuple(plan.shares)
+
+
+def next_opening(lags: Mapping[str, float]) -> float | None:
+    """Return in how many seconds a lane can be claimed from that cannot now; None where all can.
+
+    So a bucket asks for one sweep, at its opening, and an open one for none: no sweep brings the
+    next one at once.
+    """
+    closed = [lag - AHEAD for lag in lags.values() if lag > AHEAD]
+    return max(_SOONEST, min(closed)) if closed else None
 
 
 @dataclass(kw_only=True)

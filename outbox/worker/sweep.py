@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from math import inf
 
-from ..domain.claims import AHEAD, share
+from ..domain.claims import next_opening, share
 from ..domain.lanes import route_of
 from ..domain.priority import Priority
 from ..store import breaker
@@ -19,9 +19,6 @@ from .queues import SEND_QUEUES
 from .runtime import Runtime
 
 _log = logging.getLogger("outbox")
-
-_SOONEST = 0.05
-"""Seconds until the next sweep at the least: the hosts' clocks and the database's run apart."""
 
 _LOOKS = 8
 """Surveys of one sweep at most, where one finds lanes that the settings no longer name."""
@@ -46,10 +43,8 @@ def sweep(
     claims = _claims(runtime, state)
     for made in claims:
         hand_out(made)
-    # A bucket that is open asks for nothing, and one that is closed for its opening: no hot loop.
-    opening = [lag - AHEAD for lag in state.lags.values() if lag > AHEAD]
-    if opening:
-        wake(max(_SOONEST, min(opening)))
+    if (seconds := next_opening(state.lags)) is not None:
+        wake(seconds)
     return sum(made.mails for made in claims)
 
 

@@ -108,15 +108,6 @@ def test_who_finds_a_closed_lane_asks_to_be_woken_when_it_opens(shop: Shop) -> N
     assert len(asked) == 1, "an open lane asks for nothing: a sweep must not bring the next one"
 
 
-def test_a_bucket_that_opens_at_this_moment_does_not_wake_at_once(shop: Shop) -> None:
-    asked: list[float] = []
-    for step in range(400):  # somewhere on the way it is within a hair of opening
-        close(shop, "domain:gmail.com") if step == 0 else shop.later(9.0)
-        sweep(shop.runtime, lambda _: None, asked.append)
-    assert asked
-    assert min(asked) >= 0.05
-
-
 def test_of_a_limited_lane_two_seconds_worth_is_in_flight_and_the_rest_waits_in_the_table(
     shop: Shop,
 ) -> None:

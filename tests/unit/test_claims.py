@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.claims import AGED, Due, Flight, Share, Way, share
+from outbox.domain.claims import AGED, AHEAD, Due, Flight, Share, Way, next_opening, share
 from outbox.domain.lanes import Lanes
 from outbox.domain.priority import Priority
 from outbox.domain.rate import Rate
@@ -254,3 +254,16 @@ def test_lanes_share_what_their_common_bucket_gives() -> None:
     found = spread({("", N): 100, ("@slow.example", N): 100}, lanes=lanes)
     assert sum(batches * size for batches, size in found.values()) == 16
     assert set(found) == {("", N), ("@slow.example", N)}
+
+
+def test_the_next_sweep_is_worth_it_when_the_first_closed_lane_opens() -> None:
+    assert next_opening({"a": 60.0, "b": 9.0, "c": 0.5, "d": -3.0}) == 9.0 - AHEAD
+
+
+def test_where_every_lane_is_open_no_sweep_brings_the_next() -> None:
+    assert next_opening({}) is None
+    assert next_opening({"a": AHEAD, "b": -3.0}) is None
+
+
+def test_a_lane_about_to_open_does_not_bring_sweep_after_sweep() -> None:
+    assert next_opening({"a": AHEAD + 1e-6}) == 0.05

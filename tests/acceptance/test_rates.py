@@ -1,0 +1,29 @@
+"""Rates over real workers: what is claimed, sent and accepted, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox import Status
+from outbox.domain.rate import Rate
+from outbox.store.rate import take
+from outbox.worker.queues import SWEEP_QUEUE
+from tests.acceptance.app import db, outbox
+from tests.acceptance.conftest import running
+from tests.integration.conftest import message
+from tests.servers.catcher import Catcher
+from tests.servers.redis import RedisServer
+
+
+@pytest.mark.databases("postgresql")
+def test_a_worker_sweeps_when_a_closed_lane_opens_without_beat_and_without_a_nudge(
+    database_url: str, redis: RedisServer, catcher: Catcher
+) -> None:
+    with running(database_url, redis, catcher, OUTBOX_RATE="1/s", OUTBOX_NUDGE=False) as system:
+        system.worker()
+        outbox.enqueue(message())
+        db.session.commit()
+        take(system.runtime.database, {}, debts={"all": (Rate(1, 5), 1)})
+        system.runtime.publish("outbox.sweep", SWEEP_QUEUE)  # the only one, while it is closed
+        system.wait_sent(1)
+        assert system.counts() == {Status.SENT: 1}
