@@ -43,7 +43,7 @@ class Charge:
     debts: Wants
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Lanes:
     """Which lane a mail waits in, and which buckets a lane draws on.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -49,7 +50,7 @@ class Survey:
 
 def survey(database: Database, lanes: Lanes, server: str, *, limit: int) -> Survey:
     """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority."""
-    statement = survey_statement(database, lanes, server, limit)
+    statement = survey_statement(database, lanes, server, limit, (database.offset, lanes.names))
     found: dict[str, list[Any]] = {}
     for row in database.read(lambda connection: connection.execute(statement).all()):
         found.setdefault(row.what, []).append(row)
@@ -80,10 +81,15 @@ _STUCK = 0.3
 _FLAGS = ("overdue", "expired", "closed", "half_open")
 
 
+@lru_cache(maxsize=16)
 def survey_statement(
-    database: Database, lanes: Lanes, server: str, limit: int
+    database: Database, lanes: Lanes, server: str, limit: int, _state: object
 ) -> CompoundSelect[*tuple[Any, ...]]:
-    """Return the one statement of a sweep that finds nothing to do."""
+    """Return the one statement of a sweep that finds nothing to do.
+
+    It is kept, because building it takes longer than the database does to answer: `_state` is what
+    may have changed in the database and the lanes.
+    """
     tables, now = database.tables, database.now()
     email, lease, breaker = tables.email.c, tables.lease.c, tables.breaker.c
     ours = breaker.server == server
@@ -198,7 +204,7 @@ def urgent_stirs(database: Database, lanes: Collection[str]) -> bool:
     urgent = int(Priority.URGENT)
     due = exists().where(email.lane.in_(lanes), email.priority == urgent, email.due_at <= now)
     flight = exists().where(lease.lane.in_(lanes), lease.priority == urgent, lease.expires_at > now)
-    return _is_so(database, flight | due)
+    return _is_so(database, select(literal(1)).where(flight | due))
 
 
 def urgent_waits(database: Database, lanes: Lanes, *, slots: int) -> bool:
@@ -208,6 +214,12 @@ def urgent_waits(database: Database, lanes: Lanes, *, slots: int) -> bool:
     has given way to it, the others need not. But where it stays so, some worker has fetched the
     task while all of its own processes are busy: then every batch gives way.
     """
+    state = (database.offset, lanes.names)
+    return _is_so(database, _urgent_statement(database, lanes, slots, state))
+
+
+@lru_cache(maxsize=16)
+def _urgent_statement(database: Database, lanes: Lanes, slots: int, _state: object) -> Select[int]:
     lease, now = database.tables.lease.c, database.now()
     unstarted = (lease.priority == int(Priority.URGENT)) & lease.started_at.is_(None)
     holding = select(func.count()).where(lease.expires_at > now, ~unstarted).scalar_subquery()
@@ -218,9 +230,8 @@ def urgent_waits(database: Database, lanes: Lanes, *, slots: int) -> bool:
         exists().where(unstarted, lease.expires_at > now),
         *(_waiting(database, lanes, (lane, Priority.URGENT)).exists() for lane in lanes.names),
     )
-    return _is_so(database, overdue | ((holding >= slots) & due))
+    return select(literal(1)).where(overdue | ((holding >= slots) & due))
 
 
-def _is_so(database: Database, condition: ColumnElement[bool]) -> bool:
-    statement = select(literal(1)).where(condition)
+def _is_so(database: Database, statement: Select[int]) -> bool:
     return database.read(lambda connection: connection.execute(statement).first()) is not None
