@@ -1,4 +1,4 @@
-"""When one server halts, the next takes the mail within the same attempt, and nobody pays for it."""
+"""When one server halts, the next takes the mail in the same attempt, and nobody pays for it."""
 
 from __future__ import annotations
 
