@@ -66,15 +66,26 @@ class Way:
         """What each server that the batch went over has refused."""
         return self._refusals.values()
 
+    @property
+    def rates(self) -> Mapping[str, Rate]:
+        """The rates of all servers between which the batch may choose; none without a choice."""
+        left = self._left.values() if len(self._left) > 1 else ()
+        return {server.bucket: server.rate for server in left if server.rate is not None}
+
     def go_on(self) -> bool:
-        """Take the next server that has room; False where none is left."""
+        """Leave the server for good and take the next that has room; False where none is left."""
         if self._held is not None:
             self._left.pop(self._held, None)
-        return self._take()
+        return self._take(list(self._left))
 
-    def _take(self) -> bool:
+    def choose(self, waits: Mapping[str, float]) -> bool:
+        """Take the first server whose rate lets a mail go, or does so soonest; False: none."""
+        names = sorted(self._left, key=lambda name: waits.get(self._left[name].bucket, 0.0))
+        return names[0] == self._held or self._take(names)
+
+    def _take(self, names: list[str]) -> bool:
         self._lent.close()
-        names, held = list(self._left), self._held
+        held = self._held
         database = self._runtime.database
         name = outlast(lambda: take_server(database, self._token, names, self._caps, held=held))
         if name is None:
