@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from math import inf
 from typing import Any
@@ -117,6 +118,19 @@ def _make(database: Database, costs: Wants) -> None:
                 continue
 
     database.run(work)
+
+
+def waits(database: Database, names: Collection[str]) -> dict[str, float]:
+    """Return in how many seconds each of these buckets opens, 0.0 where it is open; as of now.
+
+    One from which was never taken is open, and not among them.
+    """
+    bucket = database.tables.bucket.c
+    statement = select(bucket.name, bucket.tat, database.now().label("now"))
+    rows = database.read(
+        lambda connection: connection.execute(statement.where(bucket.name.in_(names))).all()
+    )
+    return {row.name: wait((utc(row.tat) - utc(row.now)).total_seconds()) for row in rows}
 
 
 def closed(connection: Connection, database: Database) -> list[dict[str, Any]]:

@@ -13,17 +13,21 @@ from sqlalchemy import (
     CompoundSelect,
     Select,
     exists,
+    false,
     func,
     literal,
     null,
     or_,
     select,
+    true,
     union_all,
 )
 
 from ..domain.claims import AHEAD, Due, Flight, Way
-from ..domain.lanes import Lanes
+from ..domain.lanes import Lanes, route_of
 from ..domain.priority import Priority
+from ..domain.routing import Routes
+from ..domain.servers import ServerSettings
 from . import breaker
 from .clock import utc
 from .database import Database
@@ -47,7 +51,9 @@ class Survey:
         return sum(flight.batches for flight in self.flight.values())
 
 
-def survey(database: Database, lanes: Lanes, servers: Sequence[str], *, limit: int) -> Survey:
+def survey(
+    database: Database, lanes: Lanes, servers: Sequence[ServerSettings], *, limit: int
+) -> Survey:
     """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority."""
     statement = database.built(_statement, lanes, lanes.names, tuple(servers), limit)
     found: dict[str, list[Any]] = {}
@@ -88,7 +94,7 @@ def _statement(
 
 
 def survey_statement(
-    database: Database, lanes: Lanes, servers: Sequence[str], limit: int
+    database: Database, lanes: Lanes, servers: Sequence[ServerSettings], limit: int
 ) -> CompoundSelect[*tuple[Any, ...]]:
     """Return the one statement of a sweep that finds nothing to do."""
     tables, now = database.tables, database.now()
@@ -97,7 +103,7 @@ def survey_statement(
         _row("now", moment=now),
         _flag("overdue", lease.expires_at <= now),
         _flag("expired", email.due_at.is_not(None) & (email.expires_at <= now)),
-        *(_row("server", name, number=breaker.limit(database, name)) for name in servers),
+        *(_row("server", s.name, number=breaker.limit(database, s.name)) for s in servers),
         *(
             _due(database, lanes, (lane, priority), limit)
             for lane in lanes.names
@@ -107,7 +113,7 @@ def survey_statement(
         _row("flight", lease.lane, lease.priority, func.count(), func.sum(lease.mails))
         .where(lease.expires_at > now)
         .group_by(lease.lane, lease.priority),
-        *_buckets(database, lanes),
+        *_buckets(database, lanes, servers),
         *_strays(database, lanes),
     )
 
@@ -171,8 +177,11 @@ def _waiting(database: Database, lanes: Lanes, way: Way) -> Select[tuple[datetim
     )
 
 
-def _buckets(database: Database, lanes: Lanes) -> Iterator[Select[*tuple[Any, ...]]]:
-    bucket, known = database.tables.bucket.c, sorted(lanes.all_buckets())
+def _buckets(
+    database: Database, lanes: Lanes, servers: Sequence[ServerSettings]
+) -> Iterator[Select[*tuple[Any, ...]]]:
+    rated = {server.bucket for server in servers if server.rate is not None}
+    bucket, known = database.tables.bucket.c, sorted(rated | lanes.all_buckets().keys())
     if known:
         yield _row("bucket", bucket.name, moment=bucket.tat).where(bucket.name.in_(known))
 
@@ -206,8 +215,12 @@ def urgent_stirs(database: Database, lanes: Collection[str]) -> bool:
     return _is_so(database, flight | due)
 
 
-def urgent_waits(database: Database, lanes: Lanes, *, slots: int) -> bool:
+def urgent_waits(
+    database: Database, lanes: Lanes, *, slots: int, routes: Routes | None = None
+) -> bool:
     """Return whether urgent mail could go and no slot is free for it, nor a process to claim it.
+
+    It could not where `routes` give it only servers that are halted, or whose rates are used up.
 
     An urgent batch whose task has not started yet waits too. It holds no slot here: once one batch
     has given way to it, the others need not. But where it stays so, some worker has fetched the
@@ -221,9 +234,24 @@ def urgent_waits(database: Database, lanes: Lanes, *, slots: int) -> bool:
     )
     due = or_(
         exists().where(unstarted, lease.expires_at > now),
-        *(_waiting(database, lanes, (lane, Priority.URGENT)).exists() for lane in lanes.names),
+        *(
+            _waiting(database, lanes, (lane, Priority.URGENT)).exists()
+            & _any_usable(database, routes.servers_of(route_of(lane)) if routes else ())
+            for lane in lanes.names
+        ),
     )
     return _is_so(database, overdue | ((holding >= slots) & due))
+
+
+def _any_usable(database: Database, servers: Sequence[ServerSettings]) -> ColumnElement[bool]:
+    breaker, bucket = database.tables.breaker.c, database.tables.bucket.c
+    ahead = database.now(AHEAD)
+    halted = [exists().where(breaker.server == server.name) for server in servers]
+    closed = [
+        exists().where(bucket.name == server.bucket, bucket.tat > ahead) if server.rate else false()
+        for server in servers
+    ]
+    return or_(*(~(h | c) for h, c in zip(halted, closed, strict=True))) if servers else true()
 
 
 def _is_so(database: Database, condition: ColumnElement[bool]) -> bool:

@@ -19,6 +19,8 @@ from .persistence import outlast
 from .runtime import Runtime
 from .way import Way
 
+_UNJUDGED = frozenset({Verdict.UNSENT, Verdict.UNKNOWN})
+
 
 class Delivery:
     """Delivers the mails of one batch over its way."""
@@ -82,7 +84,7 @@ class Delivery:
             if not self._heartbeat.holds() or not self._goes_on(result):
                 self.halted = True
                 return result
-        if result.verdict is not Verdict.UNSENT:
+        if result.verdict not in _UNJUDGED:
             self.usable = True
         self.innocent = self._way.refusals.note(mail, result)
         if self.innocent:

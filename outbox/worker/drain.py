@@ -20,7 +20,10 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
         claims: list[Claim] = []
         if not sweep(runtime, claims.append):
             return total
+        more = False
         for made in claims:
-            relay(runtime, made.token)
+            more |= relay(runtime, made.token)
             total += made.mails
             progress(made.mails)
+        if not more:  # no server has room: it would claim and give back without end
+            return total

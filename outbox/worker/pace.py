@@ -52,7 +52,7 @@ class Pace:
         self._holds = holds
         self._pause = pause
         self._chunk = runtime.lanes.chunk(batch.lane)
-        self._waits = _Look(runtime.clock)
+        self._waits = _Look(runtime.clock, after=_LOOK)
         self._stirs = _Look(runtime.clock)
 
     def window_limit(self) -> float:
@@ -65,6 +65,7 @@ class Pace:
         *,
         beside: Mapping[str, Rate] = MappingProxyType({}),
         before_wait: Callable[[], object] = lambda: None,
+        patience: float = PATIENCE,
     ) -> bool:
         """Take the permits of a window; False: give the rest of the batch back, uncharged.
 
@@ -81,7 +82,7 @@ class Pace:
             return True
         waited = 0.0
         while (seconds := outlast(lambda: self._take(charge))) > 0.0:
-            if waited + seconds > PATIENCE or self._must_end():
+            if waited + seconds > patience or self._must_end():
                 return False
             if not waited:
                 before_wait()
@@ -93,12 +94,15 @@ class Pace:
     def gives_way(self) -> bool:
         """Return whether to give the rest back, because urgent mail waits and no slot is free.
 
-        Asked between windows; it looks at most four times a second.
+        Asked between windows; it looks at most four times a second. A batch that has just begun
+        does not look yet: the sweep that claimed it saw that mail, and would claim it again.
         """
         if self._priority is Priority.URGENT:
             return False
-        slots = self._runtime.settings.slots
-        return self._waits.at(lambda: urgent_waits(self._database, self._lanes, slots=slots))
+        slots, routes = self._runtime.settings.slots, self._runtime.routes
+        return self._waits.at(
+            lambda: urgent_waits(self._database, self._lanes, slots=slots, routes=routes)
+        )
 
     def _must_end(self) -> bool:
         return shutdown.requested() or not self._holds() or self.gives_way()
@@ -128,9 +132,9 @@ class Pace:
 class _Look:
     """An answer of the database that may be a moment old."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], *, after: float = 0.0) -> None:
         self._clock = clock
-        self._until = clock()
+        self._until = clock() + after
         self._answer = False
 
     def at(self, look: Callable[[], bool]) -> bool:

@@ -7,15 +7,18 @@ window's opening has committed, and the next window opens in the transaction tha
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
 
 from ..store import breaker, lease, release
 from ..store.counter import bump
+from ..store.rate import waits
 from ..store.record import without_text
 from ..store.rows import Batch, Entry, Waiting
 from ..store.window import advance, finish
@@ -39,8 +42,9 @@ _REFUSED = (DBAPIError, UnicodeError)
 def relay(runtime: Runtime, token: UUID) -> bool:
     """Send the batch of this token; False where nothing was: another sweep would bring no more.
 
-    So it is where the task came twice, late or forged, or where no server has room. Whatever ends
-    it early (halt, shutdown, a lost lease), mails that were not sent go back unsent and uncharged.
+    So it is where the task came twice, late or forged, where no server has room, and where a rate
+    let none go. Whatever ends it early (halt, shutdown, a lost lease), mails that were not sent go
+    back unsent and uncharged.
     """
     began, settings = runtime.clock(), runtime.settings
     batch = lease.start(runtime.database, token, lease=settings.lease, worker=runtime.worker)
@@ -65,7 +69,7 @@ def relay(runtime: Runtime, token: UUID) -> bool:
                 work.run()
         # Only now: a place under a server's connection cap comes free with the lease.
         work.finish()
-    return sent
+    return sent and not work.in_vain
 
 
 class _Relay:
@@ -92,6 +96,7 @@ class _Relay:
         self._began = began
         self._results: list[Entry] = []
         self._settled = 0  # mails whose result is in the table, or among the results to come
+        self.in_vain = False  # a rate let none of it go
 
     def run(self) -> None:
         """Send window after window, and record every result that is known."""
@@ -117,30 +122,50 @@ class _Relay:
             breaker.close(self._database, self._way.server.name)
 
     def _send_windows(self) -> None:
-        windows = list(self._windows())
-        for window, following in zip(windows, [*windows[1:], []], strict=False):
-            if not self._is_permitted(window):
+        left = deque(self._sendable())
+        while left:
+            window = self._next_window(left)
+            if not window:
+                self.in_vain = not self._settled and not self._pace.gives_way()
                 break
+            for _ in window:
+                left.popleft()
             opened = self._advance([mail.id for mail in window])
-            self._send_window([mail for mail in window if mail.id in opened], following[:1])
+            # Where the next window may go over another server nothing is announced to this one.
+            behind = [] if self._way.rates else list(islice(left, 1))
+            self._send_window([mail for mail in window if mail.id in opened], behind)
             if self._is_over():
                 break
 
-    def _windows(self) -> Iterator[list[Waiting]]:
-        """Cut the batch into windows, bounded in mails, bytes, and recipients where a rate says."""
+    def _next_window(self, left: Iterable[Waiting]) -> list[Waiting]:
+        """Return the next mails, with their permits; none where those are not to be had soon.
+
+        They go over the first server whose rate lets them, or over the one that does so soonest.
+        """
+        for _ in range(len(rates := self._way.rates)):
+            if not self._way.choose(outlast(partial(waits, self._database, rates))):
+                return []
+            window = self._cut(left)
+            if self._pace.permit(window, beside=self._way.buckets, patience=0.0):
+                return window  # or else others were faster
+        window = self._cut(left)
+        permitted = self._pace.permit(
+            window, beside=self._way.buckets, before_wait=lambda: self._advance([])
+        )
+        return window if permitted else []
+
+    def _cut(self, left: Iterable[Waiting]) -> list[Waiting]:
+        """Cut off a window, bounded in mails, bytes, and recipients where a rate says."""
         window: list[Waiting] = []
+        most = min([self._pace.window_limit(), *(r.chunk for r in self._way.buckets.values())])
         size = recipients = 0
-        for mail in self._sendable():
-            full = len(window) == self._settings.window
+        for mail in islice(left, self._settings.window):
             size += mail.size
             recipients += len(mail.envelope.recipients)
-            full |= size > self._settings.window_bytes or recipients > self._pace.window_limit()
-            if window and full:
-                yield window
-                window, size, recipients = [], mail.size, len(mail.envelope.recipients)
+            if window and (size > self._settings.window_bytes or recipients > most):
+                break
             window.append(mail)
-        if window:
-            yield window
+        return window
 
     def _sendable(self) -> list[Waiting]:
         """Return the mails that have somebody to go to; end those whose recipients are barred."""
@@ -148,15 +173,6 @@ class _Relay:
         if barred:
             self._database.run(lambda c: release.suppress(c, self._database, self._token, barred))
         return [mail for mail in self._batch.mails if mail.envelope.recipients]
-
-    def _is_permitted(self, window: list[Waiting]) -> bool:
-        """Take the permits of the rates, over the next server where this one's is used up."""
-        while not self._pace.permit(
-            window, beside=self._way.buckets, before_wait=lambda: self._advance([])
-        ):
-            if not self._way.buckets or not self._way.go_on():
-                return False
-        return True
 
     def _send_window(self, mails: list[Waiting], behind: list[Waiting]) -> None:
         """Send the mails of the open window; `behind` holds the first mail of the next one.

@@ -9,6 +9,7 @@ from math import inf
 from ..domain.claims import next_opening, share
 from ..domain.lanes import route_of
 from ..domain.priority import Priority
+from ..domain.servers import ServerSettings
 from ..store import breaker
 from ..store.claim import claim, claim_shares
 from ..store.expire import expire
@@ -65,10 +66,9 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
 
 def _look(runtime: Runtime) -> Survey:
     settings, lanes = runtime.settings, runtime.lanes
-    servers = [server.name for server in runtime.servers]
     for _ in range(_LOOKS):
         limit = settings.slots * settings.batch
-        state = survey(runtime.database, lanes, servers, limit=limit)
+        state = survey(runtime.database, lanes, runtime.servers, limit=limit)
         if not state.strays:
             break
         lanes.adopt(state.strays)
@@ -98,14 +98,18 @@ def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
     rooms: dict[str, float] = {}
     for lane, _ in state.due:
         servers = runtime.routes.servers_of(route_of(lane))
-        rooms[route_of(lane)] = sum(_room(state.servers[s.name], s.connections) for s in servers)
+        rooms[route_of(lane)] = sum(_room(state, server) for server in servers)
     return rooms
 
 
-def _room(limit: int | None, connections: int | None) -> float:
+def _room(state: Survey, server: ServerSettings) -> float:
+    limit, cap = state.servers[server.name], server.connections
     if limit in (breaker.OPEN, breaker.HALF_OPEN):
         return 0
-    return min(inf if limit is None else limit, inf if connections is None else connections)
+    # A lane of several servers may be open while the one that is left is not.
+    if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
+        return 0
+    return min(inf if limit is None else limit, inf if cap is None else cap)
 
 
 def _probes(runtime: Runtime, state: Survey) -> list[Claim]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -31,15 +31,17 @@ class Way:
         self._token = token
         self._halted = batch.halted
         servers = runtime.routes.servers_of(batch.route)
+        # Of a route with one server the lane has the rate, also where the others are halted.
+        self._several = len(servers) > 1
+        self._caps = {s.name: s.connections for s in servers if s.connections is not None}
         if batch.probed is None:
             servers = arrange(servers, batch.halted, runtime.random)
         else:
             servers = tuple(server for server in servers if server.name == batch.probed)
-        self._several = len(servers) > 1
         self._left = {server.name: server for server in servers}
         self._held: str | None = None
         self._lent = ExitStack()
-        self.watched: list[Refusals] = []
+        self._refusals: dict[str, Refusals] = {}
         self.server: ServerSettings
         self.connection: Connection
 
@@ -57,20 +59,42 @@ class Way:
     @property
     def refusals(self) -> Refusals:
         """What the server has refused."""
-        return self.watched[-1]
+        return self._refusals[self.server.name]
+
+    @property
+    def watched(self) -> Collection[Refusals]:
+        """What each server that the batch went over has refused."""
+        return self._refusals.values()
+
+    @property
+    def rates(self) -> Mapping[str, Rate]:
+        """The rates of all servers between which the batch may choose; none without a choice."""
+        left = self._left.values() if len(self._left) > 1 else ()
+        return {server.bucket: server.rate for server in left if server.rate is not None}
 
     def go_on(self) -> bool:
-        """Take the next server that has room; False where none is left."""
-        self._leave()
-        caps = {s.name: s.connections for s in self._left.values() if s.connections is not None}
-        names, held = list(self._left), self._held
+        """Leave the server for good and take the next that has room; False where none is left."""
+        if self._held is not None:
+            self._left.pop(self._held, None)
+        return self._take(list(self._left))
+
+    def choose(self, waits: Mapping[str, float]) -> bool:
+        """Take the first server whose rate lets a mail go, or does so soonest; False: none."""
+        names = sorted(self._left, key=lambda name: waits.get(self._left[name].bucket, 0.0))
+        return names[0] == self._held or self._take(names)
+
+    def _take(self, names: list[str]) -> bool:
+        self._lent.close()
+        held = self._held
         database = self._runtime.database
-        name = outlast(lambda: take_server(database, self._token, names, caps, held=held))
+        name = outlast(lambda: take_server(database, self._token, names, self._caps, held=held))
         if name is None:
             return False
-        self._held, self.server = name, self._left.pop(name)
+        self._held, self.server = name, self._left[name]
         self.connection = self._lent.enter_context(self._runtime.connection(self.server))
-        self.watched.append(Refusals(self._runtime, self.server, halted=self.halted))
+        self._lent.callback(self.connection.rest)  # only while it is lent to us
+        if name not in self._refusals:
+            self._refusals[name] = Refusals(self._runtime, self.server, halted=self.halted)
         return True
 
     def __enter__(self) -> Self:
@@ -82,9 +106,4 @@ class Way:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
-        if self._held is not None:
-            self.connection.rest()
         self._lent.close()

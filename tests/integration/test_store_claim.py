@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from threading import Barrier
 from uuid import UUID
@@ -154,7 +155,8 @@ def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
 
 
 def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
-    return survey(shop.database, shop.runtime.lanes, [server], limit=limit)
+    servers = [replace(shop.runtime.server, label=server)]
+    return survey(shop.database, shop.runtime.lanes, servers, limit=limit)
 
 
 def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:

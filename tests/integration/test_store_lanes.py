@@ -16,7 +16,7 @@ from outbox.store.rate import take
 from outbox.store.rows import Claim
 from outbox.store.survey import survey, urgent_stirs, urgent_waits
 from outbox.worker.sweep import sweep
-from tests.integration.conftest import START, WORKER, Shop, Shops, addresses, message, newsletter
+from tests.integration.conftest import START, Shop, Shops, addresses, message, newsletter
 
 GMAIL = {"gmail.com": "20/s"}
 HOURLY = Rate(1, 3600)
@@ -306,6 +306,6 @@ def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) 
 def test_a_survey_tells_how_far_its_buckets_are_from_open(shop: Shop) -> None:
     close(shop, "domain:gmail.com")
     close(shop, "domain:other.example")
-    found = survey(shop.database, shop.runtime.lanes, [WORKER], limit=1)
+    found = survey(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
     assert list(found.lags) == ["domain:gmail.com"]
     assert 3500 < found.lags["domain:gmail.com"] <= 3600
