@@ -88,7 +88,11 @@ _FLAGS = ("overdue", "expired")
 
 
 def _statement(
-    database: Database, lanes: Lanes, _: tuple[str, ...], servers: tuple[str, ...], limit: int
+    database: Database,
+    lanes: Lanes,
+    _: tuple[str, ...],
+    servers: tuple[ServerSettings, ...],
+    limit: int,
 ) -> CompoundSelect[*tuple[Any, ...]]:
     return survey_statement(database, lanes, servers, limit)
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from math import inf
 
-from ..domain.claims import next_opening, share
+from ..domain.claims import AHEAD, next_opening, share
 from ..domain.lanes import route_of
 from ..domain.priority import Priority
 from ..domain.servers import ServerSettings
