@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from email.message import EmailMessage
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from flask import Flask
 
-from outbox import Status
+from outbox import Priority, Status
 from outbox.store import report
 from outbox.worker.runtime import Runtime
 from outbox.worker.sweep import publish, sweep
 from tests.acceptance.app import create_app, db, outbox
 from tests.servers.catcher import Catcher
 from tests.servers.celery_process import CeleryProcess
+from tests.servers.recorder import Recorder
 from tests.servers.redis import RedisServer
 from tests.waiting import wait_until
 
@@ -25,6 +27,14 @@ WINDOW = 5
 SLOTS = 2
 LEASE = 3.0
 DEADLINE = 90.0
+
+LIKE_PRODUCTION = {
+    "OUTBOX_WINDOW": 20,
+    "OUTBOX_BATCH": 400,
+    "OUTBOX_SLOTS": 4,
+    "OUTBOX_LEASE": 30.0,
+}
+"""The settings' defaults, for what is measured: the others here make short tests."""
 
 
 class System:
@@ -55,30 +65,45 @@ class System:
 
     def worker(self, *, concurrency: int = SLOTS) -> CeleryProcess:
         """Start a real worker."""
-        process = CeleryProcess(
-            "tests.acceptance.app",
-            "worker",
-            f"--concurrency={concurrency}",
-            environment={"ACCEPTANCE_CONFIG": json.dumps(self.config)},
-        )
-        return self._processes.enter_context(process)
+        return self._processes.enter_context(self._worker(concurrency))
 
     def beat(self) -> CeleryProcess:
         """Start a real beat."""
-        environment = {"ACCEPTANCE_CONFIG": json.dumps(self.config)}
-        process = CeleryProcess("tests.acceptance.app", "beat", environment=environment)
-        return self._processes.enter_context(process)
+        return self._processes.enter_context(self._celery("beat"))
 
-    def newsletter(self, readers: int) -> list[str]:
+    def two_workers_and_beat(self) -> list[CeleryProcess]:
+        """Start two workers of two processes each, and beat, at the same time; return them."""
+        made = [self._worker(2), self._worker(2), self._celery("beat")]
+        with ThreadPoolExecutor(len(made)) as pool:
+            return list(pool.map(self._processes.enter_context, made))
+
+    def _worker(self, concurrency: int) -> CeleryProcess:
+        return self._celery("worker", f"--concurrency={concurrency}")
+
+    def _celery(self, role: Literal["worker", "beat"], *options: str) -> CeleryProcess:
+        environment = {"ACCEPTANCE_CONFIG": json.dumps(self.config)}
+        return CeleryProcess("tests.acceptance.app", role, *options, environment=environment)
+
+    def newsletter(
+        self, readers: int, *, domain: str = "example.com", priority: Priority = Priority.NORMAL
+    ) -> list[str]:
         """Commit a newsletter; return its readers."""
         message = EmailMessage()
         message["From"] = "news@shop.example"
         message["Subject"] = "News"
         message.set_content("All the news.\n")
-        addresses = [f"reader-{number}@example.com" for number in range(readers)]
-        outbox.enqueue_many(message, addresses, tag="news", priority="normal")
+        addresses = [f"reader-{number}@{domain}" for number in range(readers)]
+        outbox.enqueue_many(message, addresses, tag="news", priority=priority)
         db.session.commit()
         return addresses
+
+    def reset(self, to: str) -> None:
+        """Commit one urgent mail, as a forgotten password brings it."""
+        message = EmailMessage()
+        message["From"], message["To"] = "shop@shop.example", to
+        message.set_content("Your new password.\n")
+        outbox.enqueue(message, priority=Priority.URGENT)
+        db.session.commit()
 
     def sweep(self) -> None:
         """Sweep once in this process, as beat would have a worker do."""
@@ -131,3 +156,10 @@ def system(database_url: str, redis: RedisServer, catcher: Catcher) -> Iterator[
     """A system on each database; nothing of Celery runs until the test starts it."""
     with running(database_url, redis, catcher) as made:
         yield made
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """An SMTP server that stamps what it accepts; the system's settings have to name its port."""
+    with Recorder() as server:
+        yield server

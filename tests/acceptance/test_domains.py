@@ -1,0 +1,89 @@
+"""One recipient domain has a rate of its own: its mails wait in the table, and nobody else does.
+
+Times are counted in mails of that domain. The bounds lie far above what is usual (one task a second
+and fifty commits) and far below what four processes do in a loop that waits for nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import func, select, text
+
+from outbox.domain.lanes import HORIZON
+from outbox.domain.rate import Rate
+from outbox.worker.queues import QUEUES
+from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
+from tests.acceptance.measure import extremes
+from tests.servers.catcher import Catcher
+from tests.servers.celery_process import CeleryProcess
+from tests.servers.recorder import Recorder
+from tests.servers.redis import RedisServer
+from tests.waiting import wait_until
+
+RATE = Rate(10, 1)
+LIMITED, OTHERS = 400, 2000
+SECONDS = 5  # of the limited domain's mails, after the others have gone
+
+
+@pytest.mark.databases("postgresql")
+def test_a_domain_over_its_rate_waits_in_the_table_and_the_others_go_at_full_speed(
+    database_url: str, redis: RedisServer, catcher: Catcher, recorder: Recorder
+) -> None:
+    rates = {"gmail.example": "10/s", "slow.example": "1/h"}
+    settings = {"OUTBOX_DOMAIN_RATES": rates, "MAIL_PORT": recorder.port, **LIKE_PRODUCTION}
+    with running(database_url, redis, catcher, **settings) as system:
+        system.newsletter(LIMITED, domain="gmail.example")
+        system.newsletter(LIMITED, domain="slow.example")
+        system.newsletter(OTHERS)
+        workers = system.two_workers_and_beat()[:2]
+        others = lambda: len(_moments(recorder, "example.com")) == OTHERS  # noqa: E731
+        wait_until(others, 60, "all the others are delivered")
+        goal = len(_moments(recorder, "gmail.example")) + RATE.within(SECONDS)
+        assert goal < LIMITED, "the limited domain went as fast as the others"
+        tasks, commits = _tasks(workers), _commits(system)
+
+        def is_over() -> bool:
+            # Two sweeps at the same moment may each claim as much as one may.
+            assert _claimed(system) <= 2 * RATE.within(HORIZON), "over the rate, and yet claimed"
+            assert _queued(redis) <= len(QUEUES), "nor does it wait in Redis"
+            return len(_moments(recorder, "gmail.example")) >= goal
+
+        wait_until(is_over, 60, "the limited domain goes on")
+        tasks, commits = _tasks(workers) - tasks, _commits(system) - commits
+        limited, slow = (_moments(recorder, d) for d in ("gmail.example", "slow.example"))
+    fewest, most = extremes([moment for moment in limited if moment > limited[0] + 1.0], 5.0)
+    print(f"{fewest} to {most} in 5 s; {tasks} tasks and {commits} commits in {SECONDS} s")
+    assert fewest >= 45
+    assert most <= 55
+    assert len(slow) == 1
+    assert tasks <= 10 * SECONDS
+    assert commits <= 150 * SECONDS
+
+
+def _claimed(system: System) -> int:
+    """Return how many mails of the limited domain are claimed."""
+    email = system.runtime.tables.email.c
+    ours = (email.lane == "@gmail.example") & email.token.is_not(None)
+    statement = select(func.count()).where(ours)
+    return int(system.runtime.database.run(lambda c: c.execute(statement).scalar_one()))
+
+
+def _moments(recorder: Recorder, domain: str) -> list[float]:
+    return [stamp.at for stamp in recorder.stamps() if stamp.recipient.endswith("@" + domain)]
+
+
+def _queued(redis: RedisServer) -> int:
+    """Return how many messages wait in the broker's queues."""
+    replies = [redis.ask(b"LLEN " + queue.name.encode()) for queue in QUEUES]
+    return sum(int(reply.strip(b":\r\n")) for reply in replies)
+
+
+def _tasks(workers: list[CeleryProcess]) -> int:
+    """Return how many tasks were run, sweeps and sends."""
+    return sum(worker.printed().count(" succeeded in ") for worker in workers)
+
+
+def _commits(system: System) -> int:
+    statement = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+    with system.runtime.database.engine.connect() as connection:
+        return int(connection.execute(text(statement)).scalar_one())

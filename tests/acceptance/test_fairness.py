@@ -1,0 +1,53 @@
+"""Bulk mail is not starved where other mail keeps every slot busy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import update
+
+from outbox import Priority, Status
+from outbox.domain.claims import AGED
+from tests.acceptance.conftest import WINDOW, System, running
+from tests.servers.catcher import Catcher
+from tests.servers.delay import Delay
+from tests.servers.recorder import Recorder
+from tests.servers.redis import RedisServer
+from tests.waiting import wait_until
+
+NORMAL = 4000  # a minute of both slots' work at that distance
+BULK = 4 * WINDOW
+
+
+@pytest.mark.databases("postgresql")
+def test_bulk_that_has_waited_long_goes_out_while_normal_mail_fills_every_slot(
+    database_url: str, redis: RedisServer, catcher: Catcher, recorder: Recorder
+) -> None:
+    with (
+        Delay(recorder.port, 0.01) as distant,
+        running(database_url, redis, catcher, MAIL_PORT=distant.port) as system,
+    ):
+        system.newsletter(NORMAL)
+        system.newsletter(BULK, domain="bulk.example", priority=Priority.BULK)
+        system.beat()
+        system.worker()
+        wait_until(lambda: len(recorder.stamps()) > 10 * WINDOW, 60, "both slots are busy")
+        assert _bulk(recorder) == 0, "bulk took a slot from normal mail"
+        _let_bulk_age(system)
+        wait_until(lambda: _bulk(recorder) == BULK, 60, lambda: f"bulk goes: {system.stats()}")
+        waiting = system.stats()["due"]["normal"]
+        print(f"{len(recorder.stamps())} mails, {waiting} normal ones still wait")
+    assert waiting > 0, "there was no competition any more"
+
+
+def _bulk(recorder: Recorder) -> int:
+    return sum(stamp.recipient.endswith("@bulk.example") for stamp in recorder.stamps())
+
+
+def _let_bulk_age(system: System) -> None:
+    """Have the bulk mails been due for so long that they no longer wait for a slot."""
+    email, database = system.runtime.tables.email, system.runtime.database
+    waiting = (email.c.priority == int(Priority.BULK)) & (email.c.status == Status.PENDING)
+    older = update(email).where(waiting).values(due_at=email.c.due_at - timedelta(seconds=AGED))
+    database.run(lambda connection: connection.execute(older))

@@ -1,0 +1,55 @@
+"""Urgent mail overtakes a newsletter of any size on its way to a distant server.
+
+A second is the promise, and some tenths are what it takes. Where nothing overtakes, an urgent mail
+waits for the whole newsletter, minutes: nothing between decides. The full size is run by hand:
+OVERTAKING_BULK=100000 OVERTAKING_URGENT=100.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from outbox import Priority
+from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
+from tests.acceptance.measure import percentile
+from tests.servers.catcher import Catcher
+from tests.servers.delay import Delay
+from tests.servers.recorder import Recorder
+from tests.servers.redis import RedisServer
+from tests.waiting import wait_until
+
+ONE_WAY = 0.01  # seconds
+BULK = int(os.environ.get("OVERTAKING_BULK", "5000"))
+URGENT = int(os.environ.get("OVERTAKING_URGENT", "25"))
+BETWEEN = 20  # bulk mails before the next urgent one, so that all goes its usual way again
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.timeout(600)
+def test_an_urgent_mail_among_a_newsletter_is_accepted_within_a_second(
+    database_url: str, redis: RedisServer, catcher: Catcher, recorder: Recorder
+) -> None:
+    with Delay(recorder.port, ONE_WAY) as distant:
+        settings = {"MAIL_PORT": distant.port, **LIKE_PRODUCTION}
+        with running(database_url, redis, catcher, **settings) as system:
+            system.newsletter(BULK, priority=Priority.BULK)
+            system.two_workers_and_beat()
+            waits = [_wait_of_one(system, recorder, number) for number in range(URGENT)]
+            assert len(recorder.stamps()) < BULK, "the newsletter was sent too soon to tell"
+    share = 0.99 if URGENT >= 100 else 0.95  # of a few, too, one may be the odd one
+    usual, late = percentile(waits, 0.5), percentile(waits, share)
+    print(f"{URGENT} urgent mails among {BULK}: p50 {usual:.3f} s, p{share:.0%} {late:.3f} s")
+    assert late <= 1.0
+
+
+def _wait_of_one(system: System, recorder: Recorder, number: int) -> float:
+    """Return the seconds from an urgent mail's commit to its acceptance."""
+    before = len(recorder.stamps()) + BETWEEN
+    wait_until(lambda: len(recorder.stamps()) >= before, 60, "the newsletter goes on")
+    to = f"urgent-{number}@example.com"
+    system.reset(to)
+    committed = time.monotonic()
+    return wait_until(lambda: recorder.at(to), 60, f"{to} to be accepted") - committed
