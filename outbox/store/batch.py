@@ -17,6 +17,7 @@ from ..domain.conclusion import RecipientStatus
 from ..domain.priority import Priority
 from ..domain.settings import OnUnknown
 from ..domain.verdict import Envelope
+from . import breaker
 from .clock import utc
 from .database import Database
 from .rows import Batch, Waiting
@@ -42,6 +43,7 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
         lane=rows[0].lane if rows else "",
         priority=Priority(rows[0].priority) if rows else Priority.NORMAL,
         halted=frozenset(halted),
+        ramps=breaker.ramps(connection, database) if rows and rows[0].any_recovering else {},
         probed=next((server for server, prober in halted.items() if prober == token), None),
     )
 
@@ -56,6 +58,7 @@ def _statement(database: Database) -> Select[*tuple[Any, ...]]:
         email.c.esmtp_options, email.c.lane, email.c.priority, database.now().label("now"),
         exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
         exists(select(database.tables.breaker.c.server)).label("any_halted"),
+        breaker.recovering(database).label("any_recovering"),
     )  # fmt: skip
     return select(*columns).where(email.c.token == bindparam("claim")).order_by(email.c.id)
 

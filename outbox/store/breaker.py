@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from ..domain.recovery import RAMP
+from ..domain.recovery import RAMP, RAMP_SECONDS
 from .columns import REPLY_LENGTH
 from .database import Database
 
@@ -160,9 +160,27 @@ def limit(database: Database, server: str) -> ColumnElement[int | None]:
         .correlate(None)
         .scalar_subquery()
     )
-    steps = [(servers.recovered_at > database.now(-until), batches) for until, batches in RAMP]
-    ramp = select(case(*steps)).where(servers.name == server).correlate(None).scalar_subquery()
+    ramp = select(_ramp(database)).where(servers.name == server).correlate(None).scalar_subquery()
     return func.coalesce(halted, ramp)
+
+
+def recovering(database: Database) -> ColumnElement[bool]:
+    """Return whether any server has just come back."""
+    servers = database.tables.server.c
+    return exists(select(servers.name).where(servers.recovered_at > database.now(-RAMP_SECONDS)))
+
+
+def ramps(connection: Connection, database: Database) -> dict[str, int]:
+    """Return how many batches may be in flight on each server that has just come back."""
+    servers = database.tables.server.c
+    since = servers.recovered_at > database.now(-RAMP_SECONDS)
+    rows = connection.execute(select(servers.name, _ramp(database).label("most")).where(since))
+    return {row.name: row.most for row in rows if row.most is not None}
+
+
+def _ramp(database: Database) -> ColumnElement[int | None]:
+    recovered = database.tables.server.c.recovered_at
+    return case(*((recovered > database.now(-until), batches) for until, batches in RAMP))
 
 
 def _waits(database: Database, server: str) -> ColumnElement[bool]:

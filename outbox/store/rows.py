@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -70,6 +71,7 @@ class Batch:
     lane: str = ""
     priority: Priority = Priority.NORMAL
     halted: frozenset[str] = frozenset()  # servers whose breakers stood open
+    ramps: Mapping[str, int] = field(default_factory=dict)  # batches on servers just come back
     probed: str | None = None  # the one of them that this batch is to probe
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -33,7 +33,7 @@ class Way:
         servers = runtime.routes.servers_of(batch.route)
         # Of a route with one server the lane has the rate, also where the others are halted.
         self._several = len(servers) > 1
-        self._caps = {s.name: s.connections for s in servers if s.connections is not None}
+        self._caps = _caps(servers, batch.ramps)
         if batch.probed is None:
             servers = arrange(servers, batch.halted, runtime.random)
         else:
@@ -107,3 +107,14 @@ class Way:
         trace: TracebackType | None,
     ) -> None:
         self._lent.close()
+
+
+def _caps(servers: Sequence[ServerSettings], ramps: Mapping[str, int]) -> dict[str, int]:
+    """Return how many batches each server takes at once, where that is bounded.
+
+    A ramp is a cap for some seconds: a sweep knows its own route's batches only, and not which of
+    its servers they go over.
+    """
+    bounds = ((s.name, (s.connections, ramps.get(s.name))) for s in servers)
+    known = {name: [bound for bound in both if bound is not None] for name, both in bounds}
+    return {name: min(both) for name, both in known.items() if both}

@@ -1,0 +1,137 @@
+"""A server that has just come back meets a trickle that doubles, whatever routes lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
+
+import pytest
+
+from outbox.store import breaker
+from outbox.store.rows import Claim
+from outbox.worker.relay import relay
+from outbox.worker.sweep import sweep
+from tests.integration.conftest import Shop, Shops
+from tests.integration.motion import Motion, server, standing, write
+from tests.servers.catcher import Catcher
+from tests.waiting import wait_until
+
+WORKERS = 8
+SENT = ("sent", 1, 0, 0)
+
+
+class Crowd:
+    """Eight workers, each of which starts every batch that its sweeps claim, and never waits.
+
+    The server holds every session at its first recipient, until the crowd ends.
+    """
+
+    def __init__(self, shop: Shop, catcher: Catcher) -> None:
+        self._shop = shop
+        self._pool = ThreadPoolExecutor(4 * WORKERS)
+        self._tasks: list[Future[bool]] = []
+        self._gate = catcher.hold_at("recipient")
+
+    @property
+    def reached(self) -> int:
+        """How many connections have come so far."""
+        return self._gate.reached
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._gate.open()
+        self._pool.shutdown()
+
+    def sweep(self) -> int:
+        """Sweep once and run the batches until the server holds them; return how many there are."""
+        claims: list[Claim] = []
+        sweep(self._shop.runtime, claims.append)
+        self._tasks += [self._pool.submit(relay, self._shop.runtime, c.token) for c in claims]
+        wait_until(lambda: self._settled, 20, "the tasks")
+        return len(claims)
+
+    @property
+    def _settled(self) -> bool:
+        return self.reached + sum(task.done() for task in self._tasks) >= len(self._tasks)
+
+
+@pytest.fixture
+def spare() -> Iterator[Catcher]:
+    with Catcher() as second:
+        yield second
+
+
+def recovered(shop: Shop, name: str = "a") -> None:
+    breaker.trip(shop.database, name, reason="connect: refused")
+    breaker.close(shop.database, name)
+
+
+def small(**config: Any) -> dict[str, Any]:
+    return {"OUTBOX_BATCH": 2, "OUTBOX_WINDOW": 2, "OUTBOX_SLOTS": WORKERS} | config
+
+
+def rise(shop: Shop, catcher: Catcher) -> list[int]:
+    """Return how many connections there are after each second from the recovery on."""
+    seen: list[int] = []
+    with Crowd(shop, catcher) as crowd:
+        for _ in range(4):
+            for _ in range(3):
+                crowd.sweep()
+            seen.append(crowd.reached)
+            shop.later(1.0)
+    return seen
+
+
+def test_after_an_outage_the_connections_double_each_second(shops: Shops, catcher: Catcher) -> None:
+    shop = shops.open(**small(OUTBOX_SERVERS=[server("a", catcher.port)]))
+    write(shop, 60)
+    recovered(shop)
+    assert rise(shop, catcher) == [1, 2, 4, 8]
+
+
+def test_two_routes_together_are_no_herd(shops: Shops, catcher: Catcher) -> None:
+    routes = [{"name": "news", "tag": "news", "servers": ["a"]}]
+    servers = [server("a", catcher.port)]
+    shop = shops.open(**small(OUTBOX_SERVERS=servers, OUTBOX_ROUTES=routes))
+    write(shop, 40, tag="news")
+    write(shop, 40)
+    recovered(shop)
+    assert rise(shop, catcher) == [1, 2, 4, 8]
+
+
+def test_what_a_server_in_its_ramp_does_not_take_yet_goes_over_the_next(
+    shops: Shops, catcher: Catcher, spare: Catcher
+) -> None:
+    servers = [server("a", catcher.port), server("b", spare.port, order=2)]
+    shop = shops.open(**small(OUTBOX_SERVERS=servers))
+    write(shop, 60)
+    recovered(shop)
+    with Crowd(shop, catcher) as crowd:
+        for _ in range(3):
+            crowd.sweep()
+        assert crowd.reached == 1
+        assert len(spare.mails) >= 20
+
+
+def test_after_the_ramp_nothing_is_held_back(shops: Shops, catcher: Catcher) -> None:
+    shop = shops.open(**small(OUTBOX_SERVERS=[server("a", catcher.port)]))
+    write(shop, 16)
+    recovered(shop)
+    shop.later(7)
+    with Crowd(shop, catcher) as crowd:
+        assert crowd.sweep() == crowd.reached == WORKERS
+    assert standing(shop) == {SENT: 16}
+
+
+def test_the_place_in_the_ramp_comes_free_with_its_batch(shops: Shops, catcher: Catcher) -> None:
+    shop = shops.open(**small(OUTBOX_SERVERS=[server("a", catcher.port)]))
+    write(shop, 8)
+    recovered(shop)
+    motion = Motion(shop=shop)
+    for _ in range(4):
+        assert len(motion.sweep()) == 1
+        assert motion.work()
+    assert standing(shop) == {SENT: 8}
