@@ -9,6 +9,8 @@ from multiprocessing.synchronize import Barrier
 
 from benchmarks.load import SENDER, address, prepared
 
+_PATIENCE = 30.0
+
 
 class SmtplibLoop:
     """Processes that share the mails, with one kept connection each."""
@@ -28,9 +30,10 @@ class SmtplibLoop:
             process.start()
 
     def join(self) -> None:
-        """Wait for the end."""
+        """Wait for the end, but not for ever: where the measurement failed, a loop may hang."""
         for process in self._processes:
-            process.join()
+            process.join(_PATIENCE)
+            process.terminate()
 
 
 def _loop(port: int, content: bytes, mails: int, together: Barrier) -> None:

@@ -63,7 +63,10 @@ def _before(bench: Bench, url: str, mails: int) -> float:
     """Send the first of the backlog; what is left waits for the next round."""
     with _outbox(bench, url) as (made, sink):
         made.worker()
-        return rate(sink, mails, made.sweep)
+        figure = rate(sink, mails, made.sweep)
+        made.stop()
+        made.finish_claims()
+        return figure
 
 
 def _looks(bench: Bench, url: str, what: str, mails: int) -> Row:

@@ -35,6 +35,7 @@ def run(bench: Bench) -> list[Row]:
     with _outbox(bench, url) as (made, _), pinned(made):
         left = _under_load(made, bench.size(SECONDS, least=10))
         made.stop()
+        made.finish_claims()
         late = mean(left[-len(left) // 4 :])
         bench.remark(
             f"backlog while {RATE} mails a second came in: at most {max(left)},"
