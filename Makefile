@@ -2,6 +2,7 @@
 
 DB ?= sqlite
 ARGS ?=
+ONLY ?=
 JOBS ?= 3
 EXTRAS := demo,test,check
 
@@ -31,8 +32,8 @@ check: $(STAMP) ## lint, format, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## measure the drain beside its peers: ARGS="--mails 20000 --rounds 5"
-	@$(BIN)/python -m benchmarks.drain $(ARGS)
+bench: $(STAMP) ## measure everything beside the peers: ONLY=drain, ARGS="--cores 2 --scale 0.1"
+	@$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 clean: ## remove the environment, caches and the demo's data
 	rm -rf .venv .demo .bench .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import flask_mail
+from flask import Flask
 
-TEXT = "Thank you for your order. We shall send it tomorrow.\n" * 6
-HTML = "<p>Thank you for your order. We shall send it tomorrow.</p>\n" * 6
+TEXT = "Thank you for your order. We shall send it tomorrow.\n" * 2
+HTML = "<p>Thank you for your order. We shall send it tomorrow.</p>\n" * 2
+SENDER = "shop@example.com"
+SUBJECT = "Your order"
+
+
+def address(number: int) -> str:
+    """Return one customer's address."""
+    return f"customer-{number}@example.com"
 
 
 def message(number: int) -> flask_mail.Message:
     """Return one customer's confirmation; needs an app context."""
     return flask_mail.Message(
-        "Your order",
-        sender="shop@example.com",
-        recipients=[f"customer-{number}@example.com"],
-        body=TEXT,
-        html=HTML,
+        SUBJECT, sender=SENDER, recipients=[address(number)], body=TEXT, html=HTML
     )
+
+
+def newsletter() -> flask_mail.Message:
+    """Return the content of a newsletter, without recipients; needs an app context."""
+    return flask_mail.Message("News", sender=SENDER, body=TEXT, html=HTML)
+
+
+def prepared() -> bytes:
+    """Return one confirmation's bytes, for who sends the same ones again and again."""
+    app = Flask(__name__)
+    flask_mail.Mail(app)
+    with app.app_context():
+        return message(0).as_bytes()

@@ -1,0 +1,63 @@
+"""`make bench`: run the scenarios, print the table, and write it as JSON and as a plot."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import Path
+
+import click
+
+from benchmarks import conditions, plot, table
+from benchmarks.bench import Bench
+from benchmarks.results import Part, Report
+from benchmarks.scenarios import SCENARIOS
+
+OUTPUT = Path(".bench")
+
+
+@click.command()
+@click.option("--only", default="", help="Scenarios to run, with commas between them.")
+@click.option("--rounds", default=5, show_default=True, help="How often each is measured.")
+@click.option("--scale", default=1.0, show_default=True, help="Part of each size, for quick runs.")
+@click.option("--cores", type=int, help="Keep every process on so many cores.")
+def main(only: str, rounds: int, scale: float, cores: int | None) -> None:
+    """Measure this project beside its peers."""
+    chosen = [name for name in only.split(",") if name] or list(SCENARIOS)
+    unknown = sorted(set(chosen) - SCENARIOS.keys())
+    if unknown:
+        raise click.BadParameter(f"{', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    conditions.pin(cores)
+    report = Report(conditions.conditions(rounds=rounds, scale=scale))
+    path = OUTPUT / ("bench.json" if not only else f"bench-{'-'.join(chosen)}.json")
+    for name in chosen:
+        report.parts.append(_part(name, rounds, scale))
+        report.save(path)  # a run takes an hour: what it has is not lost with the rest
+    path.with_suffix(".svg").write_text(plot.svg(report))
+    click.echo(f"\n{table.plain(report)}\n\n{path} and {path.with_suffix('.svg')} are written.")
+    if scale != 1:
+        click.echo(f"At {scale:g} of the sizes this shows that it runs, and measures nothing.")
+    if any(part.failure for part in report.parts):
+        raise SystemExit(1)
+
+
+def _part(name: str, rounds: int, scale: float) -> Part:
+    """Run one scenario; where it fails the others still have their say."""
+    click.echo(f"{name}:")
+    begun = time.monotonic()
+    try:
+        with Bench(rounds=rounds, scale=scale) as bench:
+            rows = SCENARIOS[name](bench)
+            remarks = tuple(bench.remarks)
+    except Exception as error:  # noqa: BLE001  (whatever it is, it goes into the table)
+        traceback.print_exc()
+        return Part(name, seconds=_since(begun), failure=f"{type(error).__name__}: {error}"[:300])
+    return Part(name, tuple(rows), remarks, _since(begun))
+
+
+def _since(begun: float) -> float:
+    return round(time.monotonic() - begun, 1)
+
+
+if __name__ == "__main__":
+    main()

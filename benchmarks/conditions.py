@@ -1,0 +1,54 @@
+"""On what and how a run was made: a figure without it says nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("celery", "sqlalchemy", "psycopg", "flask", "flask-mail", "redis")
+
+
+def pin(cores: int | None) -> None:
+    """Keep this process, and all that it starts, on so many of the cores that it may use."""
+    if cores is None:
+        return
+    usable = sorted(os.sched_getaffinity(0))
+    if cores > len(usable):
+        raise ValueError(f"only {len(usable)} cores are at hand")
+    os.sched_setaffinity(0, usable[:cores])
+
+
+def conditions(*, rounds: int, scale: float) -> dict[str, Any]:
+    """Return what a reader needs to judge, and to repeat, the run."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _git("rev-parse", "--short", "HEAD"),
+        "changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "rounds": rounds,
+        "scale": scale,
+        "cores": len(os.sched_getaffinity(0)),
+        "cores_of_machine": os.cpu_count(),
+        "processor": _processor(),
+        "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "load_before": os.getloadavg()[0],
+        "packages": {name: version(name) for name in _PACKAGES},
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip()

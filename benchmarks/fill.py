@@ -1,0 +1,93 @@
+"""Millions of rows in seconds: copies of one mail that was enqueued in the ordinary way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Table
+
+from benchmarks.ours import Ours
+
+_ATTEMPTS = """
+INSERT INTO outbox_attempt (email_id, started_at, finished_at, verdict, phase, code, enhanced,
+    reply, worker, server)
+SELECT id, finished_at, finished_at, 'sent', 'dot', 250, '2.0.0', '2.0.0 Ok', 'host:1', 'mx:25'
+FROM outbox_email WHERE status = 'sent' AND id > {template}
+"""
+
+
+def finished(made: Ours, rows: int) -> None:
+    """Leave so many sent mails of one newsletter behind, over the last thirty days, with attempts.
+
+    They share one content: bodies may have been purged before the records, and no drain reads them.
+    """
+    template = _template(made)
+    moment = "now() - g * interval '30 days' / " + str(rows)
+    made.run(
+        f"UPDATE outbox_email SET status = 'sent', due_at = NULL, finished_at = now()"
+        f" WHERE id = {template}",
+        _copies(
+            made.runtime.tables.email,
+            template,
+            rows,
+            {"created_at": moment, "finished_at": moment, **_names("past")},
+        ),
+        _ATTEMPTS.format(template=template),
+    )
+    settle(made)
+
+
+def backlog(made: Ours, rows: int) -> None:
+    """Add so many due mails, each with a content of its own."""
+    template = _template(made)
+    content = int(made.scalar(f"SELECT content_id FROM outbox_email WHERE id = {template}"))
+    first = int(made.scalar("SELECT max(id) FROM outbox_content"))
+    moment = "now() - interval '1 hour' + g * interval '1 hour' / " + str(rows)
+    made.run(
+        _copies(made.runtime.tables.content, content, rows, {"created_at": moment}),
+        _copies(
+            made.runtime.tables.email,
+            template,
+            rows,
+            {
+                "content_id": f"{first} + g",
+                "created_at": moment,
+                "due_at": moment,
+                **_names("backlog"),
+            },
+        ),
+    )
+    settle(made)
+
+
+def _template(made: Ours) -> int:
+    made.enqueue([0])
+    return int(made.scalar("SELECT max(id) FROM outbox_email"))
+
+
+def _names(word: str) -> dict[str, str]:
+    return {
+        "recipient": f"'{word}-' || g || '@example.com'",
+        "message_id": f"'<{word}-' || g || '@example.com>'",
+    }
+
+
+def _copies(table: Table, template: int, rows: int, changes: Mapping[str, str]) -> str:
+    """Return the statement that copies one row with changes; `g` counts the copies."""
+    columns = [column.name for column in table.columns if column.name != "id"]
+    values = ", ".join(changes.get(name, f't."{name}"') for name in columns)
+    names = ", ".join(f'"{name}"' for name in columns)
+    return (
+        f"INSERT INTO {table.name} ({names}) SELECT {values}"
+        f" FROM {table.name} t, generate_series(1, {rows}) g WHERE t.id = {template} ORDER BY g"
+    )
+
+
+def settle(made: Ours) -> None:
+    """Let the fill's own aftermath not fall into what is measured."""
+    made.run(
+        "VACUUM (ANALYZE) outbox_email",
+        "VACUUM (ANALYZE) outbox_content",
+        "VACUUM (ANALYZE) outbox_attempt",
+        "CHECKPOINT",
+    )

@@ -1,0 +1,70 @@
+"""How a figure is taken: a rate from the server's own count, quantiles, peaks of memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.servers.smtp_sink import SmtpSink
+
+STALL = 90.0
+"""Seconds without a single mail after which a contestant is given up."""
+
+_LOOK = 0.002
+
+
+def rate(sink: SmtpSink, mails: int, go: Callable[[], object]) -> float:
+    """Start, wait for the last mail, and return mails a second.
+
+    It counts from the first accepted mail on: how long a contestant takes to start is its own
+    affair and no part of the rate.
+    """
+    before = sink.accepted()
+    go()
+    first = reached(sink, before + 1)
+    begun = time.perf_counter()
+    last = reached(sink, before + mails)
+    return (last - first) / (time.perf_counter() - begun)
+
+
+def reached(sink: SmtpSink, mails: int, look: float = _LOOK) -> int:
+    """Wait until the server has accepted so many mails; return how many it has then."""
+    seen, since = -1, time.monotonic()
+    while True:
+        accepted = sink.accepted()
+        if accepted >= mails:
+            return accepted
+        if accepted != seen:
+            seen, since = accepted, time.monotonic()
+        elif time.monotonic() - since > STALL:
+            raise TimeoutError(f"{accepted} of {mails} mails, and none more for {STALL:g} s")
+        time.sleep(look)
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """Return the value that this part of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
+
+
+def forget_peak(pid: int) -> None:
+    """Have a process's peak start anew at what it holds now."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak(pid: int | str = "self") -> int:
+    """Return the most memory that a process has held, in bytes."""
+    return _memory(pid, "VmHWM")
+
+
+def held(pid: int | str = "self") -> int:
+    """Return the memory that a process holds, in bytes."""
+    return _memory(pid, "VmRSS")
+
+
+def _memory(pid: int | str, name: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise ValueError(f"{name} is not in /proc/{pid}/status")

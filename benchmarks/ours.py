@@ -1,0 +1,120 @@
+"""This project as a contestant: an app on a database, and real Celery processes beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from sqlalchemy import Engine, select, text
+
+from benchmarks.app import CONFIG, App, create_app
+from benchmarks.load import message, newsletter
+from outbox.worker.relay import relay
+from outbox.worker.runtime import Runtime
+from tests.servers.celery_process import CeleryProcess
+
+PROCESSES = 2
+
+
+class Ours:
+    """An outbox on one database, inside its app context."""
+
+    def __init__(self, url: str, broker: str, port: int, **settings: Any) -> None:
+        self.config: dict[str, Any] = {
+            "SQLALCHEMY_DATABASE_URI": url,
+            "REDIS_URL": broker,
+            "MAIL_SERVER": "127.0.0.1",
+            "MAIL_PORT": port,
+            **settings,
+        }
+        self.app: App = create_app(self.config)
+        self._processes = ExitStack()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The library's parts in this process."""
+        runtime: Runtime = self.app.flask.extensions["outbox"].runtime
+        return runtime
+
+    @property
+    def engine(self) -> Engine:
+        """The app's engine."""
+        return self.app.db.engine
+
+    def enqueue(self, numbers: Iterable[int], priority: str = "normal") -> None:
+        """Commit a mail of its own for each customer."""
+        self.app.outbox.enqueue_many(map(message, numbers), priority=priority)
+        self.app.db.session.commit()
+
+    def enqueue_one(self, number: int, priority: str = "normal") -> None:
+        """Commit one mail, as a request does."""
+        self.app.outbox.enqueue(message(number), priority=priority)
+        self.app.db.session.commit()
+
+    def newsletter(self, readers: int, priority: str = "bulk") -> None:
+        """Commit a mail of one content for each reader."""
+        addresses = (f"reader-{number}@example.com" for number in range(readers))
+        self.app.outbox.enqueue_many(newsletter(), addresses, priority=priority)
+        self.app.db.session.commit()
+
+    def worker(self, processes: int = PROCESSES, **config: Any) -> CeleryProcess:
+        """Start a worker; `config` overrides settings of the app for it."""
+        return self._start("worker", f"--concurrency={processes}", config=config)
+
+    def beat(self) -> CeleryProcess:
+        """Start a beat."""
+        return self._start("beat", config={})
+
+    def stop(self) -> None:
+        """Stop the worker and beat."""
+        self._processes.close()
+
+    def finish_claims(self) -> None:
+        """Send here the batches whose tasks no worker took before it was stopped.
+
+        Their leases would hold slots in the next measurement.
+        """
+        lease = self.runtime.tables.lease.c
+        with self.engine.connect() as connection:
+            tokens = connection.execute(select(lease.token)).scalars().all()
+        for token in tokens:
+            relay(self.runtime, token)
+
+    def sweep(self) -> None:
+        """Have a worker sweep, as beat would."""
+        self.app.celery.send_task("outbox.sweep", queue="outbox.sweep")
+
+    def scalar(self, statement: str) -> Any:
+        """Return the one value of a statement in SQL."""
+        with self.engine.connect() as connection:
+            return connection.execute(text(statement)).scalar()
+
+    def run(self, *statements: str) -> None:
+        """Run statements in SQL, each for itself: VACUUM takes no transaction."""
+        options = {"isolation_level": "AUTOCOMMIT"}
+        with self.engine.connect().execution_options(**options) as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+
+    def _start(self, role: Any, *options: str, config: dict[str, Any]) -> CeleryProcess:
+        environment = {CONFIG: json.dumps(self.config | config)}
+        process = CeleryProcess("benchmarks.app", role, *options, environment=environment)
+        return self._processes.enter_context(process)
+
+
+@contextmanager
+def ours(
+    url: str, broker: str, port: int, *, nudge: bool = False, **settings: Any
+) -> Iterator[Ours]:
+    """Make the tables and lend the outbox. Without `nudge` a worker sweeps when it is told to."""
+    made = Ours(url, broker, port, OUTBOX_NUDGE=nudge, **settings)
+    with made.app.flask.app_context():
+        made.app.db.create_all()
+        try:
+            yield made
+        finally:
+            made.stop()
+            made.app.db.session.remove()
+            made.engine.dispose()

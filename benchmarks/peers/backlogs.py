@@ -1,0 +1,109 @@
+"""The peers as contestants: each fills its queue, then sends it, and tells its rate."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from benchmarks.bench import Bench
+from benchmarks.load import HTML, TEXT
+from benchmarks.measure import rate
+from benchmarks.peers.environments import python_of
+from benchmarks.peers.process import PeerProcess, result_of
+from benchmarks.peers.smtplib_loop import SmtplibLoop
+from tests.servers.smtp_sink import SmtpSink
+
+_MAIL = {"BENCH_TEXT": TEXT, "BENCH_HTML": HTML}
+
+
+def smtplib_loop(mails: int, processes: int = 2) -> float:
+    """Send prepared bytes without any queue."""
+    with SmtpSink() as sink:
+        loop = SmtplibLoop(sink.port, mails, processes)
+        try:
+            return rate(sink, mails, loop.start)
+        finally:
+            loop.join()
+
+
+def tutorial(bench: Bench, mails: int) -> float:
+    """One Celery task a mail, `celery worker --concurrency 2`."""
+    python = python_of("tutorial")
+    bench.redis.flushall()
+    with SmtpSink() as sink:
+        environment = {
+            **_MAIL,
+            "BENCH_BROKER": bench.redis.url,
+            "BENCH_SMTP_PORT": str(sink.port),
+        }
+        result_of([python, "run_tutorial.py", str(mails)], environment)
+        worker: list[str | Path] = [
+            python,
+            "-m",
+            "celery",
+            "-A",
+            "run_tutorial",
+            "worker",
+            "--concurrency=2",
+        ]
+        return _sent(sink, mails, [*worker, "--loglevel=WARNING"], environment)
+
+
+def procrastinate(bench: Bench, mails: int) -> float:
+    """One job a mail, two workers of ten threads each."""
+    python = python_of("procrastinate")
+    url = make_url(bench.postgres.new_database()).set(drivername="postgresql")
+    with SmtpSink() as sink:
+        environment = {
+            **_MAIL,
+            "BENCH_DATABASE_URL": url.render_as_string(),
+            "BENCH_SMTP_PORT": str(sink.port),
+        }
+        script: list[str | Path] = [python, "run_procrastinate.py"]
+        result_of([*script, "fill", str(mails)], environment)
+        return _sent(sink, mails, [*script, "send"], environment, workers=2)
+
+
+def post_office(bench: Bench, mails: int) -> float:
+    """Two processes of five threads."""
+    python = python_of("post_office")
+    with SmtpSink() as sink:
+        environment = _post_office(bench) | {"BENCH_SMTP_PORT": str(sink.port)}
+        script: list[str | Path] = [python, "run_post_office.py"]
+        result_of([*script, "fill", str(mails)], environment)
+        return _sent(sink, mails, [*script, "send"], environment)
+
+
+def post_office_enqueue(bench: Bench, mails: int, way: str) -> float:
+    """Return the mails a second of `send_many` (fill), or of `send` beside a row (one)."""
+    script: list[str | Path] = [python_of("post_office"), "run_post_office.py", way, str(mails)]
+    return mails / float(result_of(script, _post_office(bench)).splitlines()[-1])
+
+
+def _post_office(bench: Bench) -> dict[str, str]:
+    url = make_url(bench.postgres.new_database())
+    return {
+        **_MAIL,
+        "BENCH_DATABASE": str(url.database),
+        "BENCH_DATABASE_PORT": str(url.port),
+        "BENCH_SMTP_PORT": "25",
+    }
+
+
+def _sent(
+    sink: SmtpSink,
+    mails: int,
+    command: list[str | Path],
+    environment: dict[str, str],
+    workers: int = 1,
+) -> float:
+    processes = [PeerProcess(command, environment) for _ in range(workers)]
+    with ExitStack() as started:
+
+        def go() -> None:
+            for process in processes:
+                started.enter_context(process)
+
+        return rate(sink, mails, go)

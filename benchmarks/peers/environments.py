@@ -1,0 +1,29 @@
+"""Each peer's environment under .bench/, with the versions that its requirements file names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = Path(".bench")
+
+
+def python_of(peer: str) -> Path:
+    """Return the Python of a peer's environment, which is made when it is missing or outdated."""
+    directory, wanted = ROOT / peer, (HERE / f"{peer}.txt").read_text()
+    python, stamp = directory.absolute() / "bin" / "python", directory / "installed"
+    if not stamp.exists() or stamp.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(directory)], check=True)
+        install: list[str | Path] = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "-qq",
+            "--disable-pip-version-check",
+        ]
+        subprocess.run([*install, "-r", str(HERE / f"{peer}.txt")], check=True)
+        stamp.write_text(wanted)
+    return python

@@ -1,0 +1,47 @@
+"""A peer's processes: run to their end for a result, or in the background while they send."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks.peers.environments import HERE
+from tests.servers.server import Server
+
+
+class PeerProcess(Server):
+    """A command that sends in the background; inside the context it has been started."""
+
+    name: ClassVar[str] = "peer"
+
+    def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str]) -> None:
+        self._command = command
+        self._environment = environment
+
+    def command(self) -> Sequence[str | Path]:
+        return self._command
+
+    def environment(self) -> Mapping[str, str]:
+        return self._environment
+
+    def working_directory(self) -> Path:
+        return HERE
+
+    def answers(self) -> bool:
+        return True  # the first mail tells
+
+
+def result_of(command: Sequence[str | Path], environment: Mapping[str, str]) -> str:
+    """Run a command to its end and return what it printed; its errors are shown."""
+    done = subprocess.run(
+        command,
+        cwd=HERE,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()

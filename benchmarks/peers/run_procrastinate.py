@@ -1,0 +1,67 @@
+"""procrastinate with a job a mail. Runs in its own environment: `fill N` or `send`.
+
+A worker runs its synchronous tasks in threads; each of these keeps its SMTP connection.
+"""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import sys
+import threading
+from email.message import EmailMessage
+
+import procrastinate
+
+CONCURRENCY = 10
+_DATABASE = os.environ["BENCH_DATABASE_URL"]
+_kept = threading.local()
+
+
+def _connector() -> procrastinate.BaseConnector:
+    if sys.argv[1] == "send":
+        return procrastinate.PsycopgConnector(conninfo=_DATABASE, max_size=CONCURRENCY)
+    return procrastinate.SyncPsycopgConnector(conninfo=_DATABASE)
+
+
+app = procrastinate.App(connector=_connector())
+
+
+@app.task(name="send_mail")
+def send_mail(subject: str, sender: str, recipient: str, text: str, html: str) -> None:
+    """Send one mail."""
+    message = EmailMessage()
+    message["Subject"], message["From"], message["To"] = subject, sender, recipient
+    message.set_content(text)
+    message.add_alternative(html, subtype="html")
+    _server().send_message(message)
+
+
+def _server() -> smtplib.SMTP:
+    if not hasattr(_kept, "server"):
+        _kept.server = smtplib.SMTP("127.0.0.1", int(os.environ["BENCH_SMTP_PORT"]))
+    server: smtplib.SMTP = _kept.server
+    return server
+
+
+def fill(mails: int) -> None:
+    """Make the tables and queue the mails."""
+    with app.open():
+        app.schema_manager.apply_schema()
+        mail = {
+            "subject": "Your order",
+            "sender": "shop@example.com",
+            "text": os.environ["BENCH_TEXT"],
+            "html": os.environ["BENCH_HTML"],
+        }
+        for start in range(0, mails, 1000):
+            numbers = range(start, min(mails, start + 1000))
+            send_mail.batch_defer(
+                *({**mail, "recipient": f"customer-{number}@example.com"} for number in numbers)
+            )
+
+
+if sys.argv[1] == "fill":
+    fill(int(sys.argv[2]))
+else:
+    app.run_worker(concurrency=CONCURRENCY)

@@ -1,0 +1,43 @@
+"""A bare smtplib loop over prepared bytes, no database: no queue on smtplib can beat this floor."""
+
+from __future__ import annotations
+
+import multiprocessing
+import smtplib
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
+
+from benchmarks.load import SENDER, address, prepared
+
+_PATIENCE = 30.0
+
+
+class SmtplibLoop:
+    """Processes that share the mails, with one kept connection each."""
+
+    def __init__(self, port: int, mails: int, processes: int) -> None:
+        content, spawn = prepared(), multiprocessing.get_context("spawn")
+        self._together = spawn.Barrier(processes)  # held: it is removed with its last owner
+        share = -(-mails // processes)
+        self._processes: list[BaseProcess] = [
+            spawn.Process(target=_loop, args=(port, content, share, self._together))
+            for _ in range(processes)
+        ]
+
+    def start(self) -> None:
+        """Begin to send."""
+        for process in self._processes:
+            process.start()
+
+    def join(self) -> None:
+        """Wait for the end, but not for ever: where the measurement failed, a loop may hang."""
+        for process in self._processes:
+            process.join(_PATIENCE)
+            process.terminate()
+
+
+def _loop(port: int, content: bytes, mails: int, together: Barrier) -> None:
+    with smtplib.SMTP("127.0.0.1", port) as server:
+        together.wait()
+        for number in range(mails):
+            server.sendmail(SENDER, [address(number)], content)

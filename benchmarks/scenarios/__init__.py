@@ -1,0 +1,39 @@
+"""Every scenario of the table, one file each, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from benchmarks.bench import Bench
+from benchmarks.results import Row
+from benchmarks.scenarios import (
+    bulk,
+    distance,
+    drain,
+    enqueue,
+    growth,
+    horizon,
+    idle,
+    latency,
+    memory,
+    newsletter,
+    roundtrips,
+    sqlite,
+    urgent,
+)
+
+SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
+    "drain": drain.run,
+    "distance": distance.run,
+    "latency": latency.run,
+    "urgent": urgent.run,
+    "enqueue": enqueue.run,
+    "newsletter": newsletter.run,
+    "bulk": bulk.run,
+    "growth": growth.run,
+    "horizon": horizon.run,
+    "idle": idle.run,
+    "roundtrips": roundtrips.run,
+    "memory": memory.run,
+    "sqlite": sqlite.run,
+}

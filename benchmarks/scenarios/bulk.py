@@ -1,0 +1,34 @@
+"""bulk: 20,000 different mails are enqueued at once, from their texts to the commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from benchmarks.bench import Bench
+from benchmarks.ours import ours
+from benchmarks.peers.backlogs import post_office_enqueue
+from benchmarks.results import Row, at_least
+
+MAILS = 20_000
+
+
+def run(bench: Bench) -> list[Row]:
+    """Measure our `enqueue_many` beside post_office's `send_many`, one process each."""
+    mails = bench.size(MAILS, least=1000)
+    contestants: dict[str, Callable[[], float]] = {
+        "this project": partial(_ours, bench, mails),
+        "post_office": partial(post_office_enqueue, bench, mails, "fill"),
+    }
+    rates = bench.rates(contestants)
+    bench.remark("ours builds and checks each mail's bytes here; post_office does when it sends")
+    what = "enqueue different mails in bulk"
+    return [Row("bulk", what, rates["this project"], rates["post_office"], at_least(1.5))]
+
+
+def _ours(bench: Bench, mails: int) -> float:
+    with ours(bench.postgres.new_database(), bench.redis.url, 25) as made:
+        begun = time.perf_counter()
+        made.enqueue(range(mails))
+        return mails / (time.perf_counter() - begun)

@@ -1,0 +1,73 @@
+"""distance: the server is 20 ms away; ten connections each, ours and smtplib's."""
+
+from __future__ import annotations
+
+import smtplib
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+from benchmarks.bench import Bench
+from benchmarks.measure import rate
+from benchmarks.ours import ours
+from benchmarks.peers.smtplib_loop import SmtplibLoop
+from benchmarks.results import Row, at_least
+from tests.servers.delay import Delay
+from tests.servers.smtp_sink import SmtpSink
+
+ONE_WAY = 0.010
+CONNECTIONS = 10
+MAILS = 8_000
+SMTPLIB_MAILS = 2_000
+"""A rate shows as well over fewer mails where each takes four round trips."""
+
+
+def run(bench: Bench) -> list[Row]:
+    """Measure both rates over ten connections; their ratio is that of one connection too."""
+    contestants: dict[str, Callable[[], float]] = {
+        "this project": partial(_ours, bench, bench.size(MAILS, least=200)),
+        "smtplib loop": partial(_smtplib, bench.size(SMTPLIB_MAILS, least=100)),
+    }
+    bench.remark(f"a NOOP over the delay proxy took {_round_trip() * 1000:.1f} ms")
+    rates = bench.rates(contestants)
+    what = f"drain at 20 ms, {CONNECTIONS} connections"
+    row = Row("distance", what, rates["this project"], rates["smtplib loop"], at_least(3.5))
+    return [row]
+
+
+def _ours(bench: Bench, mails: int) -> float:
+    bench.redis.flushall()
+    url = bench.postgres.new_database()
+    with (
+        SmtpSink() as sink,
+        Delay(sink.port, ONE_WAY) as delay,
+        ours(url, bench.redis.url, delay.port, OUTBOX_SLOTS=2 * CONNECTIONS) as outbox,
+    ):
+        outbox.enqueue(range(mails))
+        outbox.worker(processes=CONNECTIONS)
+        return rate(sink, mails, outbox.sweep)
+
+
+def _smtplib(mails: int) -> float:
+    with SmtpSink() as sink, Delay(sink.port, ONE_WAY) as delay:
+        loop = SmtplibLoop(delay.port, mails, CONNECTIONS)
+        try:
+            return rate(sink, mails, loop.start)
+        finally:
+            loop.join()
+
+
+def _round_trip() -> float:
+    """Return what the proxy really makes of a round trip: the median of twenty, in seconds."""
+    taken = []
+    with (
+        SmtpSink() as sink,
+        Delay(sink.port, ONE_WAY) as delay,
+        smtplib.SMTP("127.0.0.1", delay.port) as server,
+    ):
+        for _ in range(20):
+            begun = time.perf_counter()
+            server.noop()
+            taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)

@@ -1,0 +1,54 @@
+"""drain: a backlog of small mails goes out over two worker processes, beside all the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.measure import rate
+from benchmarks.ours import ours
+from benchmarks.peers import backlogs
+from benchmarks.results import Row, at_least
+from tests.servers.smtp_sink import SmtpSink
+
+MAILS = 20_000
+
+OURS = "this project"
+W1 = "this project, W = 1"
+
+
+def run(bench: Bench) -> list[Row]:
+    """Measure our drain with the default window and with W = 1, and each peer's."""
+    mails = bench.size(MAILS, least=200)
+    contestants: dict[str, Callable[[], float]] = {
+        OURS: partial(drain, bench, mails),
+        W1: partial(drain, bench, mails, OUTBOX_WINDOW=1),
+        "smtplib loop": partial(backlogs.smtplib_loop, mails),
+        "post_office": partial(backlogs.post_office, bench, mails),
+        "Celery + Flask-Mail": partial(backlogs.tutorial, bench, mails),
+        "procrastinate": partial(backlogs.procrastinate, bench, mails),
+    }
+    rates = bench.rates(contestants)
+    mine = rates[OURS]
+    targets = {"smtplib loop": 1.0, "post_office": 5.0, "Celery + Flask-Mail": 12.0}
+    what = "drain, 2 processes"
+    rows = [
+        Row("drain", what, mine, rates[name], at_least(limit)) for name, limit in targets.items()
+    ]
+    rows.append(Row("drain", what, mine, rates["procrastinate"]))
+    rows.append(Row("drain", f"{what}, W = 1", rates[W1], rates["smtplib loop"]))
+    return rows
+
+
+def drain(bench: Bench, mails: int, **settings: Any) -> float:
+    """Enqueue so many mails on an empty table, start a worker, and return its rate."""
+    bench.redis.flushall()
+    with (
+        SmtpSink() as sink,
+        ours(bench.postgres.new_database(), bench.redis.url, sink.port, **settings) as outbox,
+    ):
+        outbox.enqueue(range(mails))
+        outbox.worker()
+        return rate(sink, mails, outbox.sweep)

@@ -1,0 +1,111 @@
+"""horizon: a long transaction keeps every dead row version alive while mails keep coming in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from statistics import mean
+
+from sqlalchemy import text
+
+from benchmarks.bench import Bench
+from benchmarks.measure import rate
+from benchmarks.ours import Ours, ours
+from benchmarks.results import Row, Series, at_least, at_most
+from benchmarks.scenarios.drain import drain
+from tests.servers.smtp_sink import SmtpSink
+
+SECONDS = 120
+RATE = 200
+MAILS = 20_000
+
+_PRODUCERS = 4
+"""Web processes, as it were: one alone cannot wait for 200 durable commits a second everywhere."""
+
+_WAITING = "SELECT count(*) FROM outbox_email WHERE due_at IS NOT NULL OR token IS NOT NULL"
+
+
+def run(bench: Bench) -> list[Row]:
+    """Watch the backlog while the horizon is pinned; then drain a backlog with it still pinned."""
+    mails = bench.size(MAILS, least=200)
+    url = bench.postgres.new_database()
+    with _outbox(bench, url) as (made, _), pinned(made):
+        left = _under_load(made, bench.size(SECONDS, least=10))
+        made.stop()
+        made.finish_claims()
+        late = mean(left[-len(left) // 4 :])
+        bench.remark(
+            f"backlog while {RATE} mails a second came in: at most {max(left)},"
+            f" {mean(left[: len(left) // 4]):.0f} in the first quarter, {late:.0f} in the last"
+        )
+        contestants: dict[str, Callable[[], float]] = {
+            "horizon pinned": partial(_drain, bench, url, mails),
+            "nothing pinned": partial(drain, bench, mails),
+        }
+        rates = bench.rates(contestants)
+    end = Series("this project", "mails", (late,))
+    ours_, theirs = rates["horizon pinned"], rates["nothing pinned"]
+    return [
+        Row("horizon", f"backlog at the end of {RATE}/s, pinned", end, target=at_most(RATE)),
+        Row("horizon", "drain, horizon pinned", ours_, theirs, at_least(0.8)),
+    ]
+
+
+@contextmanager
+def pinned(made: Ours) -> Iterator[None]:
+    """Hold a snapshot open."""
+    with made.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        connection.execute(text("SELECT pg_current_xact_id()"))
+        yield
+
+
+def _under_load(made: Ours, seconds: float) -> list[int]:
+    """Commit mails at the rate for so long; return how many waited or were in work, each second."""
+    made.worker()
+    made.beat()
+    waiting: list[int] = []
+    with ThreadPoolExecutor(_PRODUCERS + 1) as threads:
+        watcher = threads.submit(_watch, made, waiting, seconds)
+        producers = [threads.submit(_produce, made, seconds) for _ in range(_PRODUCERS)]
+        committed = sum(producer.result() for producer in producers)
+        watcher.result()
+    if committed < 0.95 * seconds * RATE:
+        raise RuntimeError(f"only {committed} mails were committed in {seconds:g} s")
+    return waiting
+
+
+def _produce(made: Ours, seconds: float) -> int:
+    """Commit one mail after the other at a producer's part of the rate; return how many."""
+    committed, begun = 0, time.monotonic()
+    with made.app.flask.app_context():
+        while (passed := time.monotonic() - begun) < seconds:
+            if committed < passed * RATE / _PRODUCERS:
+                made.enqueue_one(committed)
+                committed += 1
+            else:
+                time.sleep(0.001)
+    return committed
+
+
+def _watch(made: Ours, waiting: list[int], seconds: float) -> None:
+    with made.app.flask.app_context():
+        for _ in range(int(seconds)):
+            time.sleep(1.0)
+            waiting.append(int(made.scalar(_WAITING)))
+
+
+@contextmanager
+def _outbox(bench: Bench, url: str, *, nudge: bool = True) -> Iterator[tuple[Ours, SmtpSink]]:
+    bench.redis.flushall()
+    with SmtpSink() as sink, ours(url, bench.redis.url, sink.port, nudge=nudge) as made:
+        yield made, sink
+
+
+def _drain(bench: Bench, url: str, mails: int) -> float:
+    with _outbox(bench, url, nudge=False) as (made, sink):
+        made.enqueue(range(mails))
+        made.worker()
+        return rate(sink, mails, made.sweep)

@@ -1,0 +1,108 @@
+"""memory: what a worker takes for large mails, and what an enqueue of 100,000 rows takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.bench import Bench
+from benchmarks.load import message
+from benchmarks.measure import forget_peak, held, peak, reached
+from benchmarks.ours import Ours, ours
+from benchmarks.results import Row, Series, at_most
+from tests.servers.smtp_sink import SmtpSink
+
+MAILS = 500
+ATTACHMENT = 5 * 1000 * 1000
+ROWS = 100_000
+_MEGABYTE = 1000 * 1000
+
+
+def run(bench: Bench) -> list[Row]:
+    """Measure the whole worker above its idle, and how an enqueue's peak grows with its rows."""
+    worker = _worker_above_idle(bench, bench.size(MAILS, least=20))
+    rows = bench.size(ROWS, least=10_000)
+    grown = [_enqueue_grows(bench, rows, kind) for kind in ("newsletter", "different")]
+    return [
+        Row("memory", "worker above idle, 5 MB mails", _series(worker), target=at_most(150)),
+        Row(
+            "memory",
+            "newsletter enqueued, 10 times the rows",
+            _series(grown[0]),
+            target=at_most(10),
+        ),
+        Row(
+            "memory",
+            "different mails enqueued, 10 times the rows",
+            _series(grown[1]),
+            target=at_most(10),
+        ),
+    ]
+
+
+def _series(size: float) -> Series:
+    return Series("this project", "MB more", (size / _MEGABYTE,))
+
+
+def _worker_above_idle(bench: Bench, mails: int) -> float:
+    """Return the sum of its processes' peaks above what they held before the first mail."""
+    bench.redis.flushall()
+    with (
+        SmtpSink() as sink,
+        ours(bench.postgres.new_database(), bench.redis.url, sink.port) as made,
+    ):
+        small = 10
+        made.enqueue(range(small))
+        worker = made.worker()
+        made.sweep()
+        reached(sink, small)  # every library is loaded now
+        _enqueue_large(made, mails)
+        pids = sorted(member.pid for member in worker.processes())
+        idle = sum(map(held, pids))
+        for pid in pids:
+            forget_peak(pid)
+        made.sweep()
+        reached(sink, small + mails)
+        peaks = {pid: peak(pid) for pid in pids}
+        bench.remark(
+            f"worker idle {idle / _MEGABYTE:.0f} MB in {len(pids)} processes,"
+            f" peaks {', '.join(f'{size / _MEGABYTE:.0f}' for size in peaks.values())} MB"
+        )
+        return sum(peaks.values()) - idle
+
+
+def _enqueue_large(made: Ours, mails: int) -> None:
+    """Commit mails with an attachment of random bytes each: none shares another's content."""
+    for number in range(mails):
+        mail = message(number)
+        mail.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
+        made.app.outbox.enqueue(mail)
+        made.app.db.session.commit()
+
+
+def _enqueue_grows(bench: Bench, rows: int, kind: str) -> float:
+    """Return by how much the peak of a process is higher with ten times the rows."""
+    few, many = (_enqueue_peak(bench, number, kind) for number in (rows // 10, rows))
+    bench.remark(
+        f"{kind}: peak {few / _MEGABYTE:.0f} MB with {rows // 10} rows,"
+        f" {many / _MEGABYTE:.0f} MB with {rows}"
+    )
+    return max(0.0, many - few)
+
+
+def _enqueue_peak(bench: Bench, rows: int, kind: str) -> float:
+    url = bench.postgres.new_database()
+    script = [
+        sys.executable,
+        "-m",
+        "benchmarks.enqueue_peak",
+        url,
+        bench.redis.url,
+        kind,
+        str(rows),
+    ]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(script, stdout=subprocess.PIPE, text=True, check=True, cwd=root)
+    return float(done.stdout)

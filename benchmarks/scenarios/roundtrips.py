@@ -1,0 +1,50 @@
+"""roundtrips: how often a drain asks the database and waits, counted between driver and server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import make_url
+
+from benchmarks.bench import Bench
+from benchmarks.measure import reached
+from benchmarks.ours import ours
+from benchmarks.results import Row, Series, at_most
+from tests.servers.round_trips import RoundTrips
+from tests.servers.smtp_sink import SmtpSink
+
+MAILS = 20_000
+
+
+def run(bench: Bench) -> list[Row]:
+    """Drain through a proxy that counts, with the default window and with W = 1."""
+    mails = bench.size(MAILS, least=2000)
+    trips = _trips(bench, mails)
+    single = _trips(bench, max(400, mails // 10), OUTBOX_WINDOW=1)
+    what = "database round trips a mail"
+    return [
+        Row("roundtrips", what, _series(trips), target=at_most(0.1)),
+        Row("roundtrips", f"{what}, W = 1", _series(single)),
+    ]
+
+
+def _series(value: float) -> Series:
+    return Series("this project", "round trips", (value,))
+
+
+def _trips(bench: Bench, mails: int, **settings: Any) -> float:
+    """Count from the first sweep until the worker has ended: every log-in is in it."""
+    bench.redis.flushall()
+    url = make_url(bench.postgres.new_database())
+    with (
+        SmtpSink() as sink,
+        RoundTrips(bench.postgres.port) as proxy,
+        ours(url.render_as_string(), bench.redis.url, sink.port, **settings) as made,
+    ):
+        made.enqueue(range(mails))
+        proxied = url.set(port=proxy.port).render_as_string()
+        made.worker(SQLALCHEMY_DATABASE_URI=proxied)
+        made.sweep()
+        reached(sink, mails)
+        made.stop()
+        return proxy.count / mails

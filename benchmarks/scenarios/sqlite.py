@@ -1,0 +1,43 @@
+"""sqlite: the drain with two processes on one file, in WAL mode with synchronous=FULL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.bench import Bench
+from benchmarks.measure import rate
+from benchmarks.ours import ours
+from benchmarks.results import Row, Series, at_least, at_most
+from tests.servers import sqlite
+from tests.servers.smtp_sink import SmtpSink
+
+MAILS = 20_000
+LOCKED = "database is locked"
+
+
+def run(bench: Bench) -> list[Row]:
+    """Measure the rate, and count the complaints in the worker's log."""
+    mails = bench.size(MAILS, least=200)
+    locked: list[float] = []
+    rates = bench.rates({"this project": lambda: _drain(bench, mails, locked)})
+    complaints = Series("this project", "lines", tuple(locked))
+    return [
+        Row("sqlite", "SQLite drain, 2 processes", rates["this project"], target=at_least(1500)),
+        Row("sqlite", f'"{LOCKED}" in the log', complaints, target=at_most(0)),
+    ]
+
+
+def _drain(bench: Bench, mails: int, locked: list[float]) -> float:
+    bench.redis.flushall()
+    Path(".bench").mkdir(exist_ok=True)
+    # On the disk that holds the project: /tmp may be memory, where nothing is durable.
+    with TemporaryDirectory(dir=Path(".bench").absolute()) as directory, SmtpSink() as sink:
+        url = sqlite.new_database(Path(directory))
+        with ours(url, bench.redis.url, sink.port) as made:
+            made.enqueue(range(mails))
+            worker = made.worker()
+            figure = rate(sink, mails, made.sweep)
+            worker.stop()
+            locked.append(float(worker.printed().count(LOCKED)))
+        return figure
