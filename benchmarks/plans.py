@@ -32,9 +32,8 @@ def scans(made: Ours) -> dict[str, list[Scan]]:
     runtime = made.runtime
     settings, database = runtime.settings, runtime.database
     share = Share(lane="", priority=Priority.NORMAL, batches=1, size=settings.batch)
-    servers = [server.name for server in runtime.servers]
     statements: dict[str, ClauseElement] = {
-        "survey": survey_statement(database, runtime.lanes, servers, most(made)),
+        "survey": survey_statement(database, runtime.lanes, runtime.servers, most(made)),
         "claim": claim_statement(runtime.tables, share, uuid4(), database.now(), database.dialect),
     }
     connection = made.app.db.session.connection()
