@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 
 import click
+import pytest
 
 from benchmarks import conditions, plot, table
 from benchmarks.bench import Bench
@@ -49,7 +50,7 @@ def _part(name: str, rounds: int, scale: float) -> Part:
         with Bench(rounds=rounds, scale=scale) as bench:
             rows = SCENARIOS[name](bench)
             remarks = tuple(bench.remarks)
-    except Exception as error:  # noqa: BLE001  (whatever it is, it goes into the table)
+    except (Exception, pytest.skip.Exception) as error:  # noqa: BLE001  (it goes into the table)
         traceback.print_exc()
         return Part(name, seconds=_since(begun), failure=f"{type(error).__name__}: {error}"[:300])
     return Part(name, tuple(rows), remarks, _since(begun))

@@ -76,7 +76,7 @@ def _looks(bench: Bench, url: str, what: str, mails: int) -> Row:
     would not after a real newsletter.
     """
     with _outbox(bench, url) as (made, _):
-        made.app.outbox.enqueue_many(map(message, range(mails)))
+        made.app.outbox.enqueue_many(map(message, range(mails)), priority="normal")
         found = plans.scans(made)
         fill.settle(made)
         limit = 2 * plans.most(made)  # the survey counts so far, and the claim finds its batch

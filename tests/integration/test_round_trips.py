@@ -30,6 +30,9 @@ def test_a_drain_asks_the_database_at_most_once_for_ten_mails(
         shops = Shops(url=url)
         try:
             shop = shops.open(MAIL_PORT=catcher.port)
+            # A batch looks for urgent mail four times a second: that is by time, and not by mail,
+            # so it would be counted where the machine is slow.
+            shop.runtime.clock = lambda: 0.0
             with shop.session() as session:
                 mails = (message(address) for address in addresses(MAILS))
                 shop.outbox.enqueue_many(mails, session=session)
