@@ -8,11 +8,14 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Connection,
     Insert,
     Select,
     Update,
+    any_,
     bindparam,
+    func,
     insert,
     select,
     update,
@@ -106,12 +109,14 @@ def claim_statement(
     email = tables.email
     due = due_statement(tables, share, now, dialect)
     ids = due.with_only_columns(email.c.id)
+    chosen: ColumnElement[bool] = email.c.id.in_(ids)
     if dialect == "postgresql":
         picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
-        ids = select(picked.c.id)
+        # As an array they are looked up by the key. Joined, whatever is due may be gone through.
+        chosen = email.c.id == any_(func.array(select(picked.c.id).scalar_subquery()))
     return (
         update(email)
-        .where(email.c.id.in_(ids), email.c.due_at.is_not(None))
+        .where(chosen, email.c.status == Status.PENDING)
         .values(_claimed(token))
         .returning(email.c.id, email.c.deliveries)
     )
@@ -145,7 +150,7 @@ def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
     email = tables.email
     return (
         update(email)
-        .where(email.c.id.in_(ids), email.c.due_at.is_not(None))
+        .where(email.c.id.in_(ids), email.c.status == Status.PENDING)
         .values(_claimed(token))
     )
 

@@ -14,7 +14,8 @@ CHUNK = 1000
 def expire(database: Database) -> int:
     """End up to a thousand waiting mails whose `expires_at` has passed; return how many."""
     email = database.tables.email
-    over = (email.c.due_at.is_not(None)) & (email.c.expires_at <= database.now())
+    expires = email.c.expires_at
+    over = email.c.due_at.is_not(None) & expires.is_not(None) & (expires <= database.now())
 
     def work(connection: Connection) -> int:
         statement = select(email.c.id).where(over).order_by(email.c.id).limit(CHUNK)

@@ -106,7 +106,11 @@ def survey_statement(
     return union_all(
         _row("now", moment=now),
         _flag("overdue", lease.expires_at <= now),
-        _flag("expired", email.due_at.is_not(None) & (email.expires_at <= now)),
+        # In the words of the partial index, or all waiting mails would be passed over.
+        _flag(
+            "expired",
+            email.due_at.is_not(None) & email.expires_at.is_not(None) & (email.expires_at <= now),
+        ),
         *(_row("server", s.name, number=breaker.limit(database, s.name)) for s in servers),
         *(
             _due(database, lanes, (lane, priority), limit)
