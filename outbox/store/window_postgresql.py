@@ -40,12 +40,12 @@ WITH moment AS MATERIALIZED (
     RETURNING e.id
 ), logged AS (
     INSERT INTO {attempt}
-        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, worker, server)
-    SELECT l.*, %(worker)s, %(server)s FROM unnest(
+        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, server, worker)
+    SELECT l.*, %(worker)s FROM unnest(
         %(logged)s::bigint[], %(started)s::timestamptz[], %(finished)s::timestamptz[],
         %(verdicts)s::text[], %(phases)s::text[], %(codes)s::smallint[],
-        %(enhanced)s::text[], %(replies)s::text[]
-    ) AS l (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply)
+        %(enhanced)s::text[], %(replies)s::text[], %(servers)s::text[]
+    ) AS l (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, server)
     WHERE l.email_id IN (SELECT id FROM written)
 ), opened AS (
     UPDATE {email} AS e SET status = 'sending' FROM moment
@@ -106,8 +106,8 @@ def _attempts(entries: Sequence[Entry], worker: str) -> dict[str, Any]:
         "codes": _array(reply.code for reply in replies),
         "enhanced": _array(_quoted(reply.enhanced[:12]) for reply in replies),
         "replies": _array(_quoted(reply.text[:REPLY_LENGTH]) for reply in replies),
+        "servers": _array(_quoted(entry.server[:255]) for entry in kept),
         "worker": worker[:100],
-        "server": entries[0].server[:255] if entries else "",
     }
 
 
