@@ -26,7 +26,8 @@ class Refusals:
         self._server = server.name
         self._needed = runtime.settings.refused_alike
         # A probe that is refused as those before it were is one more of them, and not a mail's end.
-        known = breaker.refusal(self._database, self._server) if halted else None
+        look = partial(breaker.refusal, self._database, self._server)
+        known = outlast(look) if halted else None
         self._streak = Streak(self._needed, known=known)
         self._tripped = False
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from outbox.smtp.connection import Connection
 from outbox.store.connections import in_flight, take_server
@@ -176,6 +178,30 @@ def test_who_goes_over_to_the_next_server_leaves_its_place_to_others(
             assert task.result(30)
     assert held == {"b": 1}, "A's place is free"
     assert attempts(shop) == {("b", "sent"): 5}
+
+
+def test_a_place_comes_free_only_after_its_connection_is_closed(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the next batch would connect while this one still says QUIT."""
+    shop = shops.open(OUTBOX_SERVERS=[server("a", catcher.port, connections=1)])
+    write(shop, 3)
+    order, close = list[str](), Connection.close
+
+    def closes(self: Connection) -> None:  # a spy
+        close(self)
+        order.append("closed")
+
+    def note(*args: Any) -> None:
+        if args[2].startswith("DELETE FROM outbox_lease"):
+            order.append("free")
+
+    monkeypatch.setattr(Connection, "close", closes)
+    motion = Motion(shop=shop)
+    motion.sweep()
+    event.listen(shop.engine, "before_cursor_execute", note)
+    assert motion.work()
+    assert (order[-2:], order.count("free")) == (["closed", "free"], 1)
 
 
 def test_a_batch_that_found_no_server_leaves_the_connection_of_another_alone(

@@ -91,6 +91,8 @@ def test_no_announced_envelope_names_a_customer(shops: Shops, pipelining: bool) 
         assert {line for line in lines if line.startswith("RCPT")} == {f"RCPT TO:<{DEV}>"}
         assert len(smtp.dialogues) == 1
         assert sum(line.startswith("RCPT") for line in lines) == len(smtp.accepted) == 10
+        told = [int(line.partition("SIZE=")[2].split()[0]) for line in lines if "SIZE=" in line]
+        assert told == [len(mail.content) for mail in smtp.accepted]
         originals = [mail.content.count(b"X-Original-To: ") for mail in smtp.accepted]
     assert sorted(originals) == [1] * 8 + [2, 4]
     assert standing(shop) == {SENT: 10}
