@@ -40,9 +40,8 @@ WITH moment AS MATERIALIZED (
     RETURNING e.id
 ), logged AS (
     INSERT INTO {attempt}
-        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, worker, server)
-    SELECT l.email_id, l.started_at, l.finished_at, l.verdict, l.phase, l.code, l.enhanced, l.reply,
-        %(worker)s, l.server FROM unnest(
+        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, server, worker)
+    SELECT l.*, %(worker)s FROM unnest(
         %(logged)s::bigint[], %(started)s::timestamptz[], %(finished)s::timestamptz[],
         %(verdicts)s::text[], %(phases)s::text[], %(codes)s::smallint[],
         %(enhanced)s::text[], %(replies)s::text[], %(servers)s::text[]
