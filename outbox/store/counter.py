@@ -7,6 +7,9 @@ from sqlalchemy.exc import IntegrityError
 
 from .database import Database
 
+IN_DOUBT = "in_doubt"
+"""The counter of doubts, whether the connection was lost after the final dot or the worker."""
+
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
     """Add to a counter, which begins at 0, in the transaction of what it counts."""

@@ -19,13 +19,12 @@ from ..domain.lifecycle import Status
 from ..domain.settings import OnUnknown, Settings
 from ..domain.verdict import Phase, Verdict
 from .bulk import insert_rows
-from .counter import bump
+from .counter import IN_DOUBT, bump
 from .database import Database
 from .ending import ended
 from .release import give_back
 
 RESCUED = "leases_rescued"
-IN_DOUBT = "in_doubt"
 _LOST_WORKER = "the worker was lost before it recorded a reply"
 
 

@@ -8,9 +8,10 @@ from uuid import UUID
 from sqlalchemy import Connection, and_, or_, select, update
 
 from ..domain.lifecycle import LEASED, Status
+from ..domain.verdict import Verdict
 from . import lease, record, release, window_postgresql
 from .claim import RETURNING
-from .counter import bump
+from .counter import IN_DOUBT, bump
 from .database import Database
 from .rows import Entry
 
@@ -31,7 +32,7 @@ def advance(
     An id that is missing was withdrawn, has expired, or was lost with its lease: it must not be
     sent.
     """
-    if database.dialect == "postgresql" and not any(entry.several for entry in results):
+    if database.dialect == "postgresql" and not any(map(_is_rare, results)):
         opened, lost = window_postgresql.advance(database, token, results, following, worker=worker)
         if lost:
             late = [entry for entry in results if entry.email_id in lost]
@@ -55,9 +56,17 @@ def advance_in_steps(
         opened = _open(connection, database, token, following)
         if lost:
             bump(connection, database, LOST, len(lost))
+        doubted = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id not in lost]
+        if doubted:
+            bump(connection, database, IN_DOUBT, len(doubted))
         return opened
 
     return database.run(work)
+
+
+def _is_rare(entry: Entry) -> bool:
+    """Whether a result takes more than one row of the table."""
+    return entry.several or entry.verdict is Verdict.UNKNOWN
 
 
 def finish(

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from outbox.store.counter import IN_DOUBT
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, halted, server, standing, write
 from tests.servers.catcher import Catcher
@@ -243,6 +244,7 @@ def test_a_mail_in_doubt_goes_over_no_other_server_in_the_same_attempt(
         motion.beat()
     assert standing(shop) == {SENT: 3, ("pending", 1, 0, 1): 1}
     assert attempts(shop) == {("a", "sent"): 1, ("a", "unknown"): 1, ("b", "sent"): 2}
+    assert shop.counter(IN_DOUBT) == 1
     assert [mail.recipients[0] for mail in catcher.mails] == addresses(4)[2:]
 
 

@@ -13,7 +13,8 @@ from outbox.domain.conclusion import Conclusion, RecipientStatus
 from outbox.domain.verdict import Reply, Verdict
 from outbox.store import lease
 from outbox.store.clock import utc
-from outbox.store.rescue import IN_DOUBT, RESCUED, rescue
+from outbox.store.counter import IN_DOUBT
+from outbox.store.rescue import RESCUED, rescue
 from tests.integration.conftest import LEASE, WORKER, Shop, Shops, entry, sent
 
 

@@ -17,6 +17,7 @@ from outbox.store.rate import take
 from outbox.worker.queues import beat_schedule
 from tests.integration.conftest import Shop, Shops, entry, message, sent
 from tests.servers.catcher import Catcher
+from tests.servers.ports import free_port
 
 Run = Callable[..., Result]
 
@@ -173,6 +174,19 @@ def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> Non
     catcher.stop()
     shop.enqueue()
     assert "is halted since" in run("drain", code=1).output
+
+
+def test_drain_has_done_its_work_where_another_server_took_the_mails(
+    shops: Shops, catcher: Catcher
+) -> None:
+    servers = [
+        {"name": "gone", "server": "127.0.0.1", "port": free_port()},
+        {"name": "spare", "server": "127.0.0.1", "port": catcher.port, "order": 2},
+    ]
+    shop = shops.open(OUTBOX_SERVERS=servers)
+    shop.enqueue()
+    assert "1 mails handled" in runner(shop)("drain").output
+    assert len(catcher.mails) == 1
 
 
 def test_pause_and_resume_say_what_changed(shop: Shop, run: Run) -> None:
