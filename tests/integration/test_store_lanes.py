@@ -14,7 +14,7 @@ from outbox.domain.rate import Rate
 from outbox.store import pause
 from outbox.store.rate import take
 from outbox.store.rows import Claim
-from outbox.store.survey import survey, urgent_stirs, urgent_waits
+from outbox.store.survey import survey
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import START, Shop, Shops, addresses, message, newsletter
 
@@ -253,54 +253,6 @@ def test_bulk_that_has_waited_long_is_claimed_though_normal_mail_takes_every_slo
     shop.later(AGED + 1)
     assert [made.priority for made in swept(shop)] == [Priority.BULK]
     assert swept(shop) == [], "one window of bulk at a time"
-
-
-def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
-    assert not urgent_stirs(shop.database, {"", "@gmail.com"})
-    shop.enqueue("a@gmail.com", priority=Priority.URGENT)
-    for _ in range(2):
-        assert urgent_stirs(shop.database, {"", "@gmail.com"})
-        assert not urgent_stirs(shop.database, {""})
-        swept(shop)
-    shop.later(1000)
-    assert not urgent_stirs(shop.database, {"@gmail.com"})
-
-
-def waits(shop: Shop, slots: int) -> bool:
-    return urgent_waits(shop.database, shop.runtime.lanes, slots=slots)
-
-
-def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:
-    shop.enqueue("n@x.example")
-    (normal,) = swept(shop)
-    assert not waits(shop, 1)
-    shop.enqueue("a@x.example", priority=Priority.URGENT)
-    assert waits(shop, 1)
-    assert not waits(shop, 2)
-
-    (urgent,) = swept(shop)  # beyond the slots: published, and no process is free for it
-    assert (normal.priority, urgent.priority) == (Priority.NORMAL, Priority.URGENT)
-    assert waits(shop, 1)
-    shop.later(-0.3)  # whatever the machine took so far
-    assert not waits(shop, 2), "once one batch has given way, the others need not"
-    shop.later(0.7)
-    assert waits(shop, 2), "a busy worker holds its task"
-    shop.start(urgent.token)
-    assert not waits(shop, 2)
-    assert not waits(shop, 1)
-
-
-@pytest.mark.parametrize("held", ["paused", "closed"])
-def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) -> None:
-    shop.enqueue("n@x.example")
-    swept(shop)
-    shop.enqueue("a@gmail.com", priority=Priority.URGENT)
-    assert waits(shop, 1)
-    if held == "paused":
-        shop.database.run(lambda c: pause.pause(c, shop.database, Priority.URGENT))
-    else:
-        close(shop, "domain:gmail.com")
-    assert not waits(shop, 1)
 
 
 def test_a_survey_tells_how_far_its_buckets_are_from_open(shop: Shop) -> None:

@@ -1,0 +1,65 @@
+"""Whether urgent mail waits, stirs, or may not go: what the others give way to."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox import Priority
+from outbox.store import pause
+from outbox.store.survey import urgent_stirs, urgent_waits
+from tests.integration.conftest import Shop, Shops
+from tests.integration.test_store_lanes import GMAIL, close, swept
+
+
+@pytest.fixture
+def shop(shops: Shops) -> Shop:
+    """A shop with a rate for one domain."""
+    return shops.open(OUTBOX_DOMAIN_RATES=GMAIL)
+
+
+def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
+    assert not urgent_stirs(shop.database, {"", "@gmail.com"})
+    shop.enqueue("a@gmail.com", priority=Priority.URGENT)
+    for _ in range(2):
+        assert urgent_stirs(shop.database, {"", "@gmail.com"})
+        assert not urgent_stirs(shop.database, {""})
+        swept(shop)
+    shop.later(1000)
+    assert not urgent_stirs(shop.database, {"@gmail.com"})
+
+
+def waits(shop: Shop, slots: int) -> bool:
+    return urgent_waits(shop.database, shop.runtime.lanes, slots=slots)
+
+
+def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:
+    shop.enqueue("n@x.example")
+    (normal,) = swept(shop)
+    assert not waits(shop, 1)
+    shop.enqueue("a@x.example", priority=Priority.URGENT)
+    assert waits(shop, 1)
+    assert not waits(shop, 2)
+
+    (urgent,) = swept(shop)  # beyond the slots: published, and no process is free for it
+    assert (normal.priority, urgent.priority) == (Priority.NORMAL, Priority.URGENT)
+    assert waits(shop, 1)
+    shop.later(-0.3)  # whatever the machine took so far
+    assert not waits(shop, 2), "once one batch has given way, the others need not"
+    shop.later(0.7)
+    assert waits(shop, 2), "a busy worker holds its task"
+    shop.start(urgent.token)
+    assert not waits(shop, 2)
+    assert not waits(shop, 1)
+
+
+@pytest.mark.parametrize("held", ["paused", "closed"])
+def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) -> None:
+    shop.enqueue("n@x.example")
+    swept(shop)
+    shop.enqueue("a@gmail.com", priority=Priority.URGENT)
+    assert waits(shop, 1)
+    if held == "paused":
+        shop.database.run(lambda c: pause.pause(c, shop.database, Priority.URGENT))
+    else:
+        close(shop, "domain:gmail.com")
+    assert not waits(shop, 1)
