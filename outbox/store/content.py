@@ -25,8 +25,8 @@ def store(connection: Connection, tables: Tables, body: bytes, now: clock, *, re
         found = _find(connection, tables, digest, len(body))
         if found is not None:
             return found
-    row = {"sha256": digest, "created_at": now} | _columns(body)
-    result = connection.execute(insert(tables.content).values(**row))
+    row = {"sha256": digest} | _columns(body)
+    result = connection.execute(insert(tables.content).values(created_at=now), row)
     return inserted_id(result)
 
 

@@ -149,10 +149,11 @@ class Writer:
             self.connection, self.tables, mail.content, self.now, reuse=reuse
         )
         row = self._row(mail, options, content_id, fingerprint)
-        row.setdefault("due_at", self.now)
-        result = self.connection.execute(
-            insert(self.tables.email).values(created_at=self.now, **row)
-        )
+        clocks = {"created_at": self.now}
+        if options.send_at is None:
+            clocks["due_at"] = self.now
+        # Only the clocks are in the statement: a value that is would be coerced and made a key.
+        result = self.connection.execute(insert(self.tables.email).values(**clocks), row)
         email_id = content.inserted_id(result)
         if len(mail.recipients) > 1:
             self._insert_recipients(email_id, mail.recipients)
