@@ -64,7 +64,7 @@ inline promise(kept, which) {
 inline new_token() {
 	for (tok : 1 .. TOKENS) {
 		some = lease[tok].is != gone || lease[tok].tasks;
-		for (id : 0 .. MAILS - 1) { some = some || mail[id].token == tok || mail[id].doubt_token == tok }
+		for (id : 0 .. MAILS - 1) { some = some || mail[id].token == tok }
 		for (who : 0 .. WORKERS - 1) { some = some || worker[who].token == tok }
 		for (who : 0 .. SWEEPS - 1) { some = some || sweep[who].token == tok }
 		if

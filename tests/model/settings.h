@@ -8,7 +8,11 @@
 #ifndef WINDOW
 #define WINDOW 1
 #endif
-#define TOKENS 5                     /* more are never in use at once: the model asserts it */
+#if FAULTS > 2                       /* more are never in use at once: the model asserts it */
+#define TOKENS 7
+#else
+#define TOKENS 5
+#endif
 #ifndef WITHDRAW
 #define WITHDRAW 1
 #endif

@@ -89,7 +89,7 @@ inline rescue(s) {
 				:: mail[id].token != tok
 				:: mail[id].token == tok && mail[id].status == sending && !RESCUE_WITHOUT_DOUBT ->
 					declare_doubt();
-					mail[id].doubt_token = tok;
+					mail[id].doubt_token = tok * worked_on(tok);
 					lease[tok].settled = lease[tok].settled | (worked_on(tok) << id)
 				:: else -> give_back()
 				fi
@@ -116,6 +116,10 @@ end:	do
 	SEES_LEASE(s, 3)
 	SEES_LEASE(s, 4)
 	SEES_LEASE(s, 5)
+#if TOKENS > 5
+	SEES_LEASE(s, 6)
+	SEES_LEASE(s, 7)
+#endif
 	:: rescue(s)
 	od
 }

@@ -9,7 +9,7 @@ import pytest
 from tests.model.spin import SOURCES, Searcher
 
 SIZES: dict[str, tuple[dict[str, int], int]] = {
-    "any two faults": ({"FAULTS": 2, "WITHDRAW": 0}, 5_000_000),
+    "any two faults": ({"FAULTS": 2, "WITHDRAW": 0}, 4_900_000),
     "a withdrawal and any fault": ({"FAULTS": 1}, 300_000),
     "a window of two and any fault": ({"FAULTS": 1, "WINDOW": 2}, 300_000),
 }

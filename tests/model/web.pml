@@ -88,5 +88,9 @@ end:	do
 	:: runs_out(3)
 	:: runs_out(4)
 	:: runs_out(5)
+#if TOKENS > 5
+	:: runs_out(6)
+	:: runs_out(7)
+#endif
 	od
 }

@@ -227,9 +227,12 @@ inline crash(i, redelivered) {
 	}
 }
 
-/* environment: a process's memory ends with its task */
+/* environment: a process's memory ends with its task; a doubt token nobody holds opens nothing */
 inline forget(i) {
-	for (id : 0 .. MAILS - 1) { me.result[id] = none }
+	for (id : 0 .. MAILS - 1) {
+		me.result[id] = none;
+		mail[id].doubt_token = (mail[id].doubt_token == me.token -> 0 : mail[id].doubt_token)
+	}
 	lease[me.token].settled = 0;
 	me.at = idle; me.token = 0; me.holds = 0; me.left = 0; me.window = 0; me.mail = 0
 }
@@ -243,6 +246,10 @@ end:	do
 	TAKES(i, 3)
 	TAKES(i, 4)
 	TAKES(i, 5)
+#if TOKENS > 5
+	TAKES(i, 6)
+	TAKES(i, 7)
+#endif
 	:: advance(i, 0)
 	:: advance(i, 1)
 	:: stop(i)
