@@ -121,13 +121,17 @@ def _doubt(
     random: Callable[[], float],
 ) -> None:
     email = database.tables.email
-    rows = connection.execute(
+    sending = (
         select(email.c.id, email.c.attempts, email.c.doubts, email.c.on_unknown,
                email.c.deliveries, email.c.recipients, email.c.max_attempts)
         .where(email.c.token == token, email.c.status == Status.SENDING)
         .order_by(email.c.id)
         .with_for_update()
-    ).all()  # fmt: skip
+    )  # fmt: skip
+    for dialect in ("mysql", "mariadb"):
+        # By the order of ids it would pass over all rows, and wait for those of open transactions.
+        sending = sending.with_hint(email, "FORCE INDEX (ix_outbox_email_token)", dialect)
+    rows = connection.execute(sending).all()
     for row in rows:
         values: dict[str, Any] = {"status": Status.UNKNOWN, "finished_at": database.now()}
         if not _is_final(row, settings):

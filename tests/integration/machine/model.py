@@ -1,0 +1,266 @@
+"""What the table should be, in plain Python: a mail, a lease, and what each step does to them.
+
+Written from the design, and sharing with the library the names of the statuses only. Times are
+seconds on a clock that stands still until it is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from outbox.domain.lifecycle import Status
+
+LEASE = 30.0
+MAX_ATTEMPTS = 4
+MAX_DELIVERIES = 3
+MAX_DOUBTS = 3
+STEPS = (30, 120, 600, 1800)
+JITTER = 0.5
+UNSENT = {Status.FAILED, Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED}
+OVER = UNSENT | {Status.SENT}
+DOUBTFUL = {Status.PENDING, Status.UNKNOWN}
+OPEN = {Status.CLAIMED, Status.SENDING}
+
+
+@dataclass(kw_only=True)
+class Mail:
+    """One row of `outbox_email`, and what nobody can know: how many copies may be out."""
+
+    id: int
+    first_due: float
+    due: float | None
+    expires: float | None = None
+    key: str | None = None
+    tag: str | None = None
+    hold: bool = False
+    status: Status = Status.PENDING
+    token: UUID | None = None
+    doubt_token: UUID | None = None
+    attempts: int = 0
+    deliveries: int = 0
+    doubts: int = 0
+    finished: float | None = None
+    copies: int = 0
+    declared: int = 0
+
+    def row(self) -> tuple[object, ...]:
+        """Return what the table must say."""
+        return (
+            self.status, self.token, self.doubt_token, self.attempts, self.deliveries, self.doubts,
+            self.due is not None, self.finished is not None,
+        )  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class Lease:
+    """One row of `outbox_lease`."""
+
+    expires: float
+    started: bool = False
+    suspected: float | None = None
+
+
+@dataclass(kw_only=True)
+class Model:
+    """The committed table."""
+
+    now: float = 0.0
+    mails: dict[int, Mail] = field(default_factory=dict)
+    leases: dict[UUID, Lease] = field(default_factory=dict)
+    paused: bool = False
+
+    def due(self) -> set[int]:
+        return {
+            mail.id for mail in self.mails.values() if mail.due is not None and self.past(mail.due)
+        }
+
+    def past(self, moment: float | None) -> bool:
+        return moment is not None and moment <= self.now
+
+    def held(self, token: UUID) -> list[Mail]:
+        return [mail for mail in self.mails.values() if mail.token == token]
+
+    def claim(self, token: UUID, ids: Iterable[int]) -> None:
+        self.leases[token] = Lease(expires=self.now + LEASE)
+        for email_id in ids:
+            mail = self.mails[email_id]
+            mail.status, mail.token, mail.due, mail.doubt_token = Status.CLAIMED, token, None, None
+
+    def start(self, token: UUID) -> bool:
+        lease = self.leases.get(token)
+        if lease is None or lease.started:
+            return False
+        self.leases[token] = Lease(expires=self.now + LEASE, started=True)
+        return True
+
+    def renew(self, token: UUID) -> bool:
+        if token not in self.leases:
+            return False
+        lease = self.leases[token]
+        lease.expires, lease.suspected = self.now + LEASE, None
+        return True
+
+    def open(self, token: UUID, ids: Iterable[int]) -> set[int]:
+        mails = [m for i in ids if (m := self.mails.get(i)) and m.token == token]
+        opened = [m for m in mails if m.status in OPEN and not self.past(m.expires)]
+        for mail in opened:
+            mail.status = Status.SENDING
+        return {mail.id for mail in opened}
+
+    def record(self, token: UUID, email_id: int, verdict: str) -> None:
+        mail = self.mails.get(email_id)
+        if mail is None:
+            return
+        if mail.token == token and mail.status is Status.SENDING:
+            _VERDICTS[verdict](self, mail)
+        elif verdict == "sent" and mail.doubt_token == token and mail.status in DOUBTFUL:
+            self._end(mail, Status.SENT)
+
+    def give_back(self, token: UUID) -> None:
+        for mail in self.held(token):
+            if mail.status is Status.CLAIMED and self.past(mail.expires):
+                self._end(mail, Status.EXPIRED)
+            else:
+                self._wait(mail, mail.first_due)
+
+    def finish(self, token: UUID) -> None:
+        self.give_back(token)
+        self.leases.pop(token, None)
+
+    def rescue(self) -> int:
+        for lease in self.leases.values():
+            if self.past(lease.expires) and lease.started and lease.suspected is None:
+                lease.suspected = self.now
+        judged = [token for token, lease in self.leases.items() if self._is_overdue(lease)]
+        for token in judged:
+            if self.leases.pop(token).started:
+                for mail in self.held(token):
+                    self._lost_worker(mail, token)
+            self.give_back(token)
+        return len(judged)
+
+    def _is_overdue(self, lease: Lease) -> bool:
+        if not self.past(lease.expires):
+            return False
+        return not lease.started or (
+            lease.suspected is not None and self.past(lease.suspected + LEASE)
+        )
+
+    def _lost_worker(self, mail: Mail, token: UUID) -> None:
+        mail.deliveries += 1
+        worn = mail.deliveries >= MAX_DELIVERIES
+        if mail.status is Status.SENDING:
+            self._doubt(mail, final=worn)
+            mail.doubt_token = token
+        elif worn:
+            self._end(mail, Status.FAILED)
+
+    def _doubt(self, mail: Mail, *, final: bool = False) -> None:
+        mail.attempts, mail.doubts, mail.declared = (
+            mail.attempts + 1,
+            mail.doubts + 1,
+            mail.declared + 1,
+        )
+        final = final or mail.hold or mail.doubts >= MAX_DOUBTS or mail.attempts >= MAX_ATTEMPTS
+        if final:
+            self._end(mail, Status.UNKNOWN)
+        else:
+            self._back_off(mail)
+
+    def _put_off(self, mail: Mail) -> None:
+        mail.attempts += 1
+        if mail.attempts >= MAX_ATTEMPTS:
+            self._end(mail, Status.FAILED)
+        else:
+            self._back_off(mail)
+
+    def _refuse(self, mail: Mail) -> None:
+        mail.attempts += 1
+        self._end(mail, Status.FAILED)
+
+    def _take(self, mail: Mail) -> None:
+        mail.attempts += 1
+        self._end(mail, Status.SENT)
+
+    def _drop(self, mail: Mail) -> None:
+        mail.deliveries += 1
+        if mail.deliveries >= MAX_DELIVERIES:
+            self._end(mail, Status.FAILED)
+        else:
+            self._wait(mail, self.now + 30.0 * mail.deliveries)
+
+    def _back_off(self, mail: Mail) -> None:
+        self._wait(mail, self.now + JITTER * STEPS[mail.attempts - 1])
+
+    def _wait(self, mail: Mail, due: float) -> None:
+        mail.status, mail.token, mail.due = Status.PENDING, None, due
+
+    def _end(self, mail: Mail, status: Status) -> None:
+        """No mail in doubt ends as one that surely was not sent."""
+        if status is Status.SENT:
+            mail.doubts, mail.doubt_token = 0, None
+        mail.status = Status.UNKNOWN if mail.doubts else status
+        mail.token, mail.due, mail.finished = None, None, self.now
+
+    def expire(self) -> None:
+        for mail in self.mails.values():
+            if mail.due is not None and self.past(mail.expires):
+                self._end(mail, Status.EXPIRED)
+
+    def cancel(self, which: Callable[[Mail], bool]) -> int:
+        waiting = [m for m in self.mails.values() if m.status in (Status.PENDING, Status.CLAIMED)]
+        withdrawn = [mail for mail in waiting if which(mail)]
+        for mail in withdrawn:
+            self._end(mail, Status.CANCELLED)
+        return sum(mail.status is Status.CANCELLED for mail in withdrawn)
+
+    def retry(self, email_id: int) -> int:
+        mail = self.mails[email_id]
+        if mail.status not in (Status.FAILED, Status.UNKNOWN):
+            return 0
+        mail.attempts = mail.deliveries = mail.doubts = mail.copies = mail.declared = 0
+        mail.doubt_token = mail.finished = None
+        self._wait(mail, self.now)
+        return 1
+
+    def resolve(self, email_id: int, outcome: Status) -> int:
+        mail = self.mails[email_id]
+        if mail.status is not Status.UNKNOWN:
+            return 0
+        mail.doubts, mail.doubt_token, mail.copies = 0, None, 0
+        self._end(mail, outcome)
+        return 1
+
+    def purge(self, older_than: float) -> int:
+        over = [
+            mail.id
+            for mail in self.mails.values()
+            if mail.status in OVER
+            and mail.finished is not None
+            and self.past(mail.finished + older_than)
+        ]
+        for email_id in over:
+            del self.mails[email_id]
+        return len(over)
+
+    def moments(self) -> list[float]:
+        """Return every moment at which something changes by itself."""
+        ends = [lease.expires for lease in self.leases.values()]
+        ends += [
+            lease.suspected + LEASE for lease in self.leases.values() if lease.suspected is not None
+        ]
+        for mail in self.mails.values():
+            ends += [moment for moment in (mail.due, mail.expires) if moment is not None]
+        return ends
+
+
+_VERDICTS: dict[str, Callable[[Model, Mail], None]] = {
+    "sent": Model._take,
+    "retry": Model._put_off,
+    "fail": Model._refuse,
+    "unknown": Model._doubt,
+    "unsent": Model._drop,
+    "halt": lambda model, mail: model._wait(mail, mail.first_due),
+}

@@ -1,0 +1,121 @@
+"""The outbox as the machine sees it: its tables, its clock, and what a worker would conclude."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from outbox.domain.conclusion import Facts, conclude
+from outbox.domain.settings import OnUnknown
+from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.store.rows import Entry, Waiting
+from tests.integration.conftest import Shop, entry
+from tests.integration.machine.model import JITTER, MAX_ATTEMPTS, MAX_DELIVERIES, Model
+
+SLACK = 10.0
+"""Seconds that one step may take; a longer one is mistaken for a lapse of time."""
+
+
+@dataclass(kw_only=True)
+class Worker:
+    """A send task that started a lease: what it remembers, stale or not."""
+
+    token: UUID
+    left: dict[int, Waiting]
+    window: dict[int, Waiting] = field(default_factory=dict)
+
+
+class Clock:
+    """Moves the database's clock, and the model's with it.
+
+    The model's stands still in between. So before time is told, it goes past every moment that the
+    real one may reach meanwhile: then both agree on what is over.
+    """
+
+    def __init__(self, shop: Shop, model: Model) -> None:
+        self._shop, self._model = shop, model
+        self._began = time.monotonic()
+        self._start = shop.database.offset
+
+    def later(self, seconds: float) -> None:
+        self._shop.later(seconds)
+        self._model.now = self._shop.database.offset - self._start
+
+    def settle(self, *more: float) -> None:
+        passed = time.monotonic() - self._began + SLACK
+        while near := [
+            m for m in [*self._model.moments(), *more] if 0 < m - self._model.now < passed
+        ]:
+            self.later(max(near) - self._model.now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """All that is committed, as the model would have it."""
+
+    mails: dict[int, tuple[object, ...]]
+    leases: dict[UUID, tuple[bool, bool]]
+    customers: set[str]
+
+
+def committed(shop: Shop) -> Tables:
+    email, lease = shop.tables.email.c, shop.tables.lease.c
+    mails = sa.select(
+        email.id, email.status, email.token, email.doubt_token, email.attempts, email.deliveries,
+        email.doubts, email.due_at.is_not(None), email.finished_at.is_not(None),
+    )  # fmt: skip
+    held = sa.select(lease.token, lease.started_at.is_not(None), lease.suspected_at.is_not(None))
+
+    def read(connection: sa.Connection) -> Tables:
+        return Tables(
+            mails={row[0]: tuple(row[1:]) for row in connection.execute(mails)},
+            leases={row[0]: (bool(row[1]), bool(row[2])) for row in connection.execute(held)},
+            customers=set(connection.execute(sa.select(shop.orders.c.customer)).scalars()),
+        )
+
+    return shop.database.read(read)
+
+
+def results(window: Sequence[tuple[Waiting, str]]) -> list[Entry]:
+    """Return what a worker would record for these mails, by the library's own rule."""
+    return [_result(mail, verdict) for mail, verdict in window]
+
+
+def _result(mail: Waiting, verdict: str) -> Entry:
+    reply = Reply(code={"sent": 250, "retry": 450, "fail": 550}.get(verdict, 0), text="told")
+    (address,) = mail.envelope.recipients
+    judged = Verdict(verdict)
+    result = Transaction(
+        verdict=judged,
+        phase=Phase.DOT,
+        reply=reply,
+        recipients=(RecipientResult(address=address, verdict=judged, reply=reply),),
+    )
+    facts = Facts(
+        attempts=mail.attempts,
+        max_attempts=mail.max_attempts or MAX_ATTEMPTS,
+        deliveries=mail.deliveries,
+        max_deliveries=MAX_DELIVERIES,
+        doubts=mail.doubts,
+        on_unknown=mail.on_unknown or OnUnknown.RESEND,
+        seconds_left=inf,
+        doubtful=mail.doubtful,
+    )
+    return entry(mail.id, conclude(facts, result, random=lambda: JITTER), judged)
+
+
+def wipe(shop: Shop) -> None:
+    """Empty every table for the next example."""
+    tables: list[Any] = [
+        shop.tables.attempt, shop.tables.recipient, shop.tables.email, shop.tables.content,
+        shop.tables.lease, shop.tables.pause, shop.tables.counter, shop.orders,
+    ]  # fmt: skip
+    with shop.engine.begin() as connection:
+        for table in tables:
+            connection.execute(sa.delete(table))

@@ -1,0 +1,15 @@
+"""A directory for each search: Spin and the compiler write next to the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.model.spin import Search, Searcher
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Searcher:
+    """Make a search with these macros."""
+    return lambda **macros: Search(directory=tmp_path / "search", macros=macros)

@@ -1,0 +1,96 @@
+/* The web, the person and the clock: who brings mails, withdraws them, and lets time pass. */
+
+/* outbox.store.enqueue.Writer.add, outbox.web.pending._after_commit */
+inline commit(i, soon) {
+	d_step {
+		mail[i].status == nothing ->
+		printf("web: mail %d is committed\n", i);
+		mail[i].status = pending; mail[i].due = soon;
+		nudged = NUDGE_TRUSTED
+	}
+}
+
+/* outbox.worker.nudge.Nudge._try: the broker is away; logged, and not raised */
+inline commit_unnudged(i) {
+	d_step {
+		NUDGE_TRUSTED && may_fail && mail[i].status == nothing ->
+		printf("web: mail %d is committed; the broker is away, and nobody is nudged\n", i);
+		faults++;
+		mail[i].status = pending; mail[i].due = 1
+	}
+}
+
+/* environment: the business transaction is rolled back, or its process dies */
+inline roll_back(i) {
+	d_step {
+		mail[i].status == nothing ->
+		printf("web: mail %d is rolled back\n", i);
+		mail[i].status = absent
+	}
+}
+
+/* outbox.store.withdraw.withdraw, outbox.store.expire.expire, outbox.store.release.end_claimed */
+inline withdraw(i) {
+	d_step {
+		WITHDRAW && !withdrawn && (mail[i].status == pending || mail[i].status == claimed) ->
+		printf("person: mail %d is withdrawn\n", i);
+		withdrawn = 1;
+		id = i;
+		end_as(cancelled)
+	}
+}
+
+proctype Web(byte i) {
+end:	do
+	:: commit(i, 1)
+	:: commit(i, 0)
+	:: commit_unnudged(i)
+	:: roll_back(i)
+	:: withdraw(i)
+	od
+}
+
+/* outbox.store.clock.clock: `send_at` or the end of a backoff */
+inline comes_due(i) {
+	d_step {
+		mail[i].status == pending && !mail[i].due ->
+		printf("clock: mail %d is due\n", i);
+		mail[i].due = 1
+	}
+}
+
+#define worked_on(l) (worker[0].token == l || worker[1].token == l)
+#define attended(l) (lease[l].tasks || worked_on(l) \
+	|| (sweep[0].token == l && sweep[0].at == unpublished) \
+	|| (sweep[1].token == l && sweep[1].at == unpublished))
+
+/* environment: a lease that somebody lives to serve runs out, as he sleeps, or his task is late.
+ * outbox.worker.heartbeat.Heartbeat.holds: his own deadline was started first, so it ends first.
+ */
+inline runs_out(l) {
+	d_step {
+		lease[l].is == held && (may_fail || !attended(l)) ->
+		printf("clock: the lease of token %d runs out\n", l);
+		for (who : 0 .. WORKERS - 1) {
+			worker[who].holds = worker[who].holds && worker[who].token != l
+		}
+		faults = faults + attended(l);
+		lease[l].is = run_out
+	}
+}
+
+proctype Clock() {
+end:	do
+	:: comes_due(0)
+	:: comes_due(1)
+	:: runs_out(1)
+	:: runs_out(2)
+	:: runs_out(3)
+	:: runs_out(4)
+	:: runs_out(5)
+#if TOKENS > 5
+	:: runs_out(6)
+	:: runs_out(7)
+#endif
+	od
+}
