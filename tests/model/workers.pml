@@ -101,7 +101,7 @@ inline record_late(i) {
 	fi
 }
 
-/* outbox.store.window._open, outbox.worker.relay._Relay._windows */
+/* outbox.store.window._open, outbox.worker.relay._Relay._next_window */
 inline open_window(i) {
 	some = 0; me.window = 0; who = 0;
 	for (id : 0 .. MAILS - 1) {

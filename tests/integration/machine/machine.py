@@ -51,7 +51,7 @@ class Machine(Transactions):
         self.clock.settle()
         database, model = self.shop.database, self.model
         due = model.due()
-        state = survey(database, self.shop.runtime.lanes, ["mx"], limit=1000)
+        state = survey(database, self.shop.runtime.lanes, self.shop.runtime.servers, limit=1000)
         seen = sum(found.mails for found in state.due.values())
         assert seen == (0 if model.paused else len(due))
         assert state.overdue == any(model.past(lease.expires) for lease in model.leases.values())
