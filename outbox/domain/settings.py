@@ -98,7 +98,7 @@ class Settings:
     dot_timeout: float = setting(
         600.0, "for the reply to the final dot (RFC 5321 §4.5.3.2.6)", least=0.1
     )
-    connection_mails: int = setting(100, "mails over one SMTP connection", least=1)
+    connection_mails: int = setting(1000, "mails over one SMTP connection", least=1)
     connection_seconds: float = setting(300.0, "life of one SMTP connection", least=0.0)
     tls_verify: bool = setting(True, "verify the SMTP server's certificate and name")
     tls_ca_file: str = setting("", "a CA bundle; empty: the system's")

@@ -92,9 +92,10 @@ class Client(Session):
     def _start(self, envelope: Envelope, size: int, refusals: Refusals) -> None:
         """Say MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
         last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
-        if self.announced == envelope:
+        if self.announced is envelope or self.announced == envelope:
             self.announced = None
-            self._replies_to(range(last + 1), last, refusals)
+            if not self._agreed(last):
+                self._replies_to(range(last + 1), last, refusals)
             return
         if self.announced is not None:
             self.close()  # the server waits for another mail's content

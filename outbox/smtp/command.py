@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..domain.verdict import Envelope
 
@@ -80,8 +80,10 @@ def _path(address: str) -> str:
     return f"<{address}>"
 
 
-def _known(options: Iterable[str], extensions: Mapping[str, str]) -> list[str]:
+def _known(options: Sequence[str], extensions: Mapping[str, str]) -> list[str]:
     """Return the options whose extension is offered, without those that are set from the mail."""
+    if not options:  # as in almost every mail
+        return []
     keywords = ((option, option.partition("=")[0].upper()) for option in options)
     return [
         option

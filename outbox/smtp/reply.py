@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import smtplib
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..domain.replies import Event
@@ -21,6 +22,7 @@ MAX_LINES = 100
 MAX_TEXT = 500
 _RECV = 4096
 
+_AGREED = rb"(?:2\d\d [^\r\n]*\r\n){%d}354 [^\r\n]*\r\n"
 _CODES = {str(code).encode(): code for code in range(200, 600)}
 _ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:[ \n]|$)")
 
@@ -58,6 +60,17 @@ class ReplyReader:
     def pending(self) -> bool:
         """Whether the server said more than we asked for."""
         return bool(self._data)
+
+    def agreed(self, commands: int) -> bool:
+        """Take all replies up to DATA's 354 at one look, where just those are here and all good.
+
+        `commands` counts those before DATA. Where it is otherwise nothing is taken: each reply is
+        then read by itself. Almost every mail's are alike, and four reads cost as much as a send.
+        """
+        if not _agreed(commands).fullmatch(self._data):
+            return False
+        self._data = b""
+        return True
 
     def read(self, seconds: float) -> tuple[int, bytes]:
         """Return the next reply's code and its lines, joined with LF, within `seconds` in all.
@@ -119,6 +132,11 @@ class ReplyReader:
     def _set_timeout(self, seconds: float) -> None:
         if self.sock.gettimeout() != seconds:
             self.sock.settimeout(seconds)
+
+
+@lru_cache(maxsize=64)
+def _agreed(commands: int) -> re.Pattern[bytes]:
+    return re.compile(_AGREED % commands)
 
 
 def parse_line(line: bytes) -> tuple[int, bytes]:

@@ -97,6 +97,10 @@ class Session(smtplib.SMTP):
             self.close()
             raise
 
+    def _agreed(self, commands: int) -> bool:
+        """Whether the replies up to DATA's 354 were all here, and good; then they are taken."""
+        return self._replies is not None and self._replies.agreed(commands)
+
     @property
     def _ahead(self) -> bool:
         """Whether the server said more than it was asked for: then no reply can be trusted."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Insert, any_, literal
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, Insert
 
 
 def insert_rows(connection: Connection, statement: Insert, rows: Sequence[dict[str, Any]]) -> None:
@@ -22,16 +21,3 @@ def insert_rows(connection: Connection, statement: Insert, rows: Sequence[dict[s
         connection.execute(statement, rows).all()
     else:
         connection.execute(statement, rows)
-
-
-def among(
-    connection: Connection, column: ColumnElement[int], ids: Collection[int]
-) -> ColumnElement[bool]:
-    """The column is one of these ids.
-
-    On PostgreSQL they travel as one array, so that the statement's text does not depend on their
-    number and is parsed and planned once.
-    """
-    if connection.dialect.name == "postgresql":
-        return column == any_(literal(sorted(ids), ARRAY(BigInteger)))
-    return column.in_(sorted(ids))

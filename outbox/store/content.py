@@ -7,10 +7,21 @@ from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
-from sqlalchemy import Connection, CursorResult, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    CursorResult,
+    Select,
+    any_,
+    bindparam,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from .bulk import among
 from .clock import clock
+from .database import Database
 from .models import Tables
 
 
@@ -82,11 +93,16 @@ def _find(connection: Connection, tables: Tables, digest: bytes, size: int) -> i
     return found.scalar()
 
 
-def read(connection: Connection, tables: Tables, ids: Iterable[int]) -> dict[int, bytes]:
+def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
     """Return the contents of these ids. One that is missing or damaged is missing in the answer."""
-    content = tables.content
-    statement = select(content.c.id, content.c.crc32, content.c.body).where(
-        among(connection, content.c.id, set(ids))
-    )
-    rows = connection.execute(statement)
-    return {row.id: row.body for row in rows if crc32(row.body) == row.crc32}
+    rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))})
+    return {key: body for key, crc, body in rows if crc32(body) == crc}
+
+
+def _among(database: Database) -> Select[int, int, bytes]:
+    content = database.tables.content.c
+    if database.dialect == "postgresql":  # one array: the statement's text is always the same
+        chosen = content.id == any_(bindparam("ids", type_=ARRAY(BigInteger)))
+    else:
+        chosen = content.id.in_(bindparam("ids", expanding=True))
+    return select(content.id, content.crc32, content.body).where(chosen)

@@ -216,11 +216,15 @@ def _strays(database: Database, lanes: Lanes) -> Iterator[Select[*tuple[Any, ...
 
 def urgent_stirs(database: Database, lanes: Collection[str]) -> bool:
     """Return whether urgent mail of these lanes is due, or in flight."""
+    return _is_so(database, database.built(_stirs, tuple(lanes)))
+
+
+def _stirs(database: Database, lanes: tuple[str, ...]) -> Select[int]:
     email, lease, now = database.tables.email.c, database.tables.lease.c, database.now()
     urgent = int(Priority.URGENT)
     due = exists().where(email.lane.in_(lanes), email.priority == urgent, email.due_at <= now)
     flight = exists().where(lease.lane.in_(lanes), lease.priority == urgent, lease.expires_at > now)
-    return _is_so(database, flight | due)
+    return select(literal(1)).where(flight | due)
 
 
 def urgent_waits(
@@ -234,6 +238,12 @@ def urgent_waits(
     has given way to it, the others need not. But where it stays so, some worker has fetched the
     task while all of its own processes are busy: then every batch gives way.
     """
+    return _is_so(database, database.built(_waits, lanes, lanes.names, slots, routes))
+
+
+def _waits(
+    database: Database, lanes: Lanes, _: tuple[str, ...], slots: int, routes: Routes | None
+) -> Select[int]:
     lease, now = database.tables.lease.c, database.now()
     unstarted = (lease.priority == int(Priority.URGENT)) & lease.started_at.is_(None)
     holding = select(func.count()).where(lease.expires_at > now, ~unstarted).scalar_subquery()
@@ -248,7 +258,7 @@ def urgent_waits(
             for lane in lanes.names
         ),
     )
-    return _is_so(database, overdue | ((holding >= slots) & due))
+    return select(literal(1)).where(overdue | ((holding >= slots) & due))
 
 
 def _any_usable(database: Database, servers: Sequence[ServerSettings]) -> ColumnElement[bool]:
@@ -262,6 +272,5 @@ def _any_usable(database: Database, servers: Sequence[ServerSettings]) -> Column
     return or_(*(~(h | c) for h, c in zip(halted, closed, strict=True))) if servers else true()
 
 
-def _is_so(database: Database, condition: ColumnElement[bool]) -> bool:
-    statement = select(literal(1)).where(condition)
+def _is_so(database: Database, statement: Select[int]) -> bool:
     return database.read(lambda connection: connection.execute(statement).first()) is not None

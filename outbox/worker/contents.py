@@ -44,6 +44,6 @@ class Contents:
             if wanted and size > self._limit:
                 break
             wanted.add(mail.content_id)
-        tables = self._database.tables
+        database = self._database
         # Read in the middle of a window: results that wait for their record must outlast it too.
-        self._held = outlast(lambda: self._database.read(lambda c: content.read(c, tables, wanted)))
+        self._held = outlast(lambda: database.read(lambda c: content.read(c, database, wanted)))
