@@ -122,7 +122,7 @@ class _Plan:
     def spread(self, priority: Priority) -> None:
         """Give the free slots to the lanes in which mails of this priority wait."""
         waiting = sorted(
-            (lane for lane, which in self.due if which is priority),
+            (lane for lane, which in self.due if which is priority and self._has_room(lane, {})),
             key=lambda lane: (self._load(lane), -self.due[lane, priority].age, lane),
         )
         mails = self._claimable(waiting, priority)
@@ -134,12 +134,17 @@ class _Plan:
     def spread_aged(self) -> None:
         """Send one window of bulk beyond the slots, where bulk waits too long and has none."""
         bulk = Priority.BULK
-        aged = [way for way, due in self.due.items() if way[1] is bulk and due.age > AGED]
-        if not aged or self._running(bulk) or any(part.priority is bulk for part in self.shares):
+        if self._running(bulk) or any(part.priority is bulk for part in self.shares):
             return
-        lane, _ = max(aged, key=lambda way: (self.due[way].age, way))
-        if self._claimable([lane], bulk)[lane] and self._has_room(lane, {}):
+        aged = [(due.age, lane) for (lane, which), due in self.due.items() if which is bulk]
+        ready = [(age, lane) for age, lane in aged if age > AGED and self._is_open(lane)]
+        if ready:
+            _, lane = max(ready)
             self._add(lane, bulk, 1, self._least(lane))
+
+    def _is_open(self, lane: str) -> bool:
+        """Return whether a batch of bulk could go: by the lane's rate, and by its servers."""
+        return self._claimable([lane], Priority.BULK)[lane] > 0 and self._has_room(lane, {})
 
     def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
         self.shares.append(Share(lane=lane, priority=priority, batches=batches, size=size))

@@ -80,7 +80,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         return []
     settings, rooms = runtime.settings, _rooms(runtime, state)
     shares = share(
-        {way: due for way, due in state.due.items() if rooms[route_of(way[0])] > 0},
+        state.due,
         state.flight,
         lanes=runtime.lanes,
         lags=state.lags,

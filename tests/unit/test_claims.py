@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -109,13 +111,14 @@ def test_the_shares_come_urgent_first_and_each_priority_once(case: dict[str, Any
 
 
 def spread(
-    due: dict[Way, int | Due],
-    flight: dict[Way, int] | None = None,
+    due: Mapping[Way, int | Due],
+    flight: Mapping[Way, int] | None = None,
     *,
     lanes: Lanes | None = None,
     slots: int = 4,
     lag: float = -1.0,
     mails: int = 20,
+    rooms: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[Way, tuple[int, int]]:
     """Return the batches and their size of each lane and priority; every bucket has this lag."""
     lanes = lanes or Lanes()
@@ -127,6 +130,7 @@ def spread(
         slots=slots,
         batch=200,
         window=20,
+        rooms=rooms,
     )
     return {(s.lane, s.priority): (s.batches, s.size) for s in shares}
 
@@ -200,6 +204,21 @@ def test_no_more_than_one_window_of_bulk_that_has_waited_too_long_is_in_flight()
 
 def test_old_bulk_takes_its_usual_slots_where_they_are_free() -> None:
     assert spread({("", B): OLD}) == {("", B): (3, 200)}
+
+
+ROUTES = Lanes(rate=Rate(500, 60), routes={"": {}, "news": {}})
+
+
+def test_old_bulk_without_a_server_does_not_hold_back_that_of_another_route() -> None:
+    due = {("news", B): Due(mails=9, age=AGED + 9), ("", B): OLD}
+    busy = {("", N): 4}
+    assert spread(due, busy) == {("news", B): (1, 20)}
+    assert spread(due, busy, rooms={"news": 0}) == {("", B): (1, 20)}
+
+
+def test_mail_without_a_server_takes_no_permits_from_another_route() -> None:
+    due = {("news", N): 100, ("", N): 100}
+    assert spread(due, lanes=ROUTES, slots=1, rooms={"news": 0}) == {("", N): (1, 16)}
 
 
 TWO = Lanes(domains={"slow.example": Rate(1000, 1)})
