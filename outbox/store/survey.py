@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -13,20 +13,16 @@ from sqlalchemy import (
     CompoundSelect,
     Select,
     exists,
-    false,
     func,
     literal,
     null,
-    or_,
     select,
-    true,
     union_all,
 )
 
 from ..domain.claims import AHEAD, Due, Flight, Way
-from ..domain.lanes import Lanes, route_of
+from ..domain.lanes import Lanes
 from ..domain.priority import Priority
-from ..domain.routing import Routes
 from ..domain.servers import ServerSettings
 from . import breaker
 from .clock import utc
@@ -80,9 +76,6 @@ def survey(
         **{name: bool(found[name][0].number) for name in _FLAGS},
     )
 
-
-_STUCK = 0.3
-"""Seconds in which an urgent batch is started wherever a process is free."""
 
 _FLAGS = ("overdue", "expired")
 
@@ -157,14 +150,16 @@ def _flag(what: str, condition: ColumnElement[bool]) -> Select[*tuple[Any, ...]]
 
 def _due(database: Database, lanes: Lanes, way: Way, limit: int) -> Select[*tuple[Any, ...]]:
     most = lanes.horizon(way[0])
-    waiting = _waiting(database, lanes, way)
-    first = waiting.limit(limit if most is None else min(limit, most)).subquery("first")
+    found = waiting(database, lanes, way)
+    first = found.limit(limit if most is None else min(limit, most)).subquery("first")
     oldest = func.min(first.c.due_at)
     return _row("due", way[0], int(way[1]), func.count(), moment=oldest).select_from(first)
 
 
-def _waiting(database: Database, lanes: Lanes, way: Way) -> Select[tuple[datetime]]:
-    """Select the mails that may go this way, oldest first.
+def waiting(
+    database: Database, lanes: Lanes, way: Way, since: float = 0.0
+) -> Select[tuple[datetime]]:
+    """Select the mails that may go this way and were due `since` seconds ago, oldest first.
 
     Whether it is paused or closed does not depend on the mails: where it is, none is looked at.
     """
@@ -177,7 +172,7 @@ def _waiting(database: Database, lanes: Lanes, way: Way) -> Select[tuple[datetim
         .where(
             email.lane == lane,
             email.priority == int(priority),
-            email.due_at <= database.now(),
+            email.due_at <= database.now(-since),
             ~exists().where(pause.scope.in_(["all", priority.name.lower()])),
             *([~shut] if buckets else []),
         )
@@ -212,65 +207,3 @@ def _strays(database: Database, lanes: Lanes) -> Iterator[Select[*tuple[Any, ...
             # There the index is a full one, and this would pass over all finished mails.
             between.append(email.due_at.is_not(None))
         yield _row("stray", func.min(email.lane)).where(*between)
-
-
-def urgent_stirs(database: Database, lanes: Collection[str]) -> bool:
-    """Return whether urgent mail of these lanes is due, or in flight."""
-    return _is_so(database, database.built(_stirs, tuple(lanes)))
-
-
-def _stirs(database: Database, lanes: tuple[str, ...]) -> Select[int]:
-    email, lease, now = database.tables.email.c, database.tables.lease.c, database.now()
-    urgent = int(Priority.URGENT)
-    due = exists().where(email.lane.in_(lanes), email.priority == urgent, email.due_at <= now)
-    flight = exists().where(lease.lane.in_(lanes), lease.priority == urgent, lease.expires_at > now)
-    return select(literal(1)).where(flight | due)
-
-
-def urgent_waits(
-    database: Database, lanes: Lanes, *, slots: int, routes: Routes | None = None
-) -> bool:
-    """Return whether urgent mail could go and no slot is free for it, nor a process to claim it.
-
-    It could not where `routes` give it only servers that are halted, or whose rates are used up.
-
-    An urgent batch whose task has not started yet waits too. It holds no slot here: once one batch
-    has given way to it, the others need not. But where it stays so, some worker has fetched the
-    task while all of its own processes are busy: then every batch gives way.
-    """
-    return _is_so(database, database.built(_waits, lanes, lanes.names, slots, routes))
-
-
-def _waits(
-    database: Database, lanes: Lanes, _: tuple[str, ...], slots: int, routes: Routes | None
-) -> Select[int]:
-    lease, now = database.tables.lease.c, database.now()
-    unstarted = (lease.priority == int(Priority.URGENT)) & lease.started_at.is_(None)
-    holding = select(func.count()).where(lease.expires_at > now, ~unstarted).scalar_subquery()
-    overdue = exists().where(
-        unstarted, lease.expires_at > now, lease.claimed_at < database.now(-_STUCK)
-    )
-    due = or_(
-        exists().where(unstarted, lease.expires_at > now),
-        *(
-            _waiting(database, lanes, (lane, Priority.URGENT)).exists()
-            & _any_usable(database, routes.servers_of(route_of(lane)) if routes else ())
-            for lane in lanes.names
-        ),
-    )
-    return select(literal(1)).where(overdue | ((holding >= slots) & due))
-
-
-def _any_usable(database: Database, servers: Sequence[ServerSettings]) -> ColumnElement[bool]:
-    breaker, bucket = database.tables.breaker.c, database.tables.bucket.c
-    ahead = database.now(AHEAD)
-    halted = [exists().where(breaker.server == server.name) for server in servers]
-    closed = [
-        exists().where(bucket.name == server.bucket, bucket.tat > ahead) if server.rate else false()
-        for server in servers
-    ]
-    return or_(*(~(h | c) for h, c in zip(halted, closed, strict=True))) if servers else true()
-
-
-def _is_so(database: Database, statement: Select[int]) -> bool:
-    return database.read(lambda connection: connection.execute(statement).first()) is not None

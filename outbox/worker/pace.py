@@ -21,7 +21,7 @@ from ..domain.rate import MARGIN, Rate
 from ..store import lane
 from ..store.rate import take
 from ..store.rows import Batch, Waiting
-from ..store.survey import urgent_stirs, urgent_waits
+from ..store.urgent import urgent_stirs, urgent_waits
 from . import shutdown
 from .persistence import outlast
 from .runtime import Runtime
@@ -30,7 +30,7 @@ PATIENCE = 2.0
 """Seconds that a window waits for its permits. It is more than `claims.AHEAD`: a batch that was
 claimed shortly before its lane opens does not come back for that."""
 
-_LOOK = 0.25
+LOOK = 0.1
 """Seconds between two looks at urgent mail, and at the wish to stop, while a batch goes on."""
 
 
@@ -52,7 +52,7 @@ class Pace:
         self._holds = holds
         self._pause = pause
         self._chunk = runtime.lanes.chunk(batch.lane)
-        self._waits = _Look(runtime.clock, after=_LOOK)
+        self._waits = _Look(runtime.clock, after=LOOK)
         self._stirs = _Look(runtime.clock)
 
     def window_limit(self) -> float:
@@ -86,15 +86,15 @@ class Pace:
                 return False
             if not waited:
                 before_wait()
-            seconds = min(seconds, _LOOK)
+            seconds = min(seconds, LOOK)
             self._pause(seconds)
             waited += seconds
         return True
 
     def gives_way(self) -> bool:
-        """Return whether to give the rest back, because urgent mail waits and no slot is free.
+        """Return whether to give the rest back, because urgent mail waits.
 
-        Asked between windows; it looks at most four times a second. A batch that has just begun
+        Asked between windows; it looks at most ten times a second. A batch that has just begun
         does not look yet: the sweep that claimed it saw that mail, and would claim it again.
         """
         if self._priority is Priority.URGENT:
@@ -139,7 +139,7 @@ class _Look:
 
     def at(self, look: Callable[[], bool]) -> bool:
         if self._clock() >= self._until:
-            self._answer, self._until = outlast(look), self._clock() + _LOOK
+            self._answer, self._until = outlast(look), self._clock() + LOOK
         return self._answer
 
 

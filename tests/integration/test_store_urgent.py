@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from outbox import Priority
-from outbox.store import pause
-from outbox.store.survey import urgent_stirs, urgent_waits
+from outbox.store import pause, urgent
+from outbox.store.urgent import urgent_stirs, urgent_waits
 from tests.integration.conftest import Shop, Shops
 from tests.integration.test_store_lanes import GMAIL, close, swept
 
@@ -26,6 +26,12 @@ def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
         swept(shop)
     shop.later(1000)
     assert not urgent_stirs(shop.database, {"@gmail.com"})
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine takes, no mail is left for long but by the test's own clock."""
+    monkeypatch.setattr(urgent, "_LEFT", 60.0)
 
 
 def waits(shop: Shop, slots: int) -> bool:
@@ -52,6 +58,18 @@ def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:
     assert not waits(shop, 1)
 
 
+def test_urgent_mail_that_nobody_claims_waits_though_a_slot_is_free(shop: Shop) -> None:
+    """Every process is busy, so that none sweeps: slots say nothing about processes."""
+    shop.enqueue("n@x.example")
+    swept(shop)
+    shop.enqueue("a@x.example", priority=Priority.URGENT)
+    assert not waits(shop, 9)
+    shop.later(61)
+    assert waits(shop, 9)
+    swept(shop)
+    assert not waits(shop, 9)
+
+
 @pytest.mark.parametrize("held", ["paused", "closed"])
 def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) -> None:
     shop.enqueue("n@x.example")
@@ -62,4 +80,6 @@ def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) 
         shop.database.run(lambda c: pause.pause(c, shop.database, Priority.URGENT))
     else:
         close(shop, "domain:gmail.com")
+    assert not waits(shop, 1)
+    shop.later(61)
     assert not waits(shop, 1)
