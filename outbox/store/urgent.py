@@ -17,7 +17,7 @@ from .survey import waiting
 _STUCK = 0.3
 """Seconds in which an urgent batch is started wherever a process is free."""
 
-_LEFT = 0.05
+_LEFT = 0.03
 """Seconds in which urgent mail is claimed wherever a process is free to sweep."""
 
 

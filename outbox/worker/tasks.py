@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from celery import Task, shared_task
 
+from ..domain.priority import Priority
 from ..store.purge import purge as purge_chunk
 from ..store.rows import Claim
 from . import shutdown
@@ -21,15 +23,8 @@ _log = logging.getLogger("outbox")
 
 @shared_task(bind=True, name="outbox.sweep", ignore_result=True)
 def sweep(self: Task[Any, Any]) -> None:
-    """Claim what is due and fan it out; what fits in one window goes at once."""
-    runtime = runtime_of(self.app)
-    made: list[Claim] = []
-    run_sweep(runtime, made.append, runtime.nudge.wake)
-    if len(made) == 1 and made[0].mails <= runtime.settings.window:
-        _send_on(runtime, made[0].token)  # without a second trip through the broker
-    else:
-        for claim in made:
-            publish(runtime)(claim)
+    """Claim what is due and fan it out; what fits in one window, or is urgent, goes at once."""
+    _go_on(runtime_of(self.app))
 
 
 @shared_task(bind=True, name="outbox.send", ignore_result=True)
@@ -41,12 +36,30 @@ def send(self: Task[Any, Any], token: str) -> None:
     except (ValueError, AttributeError, TypeError):
         _log.warning("outbox: a send task without a token was refused")
         return
-    _send_on(runtime, claimed)
+    if relay(runtime, claimed) and not shutdown.requested():
+        _go_on(runtime)
 
 
-def _send_on(runtime: Runtime, token: UUID) -> None:
-    if relay(runtime, token) and not shutdown.requested():
+def _go_on(runtime: Runtime) -> None:
+    """Sweep; publish the claims but for a small one that goes without a trip to the broker.
+
+    It is one only: a task that went on for ever would keep the warm shutdown waiting.
+    """
+    made: list[Claim] = []
+    run_sweep(runtime, made.append, runtime.nudge.wake)
+    at_once = _at_once(made, runtime.settings.window)
+    for claim in made:
+        if claim is not at_once:
+            publish(runtime)(claim)
+    if at_once and relay(runtime, at_once.token) and not shutdown.requested():
         run_sweep(runtime, publish(runtime), runtime.nudge.wake)
+
+
+def _at_once(made: Sequence[Claim], window: int) -> Claim | None:
+    """Return the claim that this process shall send itself: it is alone, or urgent."""
+    small = [claim for claim in made if claim.mails <= window]
+    urgent = [claim for claim in small if claim.priority is Priority.URGENT]
+    return next(iter(urgent or (small if len(made) == 1 else ())), None)
 
 
 @shared_task(bind=True, name="outbox.purge", ignore_result=True)
