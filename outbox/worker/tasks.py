@@ -24,7 +24,7 @@ _log = logging.getLogger("outbox")
 @shared_task(bind=True, name="outbox.sweep", ignore_result=True)
 def sweep(self: Task[Any, Any]) -> None:
     """Claim what is due and fan it out; what fits in one window, or is urgent, goes at once."""
-    _go_on(runtime_of(self.app))
+    go_on(runtime_of(self.app))
 
 
 @shared_task(bind=True, name="outbox.send", ignore_result=True)
@@ -37,10 +37,10 @@ def send(self: Task[Any, Any], token: str) -> None:
         _log.warning("outbox: a send task without a token was refused")
         return
     if relay(runtime, claimed) and not shutdown.requested():
-        _go_on(runtime)
+        go_on(runtime)
 
 
-def _go_on(runtime: Runtime) -> None:
+def go_on(runtime: Runtime) -> None:
     """Sweep; publish the claims but for a small one that goes without a trip to the broker.
 
     It is one only: a task that went on for ever would keep the warm shutdown waiting.
