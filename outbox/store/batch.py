@@ -70,38 +70,42 @@ def _halted(connection: Connection, database: Database) -> dict[str, UUID | None
 
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
-    age = (now - utc(row.send_at or row.created_at)).total_seconds()
-    addresses: tuple[str, ...] = (row.recipient,)
-    doubtful = frozenset(addresses if row.doubts else ())
+    (  # a row's attributes by name would take longer than all the rest of the batch's reading
+        email_id, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
+        created_at, send_at, expires_at, sender, recipient, _, smtputf8, eightbit, headers,
+        options, *_,
+    ) = row  # fmt: skip
+    addresses: tuple[str, ...] = (recipient,)
+    doubtful = frozenset(addresses if doubts else ())
     settled: frozenset[str] = frozenset()
     if several is not None:
         open_ = [r for r in several if r.status in _OPEN]
         addresses = tuple(r.address for r in open_)
         doubtful = frozenset(r.address for r in open_ if r.status == RecipientStatus.UNKNOWN)
         settled = frozenset(r.status for r in several if r.status not in _OPEN)
-    mail_options, rcpt_options = json.loads(row.esmtp_options) if row.esmtp_options else ((), ())
+    mail_options, rcpt_options = json.loads(options) if options else ((), ())
     return Waiting(
-        id=row.id,
-        content_id=row.content_id,
-        size=row.size,
-        attempts=row.attempts,
-        max_attempts=row.max_attempts,
-        deliveries=row.deliveries,
-        doubts=row.doubts,
-        on_unknown=OnUnknown(row.on_unknown) if row.on_unknown else None,
+        id=email_id,
+        content_id=content_id,
+        size=size,
+        attempts=attempts,
+        max_attempts=max_attempts,
+        deliveries=deliveries,
+        doubts=doubts,
+        on_unknown=OnUnknown(on_unknown) if on_unknown else None,
         several=several is not None,
-        age=age,
-        expires=row.expires_at is not None,
+        age=(now - utc(send_at or created_at)).total_seconds(),
+        expires=expires_at is not None,
         envelope=Envelope(
-            sender=row.sender,
+            sender=sender,
             recipients=addresses,
-            size=row.size,
-            smtputf8=bool(row.smtputf8),
-            eightbit=bool(row.eightbit),
+            size=size,
+            smtputf8=bool(smtputf8),
+            eightbit=bool(eightbit),
             mail_options=tuple(mail_options),
             rcpt_options=tuple(rcpt_options),
         ),
-        headers=row.headers,
+        headers=headers,
         doubtful=doubtful,
         settled=settled,
     )
