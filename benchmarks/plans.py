@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy import BindParameter, Connection, text
+from sqlalchemy.sql import ClauseElement, visitors
 
 from benchmarks.ours import Ours
 from outbox.domain.claims import Share
 from outbox.domain.priority import Priority
 from outbox.store.claim import claim_statement
+from outbox.store.low_water import Mark, beyond, values
 from outbox.store.survey import survey_statement
 
 MAILS = "outbox_email"
+_FIRST = text(
+    "SELECT due_at, id FROM outbox_email WHERE due_at IS NOT NULL"
+    " ORDER BY lane, priority, due_at, id LIMIT 1"
+)
 
 
 @dataclass(frozen=True)
@@ -27,17 +32,40 @@ class Scan:
     rows: int
 
 
-def scans(made: Ours) -> dict[str, list[Scan]]:
+@dataclass(frozen=True)
+class Plan:
+    """What one statement did: its scans of the mails, the pages that it touched, and its time."""
+
+    scans: tuple[Scan, ...]
+    pages: int
+    milliseconds: float
+
+    @property
+    def rows(self) -> int:
+        """The mails that it went through."""
+        return sum(scan.rows for scan in self.scans)
+
+    def __str__(self) -> str:
+        told = (f"{scan.rows} rows by {scan.index}" for scan in self.scans if scan.rows)
+        return f"{', '.join(told) or 'no rows'}; {self.pages} pages in {self.milliseconds:.1f} ms"
+
+
+def plans(made: Ours) -> dict[str, Plan]:
     """Return how the survey and the claim read the mails; the session is rolled back."""
     runtime = made.runtime
     settings, database = runtime.settings, runtime.database
     share = Share(lane="", priority=Priority.NORMAL, batches=1, size=settings.batch)
+    way = (share.lane, share.priority)
+    lanes, servers, now = runtime.lanes, runtime.servers, database.now()
+    since = beyond(runtime.tables.email, way)
     statements: dict[str, ClauseElement] = {
-        "survey": survey_statement(database, runtime.lanes, runtime.servers, most(made)),
-        "claim": claim_statement(runtime.tables, share, uuid4(), database.now(), database.dialect),
+        "survey": survey_statement(database, lanes, servers, most(made)),
+        "survey from its mark": survey_statement(database, lanes, servers, most(made), [way]),
+        "claim": claim_statement(runtime.tables, share, uuid4(), now, database.dialect, since),
     }
     connection = made.app.db.session.connection()
-    found = {name: _scans(connection, each) for name, each in statements.items()}
+    marks = values({way: Mark(*connection.execute(_FIRST).one())})
+    found = {name: _plan(connection, each, marks) for name, each in statements.items()}
     made.app.db.session.rollback()
     return found
 
@@ -47,12 +75,19 @@ def most(made: Ours) -> int:
     return made.runtime.settings.slots * made.runtime.settings.batch
 
 
-def _scans(connection: Connection, statement: ClauseElement) -> list[Scan]:
+def _plan(connection: Connection, statement: ClauseElement, marks: Mapping[str, Any]) -> Plan:
+    def give(parameter: BindParameter[Any]) -> None:
+        if parameter.key in marks:
+            parameter.value, parameter.required = marks[parameter.key], False
+
+    visitors.traverse(statement, {}, {"bindparam": give})
     options = {"render_postcompile": True}
     compiled = statement.compile(dialect=connection.dialect, compile_kwargs=options)
-    explained = f"EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) {compiled}"
+    explained = f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, FORMAT JSON) {compiled}"
     (document,) = connection.exec_driver_sql(explained, dict(compiled.params)).scalar_one()
-    return list(_read(document["Plan"]))
+    top = document["Plan"]
+    pages = top["Shared Hit Blocks"] + top["Shared Read Blocks"]
+    return Plan(tuple(_read(top)), pages, document["Execution Time"])
 
 
 def _read(node: dict[str, Any]) -> Iterator[Scan]:

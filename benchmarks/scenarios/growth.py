@@ -77,11 +77,10 @@ def _looks(bench: Bench, url: str, what: str, mails: int) -> Row:
     """
     with _outbox(bench, url) as (made, _):
         made.app.outbox.enqueue_many(map(message, range(mails)), priority="normal")
-        found = plans.scans(made)
+        found = plans.plans(made)
         fill.settle(made)
         limit = 2 * plans.most(made)  # the survey counts so far, and the claim finds its batch
-    for name, looks in found.items():
-        told = (f"{scan.rows} by {scan.index}" for scan in looks if scan.rows)
-        bench.remark(f"{what}: {name} {', '.join(told) or 'none'}")
-    total = float(sum(scan.rows for looks in found.values() for scan in looks))
+    for name, plan in found.items():
+        bench.remark(f"{what}: {name}: {plan}")
+    total = float(found["survey"].rows + found["claim"].rows)
     return Row("growth", what, Series("survey and claim", "rows", (total,)), target=at_most(limit))

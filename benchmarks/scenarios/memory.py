@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.bench import Bench
-from benchmarks.load import message
+from benchmarks.load import message, newsletter
 from benchmarks.measure import forget_peak, held, peak, reached
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
@@ -22,11 +23,14 @@ _MEGABYTE = 1000 * 1000
 
 def run(bench: Bench) -> list[Row]:
     """Measure the whole worker above its idle, and how an enqueue's peak grows with its rows."""
-    worker = _worker_above_idle(bench, bench.size(MAILS, least=20))
+    mails = bench.size(MAILS, least=20)
+    different = _worker_above_idle(bench, mails, _enqueue_large)
+    shared = _worker_above_idle(bench, mails, _enqueue_shared)
     rows = bench.size(ROWS, least=10_000)
     grown = [_enqueue_grows(bench, rows, kind) for kind in ("newsletter", "different")]
     return [
-        Row("memory", "worker above idle, 5 MB mails", _series(worker), target=at_most(150)),
+        Row("memory", "worker above idle, 5 MB mails", _series(different), target=at_most(150)),
+        Row("memory", "the same, one content", _series(shared), target=at_most(150)),
         Row(
             "memory",
             "newsletter enqueued, 10 times the rows",
@@ -46,7 +50,7 @@ def _series(size: float) -> Series:
     return Series("this project", "MB more", (size / _MEGABYTE,))
 
 
-def _worker_above_idle(bench: Bench, mails: int) -> float:
+def _worker_above_idle(bench: Bench, mails: int, enqueue: Callable[[Ours, int], None]) -> float:
     """Return the sum of its processes' peaks above what they held before the first mail."""
     bench.redis.flushall()
     with (
@@ -58,7 +62,7 @@ def _worker_above_idle(bench: Bench, mails: int) -> float:
         worker = made.worker()
         made.sweep()
         reached(sink, small)  # every library is loaded now
-        _enqueue_large(made, mails)
+        enqueue(made, mails)
         pids = sorted(member.pid for member in worker.processes())
         idle = sum(map(held, pids))
         for pid in pids:
@@ -80,6 +84,15 @@ def _enqueue_large(made: Ours, mails: int) -> None:
         mail.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
         made.app.outbox.enqueue(mail)
         made.app.db.session.commit()
+
+
+def _enqueue_shared(made: Ours, mails: int) -> None:
+    """Commit one content with an attachment to so many readers."""
+    content = newsletter()
+    content.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
+    readers = (f"reader-{number}@example.com" for number in range(mails))
+    made.app.outbox.enqueue_many(content, readers, priority="normal")
+    made.app.db.session.commit()
 
 
 def _enqueue_grows(bench: Bench, rows: int, kind: str) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
@@ -18,17 +19,21 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    true,
     update,
 )
 
-from ..domain.claims import Share
+from ..domain.claims import Share, Way
 from ..domain.conclusion import ALONE_FROM
 from ..domain.lifecycle import Status
 from ..domain.priority import Priority
 from .clock import clock
 from .database import Database
+from .low_water import Mark, beyond, values
 from .models import Tables
 from .rows import Claim
+
+_EVER = true()
 
 RETURNING = frozenset({"postgresql", "sqlite"})
 """Dialects that claim in one statement. The others select first; the guard makes both right."""
@@ -46,14 +51,23 @@ def claim(
     return claim_shares(database, [share], lease=lease)
 
 
-def claim_shares(database: Database, shares: Sequence[Share], *, lease: float) -> list[Claim]:
-    """Claim all that a sweep has decided on, in one transaction; return the claims in order."""
+def claim_shares(
+    database: Database,
+    shares: Sequence[Share],
+    *,
+    lease: float,
+    since: Mapping[Way, Mark] = MappingProxyType({}),
+) -> list[Claim]:
+    """Claim all that a sweep has decided on, in one transaction; return the claims in order.
+
+    `since` tells where the sweep saw the first due mails: what is due before waits for the next.
+    """
 
     def work(connection: Connection) -> list[Claim]:
         claims: list[Claim] = []
         for share in shares:
             for _ in range(share.batches):
-                made = _batch(connection, database, share)
+                made = _batch(connection, database, share, since.get((share.lane, share.priority)))
                 if not made:  # others were faster: nothing is left to be claimed
                     break
                 claims += made
@@ -63,9 +77,11 @@ def claim_shares(database: Database, shares: Sequence[Share], *, lease: float) -
     return database.run(work) if shares else []
 
 
-def _batch(connection: Connection, database: Database, share: Share) -> list[Claim]:
+def _batch(
+    connection: Connection, database: Database, share: Share, since: Mark | None
+) -> list[Claim]:
     token = uuid4()
-    rows = _take(connection, database, share, token)
+    rows = _take(connection, database, share, token, since)
     batch = [email_id for email_id, deliveries in rows if deliveries < ALONE_FROM]
     alone = [email_id for email_id, deliveries in rows if deliveries >= ALONE_FROM]
     first = Claim(token=token, priority=share.priority, mails=len(batch), lane=share.lane)
@@ -74,12 +90,14 @@ def _batch(connection: Connection, database: Database, share: Share) -> list[Cla
 
 
 def _take(
-    connection: Connection, database: Database, share: Share, token: UUID
+    connection: Connection, database: Database, share: Share, token: UUID, since: Mark | None
 ) -> list[tuple[int, int]]:
     tables, now = database.tables, database.now()
     if database.dialect in RETURNING:
-        statement = database.built(_statement, replace(share, batches=1))
-        rows = connection.execute(statement, {"claim": token}).all()
+        mark = since if database.dialect == "postgresql" else None
+        statement = database.built(_statement, replace(share, batches=1), mark is not None)
+        marks = {(share.lane, share.priority): mark} if mark else {}
+        rows = connection.execute(statement, {"claim": token} | values(marks)).all()
         return [(row.id, row.deliveries) for row in rows]
     due = connection.execute(due_statement(tables, share, now, database.dialect)).all()
     if not due:
@@ -93,13 +111,20 @@ def _take(
     return [(row.id, row.deliveries) for row in due]
 
 
-def _statement(database: Database, share: Share) -> Update:
+def _statement(database: Database, share: Share, is_marked: bool) -> Update:
+    tables = database.tables
     token: BindParameter[UUID] = bindparam("claim")
-    return claim_statement(database.tables, share, token, database.now(), database.dialect)
+    since = beyond(tables.email, (share.lane, share.priority)) if is_marked else _EVER
+    return claim_statement(tables, share, token, database.now(), database.dialect, since)
 
 
 def claim_statement(
-    tables: Tables, share: Share, token: UUID | BindParameter[UUID], now: clock, dialect: str
+    tables: Tables,
+    share: Share,
+    token: UUID | BindParameter[UUID],
+    now: clock,
+    dialect: str,
+    since: ColumnElement[bool] = _EVER,
 ) -> Update:
     """Select and claim in one statement.
 
@@ -107,7 +132,7 @@ def claim_statement(
     more than the limit.
     """
     email = tables.email
-    due = due_statement(tables, share, now, dialect)
+    due = due_statement(tables, share, now, dialect).where(since)
     ids = due.with_only_columns(email.c.id)
     chosen: ColumnElement[bool] = email.c.id.in_(ids)
     if dialect == "postgresql":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ Result = TypeVar("Result")
 TRIES = 8
 STATEMENTS = 200
 """Statements that are kept at most. The keys are few: sizes of batches, lanes, priorities."""
+
+_POLL = 0.001
+"""Seconds between two tries for SQLite's write lock, about."""
 
 _SERVER_ERRORS = frozenset({1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1290, 1836})
 """MariaDB and MySQL: too many connections, shutdown, broken or slow network, read-only."""
@@ -115,12 +119,33 @@ def _begin_immediate(connection: Connection, patience: float) -> None:
 
     Durability is set here too, because the app may have chosen less for itself.
     """
-    driver = connection.connection.dbapi_connection
+    driver: Any = connection.connection.dbapi_connection
     if getattr(driver, "in_transaction", False):
         connection.exec_driver_sql("ROLLBACK")  # the app's own "begin" listener opened one
-    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience * 1000)}")
     connection.exec_driver_sql("PRAGMA synchronous = FULL")
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+    begun = _begun_within(driver, patience)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+    if not begun:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLAlchemy's error, if it fails again
+
+
+def _begun_within(driver: Any, patience: float) -> bool:
+    """Ask for the write lock every other millisecond or so; False after `patience` seconds.
+
+    SQLite itself would sleep for longer and longer, up to a tenth of a second, where another's
+    window is recorded in a few milliseconds: two workers would wait more than they work.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            driver.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL * (0.5 + random.random()))  # noqa: S311
+        else:
+            return True
 
 
 def _wait_or_raise(error: DBAPIError, left: int) -> None:

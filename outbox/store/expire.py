@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from ..domain.lifecycle import Status
 from .database import Database
@@ -11,11 +11,17 @@ from .ending import ended
 CHUNK = 1000
 
 
+def expired(database: Database) -> ColumnElement[bool]:
+    """The mail waits and its time has run out; in the words of the partial index."""
+    email = database.tables.email.c
+    waits = email.finished_at.is_(None) & email.token.is_(None)
+    return waits & email.expires_at.is_not(None) & (email.expires_at <= database.now())
+
+
 def expire(database: Database) -> int:
     """End up to a thousand waiting mails whose `expires_at` has passed; return how many."""
     email = database.tables.email
-    expires = email.c.expires_at
-    over = email.c.due_at.is_not(None) & expires.is_not(None) & (expires <= database.now())
+    over = expired(database)
 
     def work(connection: Connection) -> int:
         statement = select(email.c.id).where(over).order_by(email.c.id).limit(CHUNK)

@@ -23,7 +23,18 @@ from ..domain.address import MAX_ADDRESS
 from ..domain.lifecycle import FINISHED, LEASED, Status
 from ..domain.options import MAX_KEY, MAX_TAG
 from .clock import MOMENT
-from .columns import BLOB, DIGEST, ID, LANE, REPLY_LENGTH, TABLE_OPTIONS, exactly, partial, words
+from .columns import (
+    BLOB,
+    DIGEST,
+    HOT_OPTIONS,
+    ID,
+    LANE,
+    REPLY_LENGTH,
+    TABLE_OPTIONS,
+    exactly,
+    partial,
+    words,
+)
 
 
 def content(metadata: MetaData) -> Table:
@@ -88,7 +99,7 @@ def email(metadata: MetaData) -> Table:
             name="ck_outbox_email_doubt",
         ),
         sqlite_autoincrement=True,
-        **TABLE_OPTIONS,
+        **HOT_OPTIONS,
     )
     columns = table.c
     partial(
@@ -99,12 +110,15 @@ def email(metadata: MetaData) -> Table:
         columns.id,
         where="due_at IS NOT NULL",
     )
+    # Not by `due_at`: the index of due mails would answer too, and a planner whose statistics know
+    # of no due mail goes through all of them for the few that expire.
     partial(
         "ix_outbox_email_expires",
         columns.expires_at,
-        where="due_at IS NOT NULL AND expires_at IS NOT NULL",
+        where="finished_at IS NULL AND expires_at IS NOT NULL",
     )
-    partial("ix_outbox_email_token", columns.token, where="token IS NOT NULL")
+    # With the id: a window looks up its own mails, and not all of its batch each time.
+    partial("ix_outbox_email_token", columns.token, columns.id, where="token IS NOT NULL")
     partial("ix_outbox_email_tag", columns.tag, where="tag IS NOT NULL")
     partial("uq_outbox_email_key", columns.key, where="key IS NOT NULL", unique=True)
     # A unique constraint and not an index: MySQL and MariaDB drop no index of a foreign key, so a

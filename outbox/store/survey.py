@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -27,6 +28,8 @@ from ..domain.servers import ServerSettings
 from . import breaker
 from .clock import utc
 from .database import Database
+from .expire import expired
+from .low_water import Mark, beyond, values
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +37,7 @@ class Survey:
     """The state of the outbox as a sweep sees it."""
 
     due: Mapping[Way, Due]  # where mails wait that may go: no paused priority, no closed lane
+    first: Mapping[Way, Mark]  # of those, where to start looking for them
     flight: Mapping[Way, Flight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets that were ever taken from
     strays: tuple[str, ...]  # lanes with mails that the settings do not name
@@ -48,21 +52,35 @@ class Survey:
 
 
 def survey(
-    database: Database, lanes: Lanes, servers: Sequence[ServerSettings], *, limit: int
+    database: Database,
+    lanes: Lanes,
+    servers: Sequence[ServerSettings],
+    *,
+    limit: int,
+    since: Mapping[Way, Mark] = MappingProxyType({}),
 ) -> Survey:
-    """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority."""
-    statement = database.built(_statement, lanes, lanes.names, tuple(servers), limit)
+    """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority.
+
+    Due mails that stand before their mark in `since` are not looked at.
+    """
+    key = (lanes, lanes.names, tuple(servers), limit, tuple(sorted(since)))
+    statement = database.built(_statement, *key)
     found: dict[str, list[Any]] = {}
-    for row in database.read(lambda connection: connection.execute(statement).all()):
+    for row in database.read(lambda c: c.execute(statement, values(since)).all()):
         found.setdefault(row.what, []).append(row)
     (clock,) = found["now"]
 
-    def since(moment: datetime) -> float:
+    def seconds_since(moment: datetime) -> float:
         return (utc(clock.moment) - utc(moment)).total_seconds()
 
     return Survey(
         due={
-            (row.name, Priority(row.priority)): Due(mails=row.number, age=since(row.moment))
+            (row.name, Priority(row.priority)): Due(mails=row.number, age=seconds_since(row.moment))
+            for row in found["due"]
+            if row.number
+        },
+        first={
+            (row.name, Priority(row.priority)): Mark(row.moment, row.first)
             for row in found["due"]
             if row.number
         },
@@ -70,7 +88,7 @@ def survey(
             (row.name, Priority(row.priority)): Flight(batches=row.number, mails=int(row.mails))
             for row in found.get("flight", ())
         },
-        lags={row.name: -since(row.moment) for row in found.get("bucket", ())},
+        lags={row.name: -seconds_since(row.moment) for row in found.get("bucket", ())},
         servers={row.name: row.number for row in found["server"]},
         strays=tuple(row.name for row in found["stray"] if row.name is not None),
         **{name: bool(found[name][0].number) for name in _FLAGS},
@@ -86,27 +104,27 @@ def _statement(
     _: tuple[str, ...],
     servers: tuple[ServerSettings, ...],
     limit: int,
+    marked: Collection[Way],
 ) -> CompoundSelect[*tuple[Any, ...]]:
-    return survey_statement(database, lanes, servers, limit)
+    return survey_statement(database, lanes, servers, limit, marked)
 
 
 def survey_statement(
-    database: Database, lanes: Lanes, servers: Sequence[ServerSettings], limit: int
+    database: Database,
+    lanes: Lanes,
+    servers: Sequence[ServerSettings],
+    limit: int,
+    marked: Collection[Way] = (),
 ) -> CompoundSelect[*tuple[Any, ...]]:
     """Return the one statement of a sweep that finds nothing to do."""
-    tables, now = database.tables, database.now()
-    email, lease = tables.email.c, tables.lease.c
+    now, lease = database.now(), database.tables.lease.c
     return union_all(
         _row("now", moment=now),
         _flag("overdue", lease.expires_at <= now),
-        # In the words of the partial index, or all waiting mails would be passed over.
-        _flag(
-            "expired",
-            email.due_at.is_not(None) & email.expires_at.is_not(None) & (email.expires_at <= now),
-        ),
+        _flag("expired", expired(database)),
         *(_row("server", s.name, number=breaker.limit(database, s.name)) for s in servers),
         *(
-            _due(database, lanes, (lane, priority), limit)
+            _due(database, lanes, (lane, priority), limit, is_marked=(lane, priority) in marked)
             for lane in lanes.names
             for priority in Priority
         ),
@@ -126,6 +144,7 @@ def _row(
     number: Any = 0,
     mails: Any = 0,
     moment: Any = None,
+    first: Any = 0,
 ) -> Select[*tuple[Any, ...]]:
     """Return one kind of finding; all kinds have the same columns."""
     return select(
@@ -135,6 +154,7 @@ def _row(
         _value(number).label("number"),
         _value(mails).label("mails"),
         (null() if moment is None else moment).label("moment"),
+        _value(first).label("first"),
     )
 
 
@@ -148,12 +168,17 @@ def _flag(what: str, condition: ColumnElement[bool]) -> Select[*tuple[Any, ...]]
     return _row(what, number=func.count()).select_from(first)
 
 
-def _due(database: Database, lanes: Lanes, way: Way, limit: int) -> Select[*tuple[Any, ...]]:
-    most = lanes.horizon(way[0])
-    found = waiting(database, lanes, way)
-    first = found.limit(limit if most is None else min(limit, most)).subquery("first")
-    oldest = func.min(first.c.due_at)
-    return _row("due", way[0], int(way[1]), func.count(), moment=oldest).select_from(first)
+def _due(
+    database: Database, lanes: Lanes, way: Way, limit: int, *, is_marked: bool
+) -> Select[*tuple[Any, ...]]:
+    most, email = lanes.horizon(way[0]), database.tables.email
+    found = waiting(database, lanes, way).add_columns(email.c.id)
+    if is_marked:
+        found = found.where(beyond(email, way))
+    seen = found.limit(limit if most is None else min(limit, most)).subquery("seen")
+    oldest, first = func.min(seen.c.due_at), func.min(seen.c.id)
+    row = _row("due", way[0], int(way[1]), func.count(), moment=oldest, first=first)
+    return row.select_from(seen)
 
 
 def waiting(
@@ -176,7 +201,7 @@ def waiting(
             ~exists().where(pause.scope.in_(["all", priority.name.lower()])),
             *([~shut] if buckets else []),
         )
-        .order_by(email.due_at)
+        .order_by(email.due_at, email.id)
     )
 
 

@@ -37,6 +37,7 @@ WITH moment AS MATERIALIZED (
         doubts = r.doubts
     FROM result AS r, moment
     WHERE e.id = r.id AND e.token = %(token)s AND e.status = 'sending'
+        AND e.id = ANY(%(ids)s::bigint[]) -- the join alone would go through the whole batch
     RETURNING e.id
 ), logged AS (
     INSERT INTO {attempt}

@@ -45,5 +45,6 @@ class Contents:
                 break
             wanted.add(mail.content_id)
         database = self._database
+        self._held = {}  # what was sent makes room before the next comes
         # Read in the middle of a window: results that wait for their record must outlast it too.
         self._held = outlast(lambda: database.read(lambda c: content.read(c, database, wanted)))

@@ -24,6 +24,7 @@ from ..domain.servers import ServerSettings
 from ..domain.settings import Settings
 from ..smtp.connection import Connection
 from ..store.database import Database
+from ..store.low_water import LowWater
 from ..store.models import Tables
 from .nudge import Nudge
 from .publisher import Publisher
@@ -52,6 +53,7 @@ class Runtime:
         )
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = time.monotonic
+        self.low_water = LowWater(lambda: self.clock())
         self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE))
         self.find_celery = celery
         self._engine = engine

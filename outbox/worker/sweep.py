@@ -67,11 +67,21 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
 def _look(runtime: Runtime) -> Survey:
     settings, lanes = runtime.settings, runtime.lanes
     for _ in range(_LOOKS):
-        limit = settings.slots * settings.batch
-        state = survey(runtime.database, lanes, runtime.servers, limit=limit)
+        state = _survey(runtime, settings.slots * settings.batch)
         if not state.strays:
             break
         lanes.adopt(state.strays)
+    return state
+
+
+def _survey(runtime: Runtime, limit: int) -> Survey:
+    """Look from the marks of the last sweep on; where that tells too little, at everything."""
+    database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
+    since = runtime.low_water.marks() if database.dialect == "postgresql" else {}
+    state = survey(database, lanes, servers, limit=limit, since=since)
+    if not runtime.low_water.note(since, state.due, state.first, limit):
+        state = survey(database, lanes, servers, limit=limit)
+        runtime.low_water.note({}, state.due, state.first, limit)
     return state
 
 
@@ -90,7 +100,8 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         rooms=rooms,
     )
     probes = _probes(runtime, state)
-    return probes + claim_shares(runtime.database, shares, lease=settings.lease)
+    claims = claim_shares(runtime.database, shares, lease=settings.lease, since=state.first)
+    return probes + claims
 
 
 def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
