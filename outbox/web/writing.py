@@ -139,8 +139,7 @@ class Writing:
         try:
             yield Writer(
                 connection=self.state.connection(self.session),
-                tables=runtime.tables,
-                now=runtime.database.now(),
+                database=runtime.database,
                 reuse_size=runtime.settings.reuse_size,
                 lane=self._lane,
             )
