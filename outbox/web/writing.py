@@ -22,7 +22,7 @@ from ..domain.newsletter import Recipient, address_of, individuals
 from ..domain.options import MAX_KEY, Options, check_name
 from ..store.enqueue import Writer
 from ..store.rows import Email
-from . import pending
+from . import letter, pending
 from .compose import author, standard
 from .state import State
 
@@ -110,6 +110,15 @@ class Writing:
 
     def _rendered(self, message: object) -> Prepared:
         settings = self.state.runtime.settings
+        if not (self.automatic.adds and getattr(message, "extra_headers", None)):
+            found = letter.prepare(
+                message,
+                send_at=self.options.send_at,
+                max_size=settings.max_size,
+                split_size=settings.reuse_size,
+            )
+            if found is not None:
+                return found
         mail = prepare(
             self._standard(message),
             send_at=self.options.send_at,
