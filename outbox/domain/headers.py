@@ -129,6 +129,8 @@ def international(message: Message[Any, Any]) -> bool:
 
 def written(name: str, address: str) -> str:
     """Return one address of a header; in UTF-8 only where the address itself needs SMTPUTF8."""
+    if not name:
+        return address
     if address.isascii():
         return formataddr((name if name.isascii() else Header(name, "utf-8").encode(), address))
-    return f'"{quote(name)}" <{address}>' if name else address
+    return f'"{quote(name)}" <{address}>'

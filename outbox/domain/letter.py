@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from email.charset import CHARSETS, SHORTEST
+from functools import lru_cache
 
-from .wire import has_long_line, normalise
+from .wire import has_long_line, normalise, unix
 
 Field = tuple[str, str]
 """A header's name and its value in ASCII, checked and folded."""
@@ -19,7 +20,6 @@ Text = tuple[str, str]
 
 _AS_IT_IS = (SHORTEST, None, "utf-8")
 """Flask-Mail's registration of UTF-8: no transfer encoding. An app may have made another."""
-_VERSION = b"MIME-Version: 1.0\r\n"
 
 
 def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
@@ -31,47 +31,48 @@ def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
         return None
     try:
         bodies = [text.encode() for _, text in texts]
-        head = "".join(f"{name}: {value}\r\n" for name, value in fields).encode("ascii")
+        head = "".join([f"{name}: {value}\n" for name, value in fields]).encode("ascii")
     except UnicodeEncodeError:
         return None
-    parts = [_part(kind, body) for (kind, _), body in zip(texts, bodies, strict=True)]
+    parts = [
+        (_described(kind, body.isascii()), unix(body))
+        for (kind, _), body in zip(texts, bodies, strict=True)
+    ]
     if len(parts) == 1:
-        ((described, body),) = parts
-        data = b"%s%s\r\n%s" % (described, head, body)
+        data = b"%s%s\n%s" % (parts[0][0], head, parts[0][1])
     else:
         data = _alternatives(head, parts, _digest(bodies))
     data = normalise(data)
     return None if has_long_line(data) else data
 
 
-def _part(kind: str, body: bytes) -> tuple[bytes, bytes]:
-    encoding = "7bit" if body.isascii() else "8bit"
-    described = (
-        f'Content-Type: text/{kind}; charset="utf-8"\r\n'
-        f"MIME-Version: 1.0\r\nContent-Transfer-Encoding: {encoding}\r\n"
-    )
-    return described.encode(), body
+@lru_cache
+def _described(kind: str, ascii_only: bool) -> bytes:
+    return (
+        f'Content-Type: text/{kind}; charset="utf-8"\nMIME-Version: 1.0\n'
+        f"Content-Transfer-Encoding: {'7bit' if ascii_only else '8bit'}\n"
+    ).encode()
 
 
-def _digest(bodies: Iterable[bytes]) -> str:
+def _digest(bodies: Iterable[bytes]) -> bytes:
     """As `mime.set_boundaries` has it: a boundary that no author of a text can put in it."""
-    return hashlib.sha256(b"".join(body + b"\0" for body in bodies)).hexdigest()[:40]
+    return hashlib.sha256(b"\0".join((*bodies, b""))).hexdigest()[:40].encode()
 
 
-def _alternatives(head: bytes, parts: Iterable[tuple[bytes, bytes]], digest: str) -> bytes:
-    outer, inner = f"=_{digest}_0".encode(), f"=_{digest}_1".encode()
-    return b"".join(
-        (
-            _multipart(b"mixed", outer),
-            head,
-            b"\r\n--" + outer + b"\r\n",
-            _multipart(b"alternative", inner),
-            *(b"\r\n--%s\r\n%s\r\n%s" % (inner, *part) for part in parts),
-            b"\r\n--" + inner + b"--\r\n",
-            b"\r\n--" + outer + b"--\r\n",
-        )
+def _alternatives(head: bytes, parts: Iterable[tuple[bytes, bytes]], digest: bytes) -> bytes:
+    outer, inner = b"=_%s_0" % digest, b"=_%s_1" % digest
+    between = b"\n--%s\n" % inner
+    return (
+        b'Content-Type: multipart/mixed; boundary="%s"\nMIME-Version: 1.0\n%s\n--%s\n'
+        b'Content-Type: multipart/alternative; boundary="%s"\nMIME-Version: 1.0\n%s%s'
+        b"\n--%s--\n\n--%s--\n"
+    ) % (
+        outer,
+        head,
+        outer,
+        inner,
+        between,
+        between.join([b"%s\n%s" % part for part in parts]),
+        inner,
+        outer,
     )
-
-
-def _multipart(kind: bytes, boundary: bytes) -> bytes:
-    return b'Content-Type: multipart/%s; boundary="%s"\r\n%s' % (kind, boundary, _VERSION)

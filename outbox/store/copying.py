@@ -28,10 +28,11 @@ def is_possible(connection: Connection) -> bool:
 
 def copy_rows(
     connection: Connection, table: Table, names: Sequence[str], rows: Iterable[Sequence[Any]]
-) -> None:
-    """Insert the rows, each with a value for each of these columns. Raises DBAPIError.
+) -> int:
+    """Insert the rows, each with a value for each of these columns; return how many.
 
-    While COPY runs the connection can do nothing else, so `rows` must not come from the user.
+    They are read while the server writes, and the connection can do nothing else meanwhile: so
+    they must not come from the user's own iterable. Raises DBAPIError.
     """
     dialect: Any = connection.dialect
     columns = ", ".join(map(dialect.identifier_preparer.quote, names))
@@ -43,6 +44,7 @@ def copy_rows(
             copy.set_types([type_of(table.c[name]) for name in names])
             for row in rows:
                 copy.write_row(row)
+        return int(cursor.rowcount)
     except errors as error:
         raise DBAPIError.instance(
             statement, None, error, errors, hide_parameters=True, dialect=dialect
@@ -67,13 +69,13 @@ def reserve(
     There are none where its ids come from elsewhere.
     """
     statement = database.built(_reserve, table.fullname)
-    rows = connection.execute(statement, {"count": count}).all()
-    return rows[0].now, [row.id for row in rows if row.id is not None]
+    row = connection.execute(statement, {"count": count}).one()
+    return row.now, [key for key in row.ids if key is not None]
 
 
-def _reserve(database: Database, table: str) -> Select[Any]:
+def _reserve(database: Database, table: str) -> Select[Any, Any]:
     sequence = func.pg_get_serial_sequence(table, "id")
-    ids = func.nextval(sequence).label("id")
+    ids = func.array_agg(func.nextval(sequence)).label("ids")
     series = func.generate_series(1, bindparam("count")).table_valued("g")
     return select(database.now().label("now"), ids).select_from(series)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 from sqlalchemy import Connection, NestedTransaction, select
 from sqlalchemy import insert as insert_into
@@ -27,7 +28,11 @@ _CONFLICT = "a mail with other content has this key"
 _CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
 
 CHUNK = 1000
-"""Mails in one statement of `add_many`, so that its memory does not grow with their number."""
+CHUNK_BYTES = 16 * 1024 * 1024
+"""Mails, and octets of theirs, in one statement, so that memory does not grow with their number."""
+
+Mail = tuple[Prepared, Options]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,22 +69,22 @@ class Writer:
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def add_many(self, mails: Iterable[tuple[Prepared, Options]]) -> int:
+    def add_many(self, mails: Iterable[Mail]) -> int:
         """Insert mails in chunks and return how many were new; all of them or none.
 
         Mails with keys must come sorted by key, so that two of these cannot deadlock.
         """
         with savepoint(self.connection):
-            return sum(map(self._add_chunk, _chunks(mails)))
+            return sum(map(self._add_chunk, _in_chunks_of_bytes(mails)))
 
-    def _add_chunk(self, chunk: list[tuple[Prepared, Options]]) -> int:
-        plain: list[tuple[Prepared, Options]] = []
-        others: list[tuple[Prepared, Options]] = []
+    def _add_chunk(self, chunk: list[Mail]) -> int:
+        plain: list[Mail] = []
+        others: list[Mail] = []
         for pair in chunk:
             (plain if self._is_plain(*pair) else others).append(pair)
         if plain:
             bodies = [mail.content for mail, _ in plain]
-            insert.different(self.connection, self.database, self._rows(plain), bodies)
+            insert.different(self.connection, self.database, list(self._rows(plain)), bodies)
         return len(plain) + sum(self.add(mail, options).created for mail, options in others)
 
     def _is_plain(self, mail: Prepared, options: Options) -> bool:
@@ -90,22 +95,26 @@ class Writer:
             and len(mail.content) < self.reuse_size
         )
 
-    def add_shared(self, body: bytes, mails: Iterable[tuple[Prepared, Options]]) -> int:
-        """Insert mails that share one content, stored once; return how many were new."""
+    def add_shared(self, body: bytes, chunks: Iterable[Iterable[Mail]]) -> int:
+        """Insert mails that share one content, stored once; return how many were new.
+
+        A chunk that is no list is read while the connection copies it, so it must not be the
+        user's own iterable, and have no keys. No chunk is empty.
+        """
         reuse = len(body) >= self.reuse_size
         added = 0
         with savepoint(self.connection):
             content_id: int | None = None  # a run that adds nothing stores no content either
-            for chunk in _chunks(mails):
-                fresh = self._fresh(chunk)
-                if fresh and content_id is None:
+            for chunk in chunks:
+                fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
+                if fresh == []:
+                    continue
+                if content_id is None:
                     content_id = content.store(self.connection, self.database, body, reuse=reuse)
-                if fresh and content_id is not None:
-                    self._insert_sharing(fresh, content_id)
-                added += len(fresh)
+                added += self._insert_sharing(fresh, content_id)
         return added
 
-    def _fresh(self, chunk: list[tuple[Prepared, Options]]) -> list[tuple[Prepared, Options]]:
+    def _fresh(self, chunk: list[Mail]) -> list[Mail]:
         """Drop the mails whose key is taken by the same mail, in the table or in the chunk."""
         keys = [options.key for _, options in chunk if options.key is not None]
         if not keys:
@@ -128,16 +137,16 @@ class Writer:
         )
         return {row.key: row.fingerprint for row in rows}
 
-    def _insert_sharing(self, chunk: list[tuple[Prepared, Options]], content_id: int) -> None:
+    def _insert_sharing(self, chunk: Iterable[Mail], content_id: int) -> int:
         try:
-            insert.sharing(self.connection, self.database, self._rows(chunk), content_id)
+            return insert.sharing(self.connection, self.database, self._rows(chunk), content_id)
         except DBAPIError as error:
             if not isinstance(error, IntegrityError) and not is_transient(error):
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def _rows(self, chunk: list[tuple[Prepared, Options]]) -> list[Values]:
-        return [values(mail, options, self.lane(mail, options)) for mail, options in chunk]
+    def _rows(self, chunk: Iterable[Mail]) -> Iterator[Values]:
+        return (values(mail, options, self.lane(mail, options)) for mail, options in chunk)
 
     def _insert(self, mail: Prepared, options: Options) -> Email:
         reuse = len(mail.content) >= self.reuse_size
@@ -194,9 +203,23 @@ class Writer:
         )
 
 
-def _chunks(mails: Iterable[tuple[Prepared, Options]]) -> Iterator[list[tuple[Prepared, Options]]]:
-    pending = iter(mails)
+def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield lists of what goes in one statement; none is empty."""
+    pending = iter(items)
     while chunk := list(islice(pending, CHUNK)):
+        yield chunk
+
+
+def _in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
+    chunk: list[Mail] = []
+    size = 0
+    for pair in mails:
+        chunk.append(pair)
+        size += pair[0].size
+        if len(chunk) == CHUNK or size >= CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
         yield chunk
 
 

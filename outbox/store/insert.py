@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import Any
 
 from sqlalchemy import Connection, Insert
@@ -51,40 +52,38 @@ def different(
 
 
 def sharing(
-    connection: Connection, database: Database, rows: Sequence[Values], content_id: int
-) -> None:
-    """Insert mails over one content that is stored."""
-    contents = [content_id] * len(rows)
+    connection: Connection, database: Database, rows: Iterable[Values], content_id: int
+) -> int:
+    """Insert mails over one content that is stored; return how many. See `copy_rows` of `rows`."""
     if copying.is_possible(connection):
-        _copy(connection, database, copying.moment(connection, database), rows, contents)
-    else:
-        _insert(connection, database, rows, contents)
+        now = copying.moment(connection, database)
+        return _copy(connection, database, now, rows, repeat(content_id))
+    found = list(rows)
+    _insert(connection, database, found, repeat(content_id))
+    return len(found)
 
 
 def _copy(
     connection: Connection,
     database: Database,
     now: datetime,
-    rows: Sequence[Values],
-    contents: Sequence[int],
-) -> None:
+    rows: Iterable[Values],
+    contents: Iterable[int],
+) -> int:
     timed = (
         (content_id, now, row[_SEND_AT] or now, *row)
-        for row, content_id in zip(rows, contents, strict=True)
+        for row, content_id in zip(rows, contents, strict=False)
     )
-    copying.copy_rows(connection, database.tables.email, _TIMED, timed)
+    return copying.copy_rows(connection, database.tables.email, _TIMED, timed)
 
 
 def _insert(
-    connection: Connection, database: Database, rows: Sequence[Values], contents: Sequence[int]
+    connection: Connection, database: Database, rows: Sequence[Values], contents: Iterable[int]
 ) -> None:
+    named = list(map(_named, rows, contents))
     for at_once in (True, False):
-        named = [
-            _named(row, content_id)
-            for row, content_id in zip(rows, contents, strict=True)
-            if (row[_SEND_AT] is None) is at_once
-        ]
-        insert_rows(connection, database.built(_mail, at_once), named)
+        wanted = [row for row in named if (row["send_at"] is None) is at_once]
+        insert_rows(connection, database.built(_mail, at_once), wanted)
 
 
 def _named(row: Values, content_id: int) -> dict[str, Any]:

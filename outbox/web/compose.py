@@ -18,7 +18,7 @@ from typing import Any
 
 import flask_mail
 
-from ..domain.address import CONTROL, check_address
+from ..domain.address import CONTROL, check_address, is_ordinary
 from ..domain.errors import InvalidMessage
 from ..domain.headers import LEAKS, parse_addresses, plain_address, written
 from ..domain.octets import folded
@@ -212,14 +212,15 @@ def _date(seconds: float) -> str:
 
 def _text(field: str, value: object, name: str) -> str:
     """Return the value folded; a legal fold of the user's own passes, as it does in Flask-Mail."""
-    text = _clean(field, _FOLD.sub(" ", _str(field, value)))
+    text = _str(field, value)
+    text = _clean(field, _FOLD.sub(" ", text) if "\n" in text else text)
     if text.isascii():
         return folded(name, text)
     return Header(text, "utf-8", header_name=name).encode()
 
 
 def _listed(name: str, pairs: Iterable[Pair]) -> str:
-    text = ", ".join(dict.fromkeys(written(*pair) for pair in pairs))
+    text = ", ".join(dict.fromkeys([written(*pair) for pair in pairs]))
     return folded(name, text) if text.isascii() else text
 
 
@@ -232,6 +233,8 @@ def author(source: flask_mail.Message) -> str:
 
 
 def _pair(field: str, address: Address) -> Pair:
+    if type(address) is str and is_ordinary(address):
+        return "", address
     if not isinstance(address, tuple):
         text = _clean(field, _str(field, address))
         flat = _FLATTENED.fullmatch(text) if field == "sender" and "=?" not in text else None

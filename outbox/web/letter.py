@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from email.utils import format_datetime, formatdate
-from itertools import chain
 
 import flask_mail
 
@@ -42,7 +41,7 @@ def prepare(
     except (InvalidMessage, *LEAKS):
         return None  # the long way says what is wrong
     fields = _fields(head, extra, send_at)
-    recipients = tuple(dict.fromkeys(address for _, address in head.recipients))
+    recipients = tuple(dict.fromkeys([address for _, address in head.recipients]))
     if not recipients or not _is_plain(head, fields):
         return None
     texts = [("plain", source.body or ""), *((k, v or "") for k, v in source.alts.items())]
@@ -62,13 +61,16 @@ def prepare(
 
 
 def _is_letter(source: flask_mail.Message) -> bool:
-    return (
-        not source.attachments
-        and source.charset in (None, "utf-8")
-        and all(isinstance(text, str | None) for text in (source.body, *source.alts.values()))
-        and all(isinstance(kind, str) and _SUBTYPE.fullmatch(kind) for kind in source.alts)
-        and all(isinstance(name, str) and _EXTRA.fullmatch(name) for name, _ in _extra(source))
-    )
+    if source.attachments or source.charset not in (None, "utf-8"):
+        return False
+    for kind, text in (("plain", source.body), *source.alts.items()):
+        if not isinstance(text, str | None) or not _is(_SUBTYPE, kind):
+            return False
+    return not source.extra_headers or all(_is(_EXTRA, name) for name in source.extra_headers)
+
+
+def _is(pattern: re.Pattern[str], name: object) -> bool:
+    return isinstance(name, str) and pattern.fullmatch(name) is not None
 
 
 def _extra(source: flask_mail.Message) -> list[tuple[str, str]]:
@@ -79,23 +81,21 @@ def _fields(
     head: Head, extra: list[tuple[str, str]], send_at: datetime | None
 ) -> list[tuple[str, str]]:
     """Return the fields in the order in which the long way leaves them."""
-    shown = [
-        field
-        for field in chain(head.people, head.rest, extra)
-        if field[0] != "Bcc" and (send_at is None or field[0] != "Date")
-    ]
+    dated = head.rest[0][0] == "Date"
+    people = head.people[:-1] if head.people[-1][0] == "Bcc" else head.people
+    shown = people + (head.rest[1:] if dated and send_at is not None else head.rest) + extra
     if send_at is not None:
         shown.append(("Date", format_datetime(send_at)))
-    elif head.rest[0][0] != "Date":
+    elif not dated:
         shown.append(("Date", formatdate()))
     return shown
 
 
 def _is_plain(head: Head, fields: list[tuple[str, str]]) -> bool:
     """Whether a parser would read the fields as they were meant, so that none is needed."""
-    pairs = (head.sender, *head.recipients)
-    return (
-        len(head.recipients) <= MAX_RECIPIENTS
-        and all(_ADDRESS.fullmatch(address) and _NAME.fullmatch(name) for name, address in pairs)
-        and not any("\n" in value and _HOLLOW.search(value) for _, value in fields)
-    )
+    if len(head.recipients) > MAX_RECIPIENTS:
+        return False
+    for name, address in (head.sender, *head.recipients):
+        if not _ADDRESS.fullmatch(address) or (name and not _NAME.fullmatch(name)):
+            return False
+    return not any(map(_HOLLOW.search, [value for _, value in fields if "\n" in value]))

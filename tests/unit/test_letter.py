@@ -134,6 +134,8 @@ def test_the_short_way_says_what_the_long_way_says_or_nothing(
         {"body": None},
         {"body": "Gr\u00fc\u00dfe, \U0001f600\r\n", "html": "<p>Gr\u00fc\u00dfe</p>"},
         {"body": ".\n\n.\r.", "html": ""},
+        {"body": "ends in a CR\r", "html": "\r"},
+        {"body": "ends in a CR\r", "html": None},
         {"alts": {"html": "<p>x</p>", "calendar": "BEGIN:VCALENDAR"}},
         {"subject": "a plain subject " * 10},
         {"subject": "Gr\u00fc\u00dfe an alle " * 9},
