@@ -11,6 +11,9 @@ from sqlalchemy import Engine, select, text
 
 from benchmarks.app import CONFIG, App, create_app
 from benchmarks.load import message, newsletter
+from outbox.domain.message import Prepared
+from outbox.domain.options import Options
+from outbox.web.writing import Writing
 from outbox.worker.relay import relay
 from outbox.worker.runtime import Runtime
 from tests.servers.celery_process import CeleryProcess
@@ -52,6 +55,13 @@ class Ours:
         """Commit one mail, as a request does."""
         self.app.outbox.enqueue(message(number), priority=priority)
         self.app.db.session.commit()
+
+    def build(self, number: int) -> Prepared:
+        """Check and render one mail, as an enqueue does before it writes."""
+        state = self.app.flask.extensions["outbox"]
+        options = Options.check(priority="normal")
+        writing = Writing(state=state, session=self.app.db.session(), options=options)
+        return writing.prepare(message(number))
 
     def newsletter(self, readers: int, priority: str = "bulk") -> None:
         """Commit a mail of one content for each reader."""

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from sqlalchemy import insert
-
 from benchmarks.bench import Bench
 from benchmarks.load import message
 from benchmarks.measure import quantile
@@ -16,20 +14,27 @@ from benchmarks.peers.backlogs import post_office_enqueue
 from benchmarks.results import Row, Series, at_least, at_most
 
 MAILS = 3_000
+_ROW = "INSERT INTO business (customer) VALUES (%s)"
 
 
 def run(bench: Bench) -> list[Row]:
     """Measure the cost above the row and the MIME, and the rate beside post_office's."""
     mails = bench.size(MAILS, least=100)
-    above = [_cost_above(bench, mails) for _ in range(bench.rounds)]
+    steps = [_steps(bench, mails) for _ in range(bench.rounds)]
     contestants: dict[str, Callable[[], float]] = {
         "this project": partial(_rate, bench, mails),
         "post_office": partial(post_office_enqueue, bench, mails, "one"),
     }
     rates = bench.rates(contestants)
+    taken = {name: Series("this project", "ms", tuple(s[name] for s in steps)) for name in steps[0]}
+    theirs = Series("Flask-Mail", "ms", taken.pop("flask-mail").values)
+    above = [s["both"] - s["row"] - s["mime"] for s in steps]
     cost = Series("this project", "ms", tuple(above))
     return [
-        Row("enqueue", "enqueue beside a row, cost above row and MIME", cost, target=at_most(0.5)),
+        Row("enqueue", "a business row alone, with its commit", taken["row"]),
+        Row("enqueue", "building of a mail's MIME", taken["mime"], theirs),
+        Row("enqueue", "business row and mail in one commit", taken["both"]),
+        Row("enqueue", "a mail above business row and MIME", cost, target=at_most(0.5)),
         Row(
             "enqueue",
             "enqueue one by one",
@@ -40,12 +45,17 @@ def run(bench: Bench) -> list[Row]:
     ]
 
 
-def _cost_above(bench: Bench, mails: int) -> float:
-    """Return the milliseconds that a mail adds, from medians of steps that were taken in turn."""
+def _steps(bench: Bench, mails: int) -> dict[str, float]:
+    """Return the median milliseconds of each step; they are taken in turn.
+
+    The MIME that is subtracted is our own, as the enqueue builds it. Flask-Mail's costs more, and
+    with it subtracted the rest would look like less than it is.
+    """
     with ours(bench.postgres.new_database(), bench.redis.url, 25, nudge=True) as made:
         steps: dict[str, Callable[[int], object]] = {
             "row": partial(_row, made),
-            "mime": lambda number: message(number).as_bytes(),
+            "mime": made.build,
+            "flask-mail": lambda number: message(number).as_bytes(),
             "both": partial(_row_and_mail, made),
         }
         taken: dict[str, list[float]] = {name: [] for name in steps}
@@ -54,9 +64,12 @@ def _cost_above(bench: Bench, mails: int) -> float:
                 begun = time.perf_counter()
                 step(number)
                 taken[name].append((time.perf_counter() - begun) * 1000)
-    row, mime, both = (quantile(taken[name], 0.5) for name in ("row", "mime", "both"))
-    bench.remark(f"medians: row {row:.2f} ms, MIME {mime:.2f} ms, row and mail {both:.2f} ms")
-    return both - row - mime
+    medians = {name: quantile(values, 0.5) for name, values in taken.items()}
+    bench.remark(
+        "medians: row {row:.2f} ms, our MIME {mime:.3f} ms, Flask-Mail's {flask-mail:.3f} ms,"
+        " row and mail {both:.2f} ms".format(**medians)
+    )
+    return medians
 
 
 def _rate(bench: Bench, mails: int) -> float:
@@ -68,10 +81,15 @@ def _rate(bench: Bench, mails: int) -> float:
 
 
 def _row(made: Ours, number: int) -> None:
-    made.app.db.session.execute(insert(made.app.business).values(customer=f"c{number}"))
+    _insert_row(made, number)
     made.app.db.session.commit()
 
 
 def _row_and_mail(made: Ours, number: int) -> None:
-    made.app.db.session.execute(insert(made.app.business).values(customer=f"c{number}"))
+    _insert_row(made, number)
     made.enqueue_one(number)
+
+
+def _insert_row(made: Ours, number: int) -> None:
+    """Insert the business row as post_office's loop does: in SQL, straight to the driver."""
+    made.app.db.session.connection().exec_driver_sql(_ROW, (f"c{number}",))

@@ -20,13 +20,24 @@ _ATOM = r"(?:(?![\s\ufffd])[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff])+"
 _DOT_STRING = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _QUOTED_STRING = re.compile(r'"([^"\\\ufffd]|\\[\x20-\x7e])*"')
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9\-]{0,61}[A-Za-z0-9])?")
+_ORDINARY = re.compile(
+    rf"(?=.{{1,{MAX_ADDRESS}}}\Z)(?=[^@]{{1,{MAX_LOCAL}}}@)"
+    rf"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@{_LABEL.pattern}(?:\.{_LABEL.pattern})*"
+)
 _LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
+
+
+def is_ordinary(address: str) -> bool:
+    """Whether the address breaks no rule and needs no quoting, no IDNA and no parser."""
+    return _ORDINARY.fullmatch(address) is not None
 
 
 def check_address(address: object, field: str) -> str:
     """Return the address as it goes on the wire, its domain in ASCII (IDNA), or InvalidMessage."""
     if not isinstance(address, str):
         raise InvalidMessage(field, "an address must be text")
+    if is_ordinary(address):
+        return address
     if CONTROL.search(address):
         raise InvalidMessage(field, "an address must not contain control characters or line breaks")
     local, at, domain = address.rpartition("@")

@@ -40,6 +40,11 @@ class Automatic:
             check_url(unsubscribe)
         return cls(auto_submitted=auto_submitted or None, unsubscribe=unsubscribe)
 
+    @property
+    def adds(self) -> bool:
+        """Whether any header is asked for."""
+        return self.auto_submitted is not None or self.unsubscribe is not None
+
     def refuse_own(self, message: Message[Any, Any]) -> None:
         """Raise InvalidMessage where the message has a header itself that is asked for."""
         if self.auto_submitted and "Auto-Submitted" in message:

@@ -82,15 +82,21 @@ def prepare(
         recipients = _recipients(message)
         message_id, smtputf8, data = _render(message, sender, send_at)
     _check_size(len(data), max_size)
-    split = data.index(b"\r\n\r\n") + 2 if len(data) >= split_size else 0
+    headers, content = split(data, split_size)
     return Prepared(
         sender=sender,
         recipients=recipients,
         message_id=message_id,
-        headers=data[:split],
-        content=data[split:],
+        headers=headers,
+        content=content,
         smtputf8=smtputf8 or not all(map(str.isascii, (sender, *recipients))),
     )
+
+
+def split(data: bytes, split_size: int) -> tuple[bytes, bytes]:
+    """Return the headers of its own and the content of a mail, for `prepare`."""
+    place = data.index(b"\r\n\r\n") + 2 if len(data) >= split_size else 0
+    return data[:place], data[place:]
 
 
 def render_shared(
@@ -194,7 +200,12 @@ def _message_id(message: Message[Any, Any], sender: str) -> str:
     if given is None:
         given = make_msgid(domain=id_domain(sender))
         message["Message-ID"] = given
-    message_id = str(given).strip()
+    return check_message_id(str(given))
+
+
+def check_message_id(given: str) -> str:
+    """Return the identifier without blanks around it, or raise InvalidMessage."""
+    message_id = given.strip()
     if len(message_id) > MAX_MESSAGE_ID or not _MESSAGE_ID.fullmatch(message_id):
         raise InvalidMessage("message-id", "must be <left@right> of at most 250 characters")
     return message_id

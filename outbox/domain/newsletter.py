@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import count
 from secrets import token_hex
 from typing import Any
 
@@ -34,22 +35,32 @@ def _pair(recipient: Any) -> tuple[str, Any]:
     return name or "", address
 
 
+def message_ids(sender: str) -> Iterator[str]:
+    """Yield Message-IDs for one run, without an end."""
+    domain, run = id_domain(sender), token_hex(8)
+    return (f"<{run}.{number}@{domain}>" for number in count())
+
+
 def individuals(
-    recipients: Iterable[Recipient], *, sender: str, content: bytes, smtputf8: bool
+    recipients: Iterable[Recipient],
+    ids: Iterator[str],
+    *,
+    sender: str,
+    content: bytes,
+    smtputf8: bool,
 ) -> Iterator[Prepared]:
     """Yield a mail for each recipient: its own To and Message-ID before the shared content.
 
     Lazy, so that a hundred thousand recipients need no more memory than one chunk of them.
     """
-    domain, run = id_domain(sender), token_hex(8)
-    for number, recipient in enumerate(recipients):
-        address = address_of(recipient)
-        message_id = f"<{run}.{number}@{domain}>"
+    for recipient, message_id in zip(recipients, ids, strict=False):
+        name, address = _pair(recipient)
+        address = check_address(address, "recipients")
         yield Prepared(
             sender=sender,
             recipients=(address,),
             message_id=message_id,
-            headers=_to(_pair(recipient)[0], address) + f"Message-ID: {message_id}\r\n".encode(),
+            headers=b"%sMessage-ID: %s\r\n" % (_to(name, address), message_id.encode()),
             content=content,
             smtputf8=smtputf8 or not address.isascii(),
         )

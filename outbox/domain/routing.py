@@ -86,6 +86,8 @@ class Routes:
 
     def route_of(self, sender: str, tag: str | None) -> str:
         """Return the name of the route for mails of this envelope sender with this tag."""
+        if not self._rules:
+            return DEFAULT
         domain = domain_of(sender)
         return next((rule.name for rule in self._rules if rule.fits(domain, tag)), DEFAULT)
 

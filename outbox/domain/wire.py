@@ -7,7 +7,6 @@ import re
 MAX_LINE = 998
 """Octets of one line without its CRLF (RFC 5322 §2.1.1)."""
 
-_LINE_END = re.compile(rb"\r\n|\r|\n")
 _FIELD = re.compile(rb"^(?![ \t])(?:([!-9;-~]+):)?[^\r\n]*\r\n", re.MULTILINE)
 
 
@@ -16,10 +15,16 @@ def normalise(data: bytes) -> bytes:
 
     Bare line ends are how mails are smuggled (CVE-2023-51764). The data ends with CRLF.
     """
-    pairs = data.count(b"\r\n")
-    if not pairs == data.count(b"\n") == data.count(b"\r"):
-        data = _LINE_END.sub(b"\r\n", data)
+    if b"\r" not in data:
+        data = data.replace(b"\n", b"\r\n")
+    elif not data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r"):
+        data = unix(data).replace(b"\n", b"\r\n")
     return data if data.endswith(b"\r\n") else data + b"\r\n"
+
+
+def unix(data: bytes) -> bytes:
+    """Turn every line end into a bare LF."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 def has_long_line(data: bytes) -> bool:

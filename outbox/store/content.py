@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 from zlib import crc32
 
@@ -11,34 +12,46 @@ from sqlalchemy import (
     BigInteger,
     Connection,
     CursorResult,
+    Insert,
     Select,
     any_,
     bindparam,
-    insert,
     select,
     update,
 )
+from sqlalchemy import insert as insert_into
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from .clock import clock
+from .copying import copy_rows
 from .database import Database
-from .models import Tables
+
+Columns = dict[str, Any]
 
 
-def store(connection: Connection, tables: Tables, body: bytes, now: clock, *, reuse: bool) -> int:
+def store(connection: Connection, database: Database, body: bytes, *, reuse: bool) -> int:
     """Return the id of a stored content with these bytes, inserting it where none is found.
 
     Only a committed row that nobody is removing is reused; an enqueue never waits for another
     request's transaction, so the same content may come to be stored twice.
     """
-    digest = hashlib.sha256(body).digest() if reuse else None
-    if digest is not None:
-        found = _find(connection, tables, digest, len(body))
-        if found is not None:
-            return found
-    row = {"sha256": digest} | _columns(body)
-    result = connection.execute(insert(tables.content).values(created_at=now), row)
-    return inserted_id(result)
+    row = columns(body, digest=reuse)
+    found = find(connection, database, row) if reuse else None
+    return insert(connection, database, row) if found is None else found
+
+
+def columns(body: bytes, *, digest: bool) -> Columns:
+    """Return the row of a content; a `digest` is of use only where it may be found again."""
+    return {
+        "size": len(body),
+        "crc32": crc32(body),
+        "sha256": hashlib.sha256(body).digest() if digest else None,
+        "body": body,
+    }
+
+
+def insert(connection: Connection, database: Database, row: Columns) -> int:
+    """Store a content and return its id."""
+    return inserted_id(connection.execute(database.built(_insert), row))
 
 
 def inserted_id(result: CursorResult[Any]) -> int:
@@ -48,28 +61,41 @@ def inserted_id(result: CursorResult[Any]) -> int:
     return int(key[0])
 
 
-def _columns(body: bytes) -> dict[str, Any]:
-    return {"size": len(body), "crc32": crc32(body), "body": body}
-
-
-def store_many(
-    connection: Connection, tables: Tables, bodies: list[bytes], now: clock
-) -> list[int]:
-    """Insert many contents and return their ids in the same order."""
+def insert_many(connection: Connection, database: Database, bodies: Sequence[bytes]) -> list[int]:
+    """Store many contents and return their ids in the same order."""
+    rows = [columns(body, digest=False) for body in bodies]
     if not connection.dialect.insert_executemany_returning_sort_by_parameter_order:
-        return [store(connection, tables, body, now, reuse=False) for body in bodies]
-    content = tables.content
-    statement = insert(content).values(created_at=now)
-    rows = [_columns(body) for body in bodies]
-    result = connection.execute(
-        statement.returning(content.c.id, sort_by_parameter_order=True), rows
-    )
+        return [insert(connection, database, row) for row in rows]
+    result = connection.execute(database.built(_insert_many), rows)
     return [int(row.id) for row in result.all()]
 
 
-def _find(connection: Connection, tables: Tables, digest: bytes, size: int) -> int | None:
-    content = tables.content
-    same = (content.c.sha256 == digest) & (content.c.size == size)
+def copy(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    contents: Iterable[tuple[int, bytes]],
+) -> None:
+    """Store many contents under ids that were reserved for them."""
+    names = ("id", "created_at", "size", "crc32", "body")
+    rows = ((key, now, len(body), crc32(body), body) for key, body in contents)
+    copy_rows(connection, database.tables.content, names, rows)
+
+
+def _insert(database: Database) -> Insert:
+    return insert_into(database.tables.content).values(created_at=database.now())
+
+
+def _insert_many(database: Database) -> Any:
+    key = database.tables.content.c.id
+    return _insert(database).returning(key, sort_by_parameter_order=True)
+
+
+def find(connection: Connection, database: Database, row: Columns) -> int | None:
+    """Return the id of a committed content with this row's digest, locked against purge."""
+    content = database.tables.content
+    size = row["size"]
+    same = (content.c.sha256 == row["sha256"]) & (content.c.size == size)
     if connection.dialect.name == "sqlite":
         # A write that changes nothing takes the write lock, and with it keeps purge away.
         first = select(content.c.id).where(same).limit(1).scalar_subquery()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TypeVar
 
-from sqlalchemy import Connection, NestedTransaction, insert, select
+from sqlalchemy import Connection, NestedTransaction, select
+from sqlalchemy import insert as insert_into
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from ..domain.conclusion import RecipientStatus
@@ -18,18 +18,21 @@ from ..domain.lifecycle import Status
 from ..domain.message import Prepared
 from ..domain.options import Options
 from ..domain.priority import Priority
-from . import content
+from . import content, insert
 from .bulk import insert_rows
-from .clock import clock
-from .database import is_transient
-from .models import Tables
+from .database import Database, is_transient
+from .mail_row import Values, values
 from .rows import Email
 
 _CONFLICT = "a mail with other content has this key"
 _CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
 
 CHUNK = 1000
-"""Mails in one statement of `add_many`, so that its memory does not grow with their number."""
+CHUNK_BYTES = 16 * 1024 * 1024
+"""Mails, and octets of theirs, in one statement, so that memory does not grow with their number."""
+
+Mail = tuple[Prepared, Options]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +40,7 @@ class Writer:
     """Adds mails to the transaction that `connection` is in."""
 
     connection: Connection
-    tables: Tables
-    now: clock
+    database: Database
     reuse_size: int
     lane: Callable[[Prepared, Options], str]
 
@@ -48,14 +50,14 @@ class Writer:
         On every error of ours nothing of the mail stays written and the transaction is usable.
         """
         if options.key is None:
-            return self._insert(mail, options, None)
+            return self._insert(mail, options)
         fingerprint = mail.fingerprint()
         existing = self._existing(options.key, fingerprint)
         if existing is not None:
             return existing
         try:
             with savepoint(self.connection):
-                return self._insert(mail, options, fingerprint)
+                return self._insert(mail, options)
         except IntegrityError:
             # A rival took the key since we looked: it has committed, or we would still wait.
             existing = self._existing(options.key, fingerprint, newest=True)
@@ -67,38 +69,52 @@ class Writer:
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def add_many(self, mails: Iterable[tuple[Prepared, Options]]) -> int:
+    def add_many(self, mails: Iterable[Mail]) -> int:
         """Insert mails in chunks and return how many were new; all of them or none.
 
         Mails with keys must come sorted by key, so that two of these cannot deadlock.
         """
         with savepoint(self.connection):
-            return sum(map(self._add_chunk, _chunks(mails)))
+            return sum(map(self._add_chunk, _in_chunks_of_bytes(mails)))
 
-    def _add_chunk(self, chunk: list[tuple[Prepared, Options]]) -> int:
-        plain = [pair for pair in chunk if _is_plain(*pair)]
-        self._insert_plain(plain)
-        others = (pair for pair in chunk if not _is_plain(*pair))
+    def _add_chunk(self, chunk: list[Mail]) -> int:
+        plain: list[Mail] = []
+        others: list[Mail] = []
+        for pair in chunk:
+            (plain if self._is_plain(*pair) else others).append(pair)
+        if plain:
+            bodies = [mail.content for mail, _ in plain]
+            insert.different(self.connection, self.database, list(self._rows(plain)), bodies)
         return len(plain) + sum(self.add(mail, options).created for mail, options in others)
 
-    def add_shared(self, body: bytes, mails: Iterable[tuple[Prepared, Options]]) -> int:
-        """Insert mails that share one content, stored once; return how many were new."""
+    def _is_plain(self, mail: Prepared, options: Options) -> bool:
+        """Whether the mail needs no answer of its own and can go with many in one statement."""
+        return (
+            options.key is None
+            and len(mail.recipients) == 1
+            and len(mail.content) < self.reuse_size
+        )
+
+    def add_shared(self, body: bytes, chunks: Iterable[Iterable[Mail]]) -> int:
+        """Insert mails that share one content, stored once; return how many were new.
+
+        A chunk that is no list is read while the connection copies it, so it must not be the
+        user's own iterable, and have no keys. No chunk is empty.
+        """
         reuse = len(body) >= self.reuse_size
         added = 0
         with savepoint(self.connection):
             content_id: int | None = None  # a run that adds nothing stores no content either
-            for chunk in _chunks(mails):
-                fresh = self._fresh(chunk)
-                if fresh and content_id is None:
-                    content_id = content.store(
-                        self.connection, self.tables, body, self.now, reuse=reuse
-                    )
-                if content_id is not None:
-                    self._insert_rows(fresh, [content_id] * len(fresh))
-                added += len(fresh)
+            for chunk in chunks:
+                fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
+                if fresh == []:
+                    continue
+                if content_id is None:
+                    content_id = content.store(self.connection, self.database, body, reuse=reuse)
+                added += self._insert_sharing(fresh, content_id)
         return added
 
-    def _fresh(self, chunk: list[tuple[Prepared, Options]]) -> list[tuple[Prepared, Options]]:
+    def _fresh(self, chunk: list[Mail]) -> list[Mail]:
         """Drop the mails whose key is taken by the same mail, in the table or in the chunk."""
         keys = [options.key for _, options in chunk if options.key is not None]
         if not keys:
@@ -115,46 +131,27 @@ class Writer:
         return fresh
 
     def _fingerprints(self, keys: list[str]) -> dict[str | None, bytes]:
-        email = self.tables.email.c
+        email = self.database.tables.email.c
         rows = self.connection.execute(
             select(email.key, email.fingerprint).where(email.key.in_(keys))
         )
         return {row.key: row.fingerprint for row in rows}
 
-    def _insert_plain(self, chunk: list[tuple[Prepared, Options]]) -> None:
-        if chunk:
-            bodies = [mail.content for mail, _ in chunk]
-            ids = content.store_many(self.connection, self.tables, bodies, self.now)
-            self._insert_rows(chunk, ids)
-
-    def _insert_rows(self, chunk: list[tuple[Prepared, Options]], contents: list[int]) -> None:
-        if not chunk:
-            return
-        rows = [
-            self._row(mail, options, content_id, mail.fingerprint() if options.key else None)
-            for (mail, options), content_id in zip(chunk, contents, strict=True)
-        ]
-        due = {} if rows[0]["send_at"] is not None else {"due_at": self.now}
-        statement = insert(self.tables.email).values(created_at=self.now, **due)
+    def _insert_sharing(self, chunk: Iterable[Mail], content_id: int) -> int:
         try:
-            insert_rows(self.connection, statement, rows)
+            return insert.sharing(self.connection, self.database, self._rows(chunk), content_id)
         except DBAPIError as error:
             if not isinstance(error, IntegrityError) and not is_transient(error):
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def _insert(self, mail: Prepared, options: Options, fingerprint: bytes | None) -> Email:
+    def _rows(self, chunk: Iterable[Mail]) -> Iterator[Values]:
+        return (values(mail, options, self.lane(mail, options)) for mail, options in chunk)
+
+    def _insert(self, mail: Prepared, options: Options) -> Email:
         reuse = len(mail.content) >= self.reuse_size
-        content_id = content.store(
-            self.connection, self.tables, mail.content, self.now, reuse=reuse
-        )
-        row = self._row(mail, options, content_id, fingerprint)
-        clocks = {"created_at": self.now}
-        if options.send_at is None:
-            clocks["due_at"] = self.now
-        # Only the clocks are in the statement: a value that is would be coerced and made a key.
-        result = self.connection.execute(insert(self.tables.email).values(**clocks), row)
-        email_id = content.inserted_id(result)
+        row = values(mail, options, self.lane(mail, options))
+        email_id = insert.one(self.connection, self.database, row, mail.content, reuse)
         if len(mail.recipients) > 1:
             self._insert_recipients(email_id, mail.recipients)
         return Email(
@@ -179,40 +176,10 @@ class Writer:
             }
             for position, address in enumerate(addresses)
         ]
-        insert_rows(self.connection, insert(self.tables.recipient), rows)
-
-    def _row(
-        self, mail: Prepared, options: Options, content_id: int, fingerprint: bytes | None
-    ) -> dict[str, Any]:
-        own = (mail.mail_options, mail.rcpt_options)
-        row: dict[str, Any] = {
-            "content_id": content_id,
-            "send_at": options.send_at,
-            "expires_at": options.expires_at,
-            "size": mail.size,
-            "priority": int(options.priority),
-            "max_attempts": options.max_attempts,
-            "recipients": len(mail.recipients),
-            "smtputf8": mail.smtputf8,
-            "eightbit": mail.eightbit,
-            "status": Status.PENDING,
-            "lane": self.lane(mail, options),
-            "on_unknown": options.on_unknown,
-            "sender": mail.sender,
-            "recipient": mail.recipients[0],
-            "message_id": mail.message_id,
-            "headers": mail.headers,
-            "esmtp_options": json.dumps(own) if any(own) else None,
-            "key": options.key,
-            "fingerprint": fingerprint,
-            "tag": options.tag,
-        }
-        if options.send_at is not None:
-            row["due_at"] = options.send_at
-        return row
+        insert_rows(self.connection, insert_into(self.database.tables.recipient), rows)
 
     def _existing(self, key: str, fingerprint: bytes, *, newest: bool = False) -> Email | None:
-        email = self.tables.email
+        email = self.database.tables.email
         statement = select(email).where(email.c.key == key)
         if newest and self.connection.dialect.name in ("mysql", "mariadb"):
             # A locking read sees the newest committed row; a plain one only the snapshot. Where
@@ -236,14 +203,23 @@ class Writer:
         )
 
 
-def _is_plain(mail: Prepared, options: Options) -> bool:
-    """Whether the mail needs no answer of its own and can go with many in one statement."""
-    return options.key is None and options.send_at is None and len(mail.recipients) == 1
-
-
-def _chunks(mails: Iterable[tuple[Prepared, Options]]) -> Iterator[list[tuple[Prepared, Options]]]:
-    pending = iter(mails)
+def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield lists of what goes in one statement; none is empty."""
+    pending = iter(items)
     while chunk := list(islice(pending, CHUNK)):
+        yield chunk
+
+
+def _in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
+    chunk: list[Mail] = []
+    size = 0
+    for pair in mails:
+        chunk.append(pair)
+        size += pair[0].size
+        if len(chunk) == CHUNK or size >= CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
         yield chunk
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from email.encoders import encode_base64
 from email.header import Header
 from email.message import EmailMessage, Message
@@ -17,12 +18,14 @@ from typing import Any
 
 import flask_mail
 
-from ..domain.address import CONTROL, check_address
+from ..domain.address import CONTROL, check_address, is_ordinary
 from ..domain.errors import InvalidMessage
-from ..domain.headers import LEAKS, parse_addresses, written
+from ..domain.headers import LEAKS, parse_addresses, plain_address, written
 from ..domain.octets import folded
 
 Address = str | tuple[str, str]
+Pair = tuple[str, str]
+"""A name, which may be empty, and a checked address."""
 
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
 _FLATTENED = re.compile(r'(?P<name>[^<>"]*) <(?P<address>[^<>]+)>')
@@ -51,30 +54,59 @@ def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any
 
 
 def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any, Any]:
-    _check_options("mail_options", source.mail_options)
-    _check_options("rcpt_options", source.rcpt_options)
+    check_options(source)
     message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
-    if source.subject:
-        message["Subject"] = _text("subject", source.subject, "Subject")
-    if not source.sender:
-        raise InvalidMessage("sender", "is required; set it or MAIL_DEFAULT_SENDER")
-    message["From"] = _addresses("sender", "From", [source.sender])
-    for name, addresses in (("To", source.recipients), ("Cc", source.cc), ("Bcc", source.bcc)):
-        if addresses:
-            field = "recipients" if name == "To" else name.lower()
-            message[name] = _addresses(field, name, addresses)
-    if not all(message.get(name, "").isascii() for name in ("From", "To", "Cc", "Bcc")):
+    head = read_head(source)
+    for name, value in head.people:
+        message[name] = value
+    if not all(value.isascii() for _, value in head.people):
         message.policy = SMTP  # the legacy policy would encode the address as a word
-    if source.date is not None:
-        message["Date"] = _date(source.date)
-    message["Message-ID"] = _clean("msgId", source.msgId)
-    if source.reply_to:
-        message["Reply-To"] = _addresses("reply_to", "Reply-To", [source.reply_to])
+    for name, value in head.rest:
+        message[name] = value
     for name, value in (source.extra_headers or {}).items():
         _add_extra(message, _clean("extra_headers", name), value)
     return message
+
+
+def check_options(source: flask_mail.Message) -> None:
+    """Refuse ESMTP options that are none, or raise nothing."""
+    _check_options("mail_options", source.mail_options)
+    _check_options("rcpt_options", source.rcpt_options)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """The fields of a message, checked and written, in Flask-Mail's order."""
+
+    sender: Pair
+    recipients: tuple[Pair, ...]  # of To, Cc and Bcc
+    people: list[tuple[str, str]]  # Subject and the fields that name people
+    rest: list[tuple[str, str]]
+
+
+def read_head(source: flask_mail.Message) -> Head:
+    """Return the fields but for the extra ones, or raise InvalidMessage."""
+    people = []
+    if source.subject:
+        people.append(("Subject", _text("subject", source.subject, "Subject")))
+    if not source.sender:
+        raise InvalidMessage("sender", "is required; set it or MAIL_DEFAULT_SENDER")
+    sender = _pair("sender", source.sender)
+    people.append(("From", _listed("From", [sender])))
+    recipients: list[Pair] = []
+    for name, addresses in (("To", source.recipients), ("Cc", source.cc), ("Bcc", source.bcc)):
+        if addresses:
+            field = "recipients" if name == "To" else name.lower()
+            pairs = [_pair(field, address) for address in addresses]
+            people.append((name, _listed(name, pairs)))
+            recipients += pairs
+    rest = [] if source.date is None else [("Date", _date(source.date))]
+    rest.append(("Message-ID", _clean("msgId", source.msgId)))
+    if source.reply_to:
+        rest.append(("Reply-To", _listed("Reply-To", [_pair("reply_to", source.reply_to)])))
+    return Head(sender=sender, recipients=tuple(recipients), people=people, rest=rest)
 
 
 def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:
@@ -82,7 +114,12 @@ def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:
         raise InvalidMessage("extra_headers", "From, To, Cc and Bcc are fields of the message")
     if name.lower() in _ONCE:
         del message[name]
-    message[name] = _text("extra_headers", value, name)
+    message[name] = extra_value(name, value)
+
+
+def extra_value(name: str, value: object) -> str:
+    """Return the value of an extra header, checked and folded."""
+    return _text("extra_headers", value, name)
 
 
 def _body(source: flask_mail.Message) -> MIMEBase:
@@ -175,15 +212,15 @@ def _date(seconds: float) -> str:
 
 def _text(field: str, value: object, name: str) -> str:
     """Return the value folded; a legal fold of the user's own passes, as it does in Flask-Mail."""
-    text = _clean(field, _FOLD.sub(" ", _str(field, value)))
+    text = _str(field, value)
+    text = _clean(field, _FOLD.sub(" ", text) if "\n" in text else text)
     if text.isascii():
         return folded(name, text)
     return Header(text, "utf-8", header_name=name).encode()
 
 
-def _addresses(field: str, name: str, addresses: Iterable[Address]) -> str:
-    pairs = (_pair(field, address) for address in addresses)
-    text = ", ".join(dict.fromkeys(written(*pair) for pair in pairs))
+def _listed(name: str, pairs: Iterable[Pair]) -> str:
+    text = ", ".join(dict.fromkeys([written(*pair) for pair in pairs]))
     return folded(name, text) if text.isascii() else text
 
 
@@ -195,7 +232,9 @@ def author(source: flask_mail.Message) -> str:
     return _pair("sender", source.sender)[1]
 
 
-def _pair(field: str, address: Address) -> tuple[str, str]:
+def _pair(field: str, address: Address) -> Pair:
+    if type(address) is str and is_ordinary(address):
+        return "", address
     if not isinstance(address, tuple):
         text = _clean(field, _str(field, address))
         flat = _FLATTENED.fullmatch(text) if field == "sender" and "=?" not in text else None
@@ -208,7 +247,10 @@ def _pair(field: str, address: Address) -> tuple[str, str]:
     return _clean(field, _str(field, name or "")), check_address(address, field)
 
 
-def _parsed(field: str, text: str) -> tuple[str, str]:
+def _parsed(field: str, text: str) -> Pair:
+    plain = plain_address(text)
+    if plain is not None:
+        return plain[0], check_address(plain[1], field)
     found = parse_addresses(field, text)
     if len(found) != 1:
         raise InvalidMessage(field, "each entry is one address")

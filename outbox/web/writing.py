@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from email.message import Message
+from functools import partial
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
@@ -18,11 +20,11 @@ from ..domain.address import check_address
 from ..domain.automatic import Automatic
 from ..domain.errors import InvalidMessage
 from ..domain.message import Prepared, prepare, render_shared
-from ..domain.newsletter import Recipient, address_of, individuals
+from ..domain.newsletter import Recipient, address_of, individuals, message_ids
 from ..domain.options import MAX_KEY, Options, check_name
-from ..store.enqueue import Writer
+from ..store.enqueue import Mail, Writer, in_chunks
 from ..store.rows import Email
-from . import pending
+from . import letter, pending
 from .compose import author, standard
 from .state import State
 
@@ -41,7 +43,7 @@ class Writing:
 
     def one(self, message: object, *, envelope_from: str | None = None) -> Email:
         """Write one mail. `envelope_from` takes the place of the sender in the envelope."""
-        mail = self._prepare(message)
+        mail = self.prepare(message)
         if envelope_from is not None:
             sender = check_address(envelope_from, "envelope_from")
             mail = replace(mail, sender=sender, smtputf8=mail.smtputf8 or not sender.isascii())
@@ -52,13 +54,13 @@ class Writing:
 
     def many(self, messages: Iterable[object], key: KeyOf | None) -> int:
         """Write a mail for each message; return how many are new."""
-        mails: Iterable[tuple[Prepared, Options]]
+        mails: Iterable[Mail]
         if key is None:
-            mails = ((self._prepare(message), self.options) for message in messages)
+            mails = ((self.prepare(message), self.options) for message in messages)
         else:
             chosen = list(messages)
             pairs = _by_key(key(message) for message in chosen)
-            mails = ((self._prepare(chosen[i]), self._keyed(k)) for k, i in pairs)
+            mails = ((self.prepare(chosen[i]), self._keyed(k)) for k, i in pairs)
         with self._writer() as writer:
             added = writer.add_many(mails)
         self._note(added)
@@ -72,20 +74,38 @@ class Writing:
             max_size=self.state.runtime.settings.max_size,
         )
         body = self.automatic.common() + body
-        options: Iterator[Options] = iter(lambda: self.options, None)
+        write = partial(
+            individuals,
+            ids=message_ids(sender),
+            sender=sender,
+            content=body,
+            smtputf8=smtputf8,
+        )
+        chunks: Iterable[Iterable[Mail]]
+        if key is None and self.automatic.unsubscribe is None:
+            everyone = repeat(self.options)
+            chunks = (zip(write(part), everyone, strict=False) for part in in_chunks(recipients))
+        else:
+            chunks = in_chunks(self._own(write, recipients, key))
+        with self._writer() as writer:
+            added = writer.add_shared(body, chunks)
+        self._note(added)
+        return added
+
+    def _own(
+        self,
+        write: Callable[[Iterable[Recipient]], Iterator[Prepared]],
+        recipients: Iterable[Recipient],
+        key: KeyOf | None,
+    ) -> Iterator[Mail]:
+        """Yield the mails of readers who each have a key, or a URL, that the user makes."""
+        options: Iterable[Options] = repeat(self.options)
         if key is not None:
             chosen = list(recipients)
             pairs = _by_key(key(address_of(recipient)) for recipient in chosen)
             recipients = [chosen[i] for _, i in pairs]
             options = (self._keyed(k) for k, _ in pairs)
-        mails = map(
-            self._readers_own,
-            individuals(recipients, sender=sender, content=body, smtputf8=smtputf8),
-        )
-        with self._writer() as writer:
-            added = writer.add_shared(body, zip(mails, options, strict=False))
-        self._note(added)
-        return added
+        return zip(map(self._readers_own, write(recipients)), options, strict=False)
 
     def _standard(self, message: object) -> Message[Any, Any]:
         found = standard(message, ascii_attachments=_ascii_attachments())
@@ -96,11 +116,12 @@ class Writing:
         own = self.automatic.own(mail.recipients[0])
         return replace(mail, headers=mail.headers + own) if own else mail
 
-    def _prepare(self, message: object) -> Prepared:
+    def prepare(self, message: object) -> Prepared:
+        """Return the mail that `one` would write, with the sender that the message names."""
         mail = self._rendered(message)
-        added = self.automatic.common() + self.automatic.own(message)
-        if not added:
+        if not self.automatic.adds:
             return mail
+        added = self.automatic.common() + self.automatic.own(message)
         if self.automatic.unsubscribe is not None and len(mail.recipients) > 1:
             rule = "the URL is one reader's: write a mail to each (RFC 8058 §3.1)"
             raise InvalidMessage("unsubscribe", rule)
@@ -110,6 +131,15 @@ class Writing:
 
     def _rendered(self, message: object) -> Prepared:
         settings = self.state.runtime.settings
+        if not (self.automatic.adds and getattr(message, "extra_headers", None)):
+            found = letter.prepare(
+                message,
+                send_at=self.options.send_at,
+                max_size=settings.max_size,
+                split_size=settings.reuse_size,
+            )
+            if found is not None:
+                return found
         mail = prepare(
             self._standard(message),
             send_at=self.options.send_at,
@@ -139,8 +169,7 @@ class Writing:
         try:
             yield Writer(
                 connection=self.state.connection(self.session),
-                tables=runtime.tables,
-                now=runtime.database.now(),
+                database=runtime.database,
                 reuse_size=runtime.settings.reuse_size,
                 lane=self._lane,
             )

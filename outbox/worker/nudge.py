@@ -19,6 +19,9 @@ _log = logging.getLogger("outbox")
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 """Seconds without a try after a failure, doubling: a broker that is down costs nothing."""
+GAP = 0.02
+"""Seconds from one publish to the next. The first wake publishes at once; in a stream of commits
+each of them would cost the process more than the enqueue, and the sweep of one serves them all."""
 
 
 class Nudge:
@@ -30,16 +33,22 @@ class Nudge:
     """
 
     def __init__(
-        self, publish: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
+        self,
+        publish: Callable[[], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        gap: float = 0.0,
     ) -> None:
         self._publish = publish
         self._clock = clock
+        self._gap = gap
         self._lock = threading.Lock()
         self._wanted = threading.Event()
         self._thread: threading.Thread | None = None
         self._process = 0
         self._failures = 0
         self._silent_until = 0.0
+        self._next = 0.0  # no publish before this moment on our clock; the thread's own
         self._asked = deque[float]()  # moments on our clock; no lock, so that a fork holds none
         self._due = inf  # the earliest of them; the thread's own
 
@@ -75,10 +84,13 @@ class Nudge:
                 self._due = inf
                 if self._clock() >= self._silent_until:
                     self._try()
+                    self._next = self._clock() + self._gap
 
     def _left(self) -> float | None:
         """Return the seconds until there is something to publish; None where nothing is wanted."""
-        return None if self._due == inf else max(0.0, self._due - self._clock())
+        if self._due == inf:
+            return None
+        return max(0.0, max(self._due, self._next) - self._clock())
 
     def _try(self) -> None:
         try:

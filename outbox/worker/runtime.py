@@ -26,7 +26,7 @@ from ..smtp.connection import Connection
 from ..store.database import Database
 from ..store.low_water import LowWater
 from ..store.models import Tables
-from .nudge import Nudge
+from .nudge import GAP, Nudge
 from .publisher import Publisher
 from .queues import SWEEP_QUEUE
 
@@ -54,7 +54,7 @@ class Runtime:
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = time.monotonic
         self.low_water = LowWater(lambda: self.clock())
-        self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE))
+        self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE), gap=GAP)
         self.find_celery = celery
         self._engine = engine
         self._idle: dict[str, list[Connection]] = defaultdict(list)

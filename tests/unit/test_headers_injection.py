@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.message import Prepared, prepare, render_shared
-from outbox.domain.newsletter import individuals
+from outbox.domain.newsletter import individuals, message_ids
 from outbox.domain.wire import MAX_LINE
 from outbox.web.compose import standard
 
@@ -211,7 +211,9 @@ def test_no_name_in_a_newsletter_makes_a_header(recipients: list[Any]) -> None:
     sender, body, smtputf8 = render_shared(message, send_at=None, max_size=10**6)
     for recipient in recipients:
         try:
-            (mail,) = individuals([recipient], sender=sender, content=body, smtputf8=smtputf8)
+            (mail,) = individuals(
+                [recipient], message_ids(sender), sender=sender, content=body, smtputf8=smtputf8
+            )
         except InvalidMessage as error:
             assert error.field == "recipients"  # noqa: PT017  (the other branch is as good)
             continue

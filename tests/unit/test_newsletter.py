@@ -11,14 +11,15 @@ import pytest
 
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.message import Prepared
-from outbox.domain.newsletter import address_of, individuals
+from outbox.domain.newsletter import address_of, individuals, message_ids
 
 CONTENT = b"From: a@b.example\r\nSubject: news\r\n\r\nhello\r\n"
 CONTROLS = ["\r", "\n", "\r\n ", "\0", "\t", "\x1b", "\x85", "\u2028", "\u2029", "\ud800"]
 
 
 def make(*recipients: Any, sender: str = "a@b.example", smtputf8: bool = False) -> list[Prepared]:
-    return list(individuals(recipients, sender=sender, content=CONTENT, smtputf8=smtputf8))
+    ids = message_ids(sender)
+    return list(individuals(recipients, ids, sender=sender, content=CONTENT, smtputf8=smtputf8))
 
 
 def to_of(mail: Prepared) -> tuple[str, str]:
@@ -144,6 +145,8 @@ def test_recipients_are_read_one_by_one() -> None:
             number += 1
             yield f"x{number}@y.example"
 
-    mails = individuals(endless(), sender="a@b.example", content=CONTENT, smtputf8=False)
+    mails = individuals(
+        endless(), message_ids("a@b.example"), sender="a@b.example", content=CONTENT, smtputf8=False
+    )
     assert next(mails).recipients == ("x1@y.example",)
     assert next(mails).recipients == ("x2@y.example",)

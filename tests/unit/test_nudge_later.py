@@ -51,6 +51,25 @@ def test_a_wake_at_once_does_for_those_for_later(nudge: Nudge, broker: Broker) -
     assert broker.calls == 1
 
 
+def test_in_a_stream_of_wakes_the_first_publishes_at_once_and_the_rest_after_the_gap(
+    broker: Broker, clock: Clock
+) -> None:
+    nudge = Nudge(broker.publish, clock=clock, gap=5.0)
+    nudge.wake()
+    assert entered(broker)
+    wait_until(lambda: nudge._next == clock.now + 5.0, SECONDS, "the gap to begin")
+    for _ in range(3):
+        nudge.wake()
+        clock.now += 1.0
+    left(nudge, 2.0)
+    assert broker.calls == 1
+    clock.now += 2.0
+    nudge._wanted.set()  # the clock of this test does not wake anybody by itself
+    assert entered(broker)
+    left(nudge, None)
+    assert broker.calls == 2
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_inherit_the_parent_s_wake_for_later(nudge: Nudge) -> None:
     nudge.wake(60.0)

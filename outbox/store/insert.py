@@ -1,0 +1,98 @@
+"""Rows of mails and their contents, in the fewest statements that the database and driver allow."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from datetime import datetime
+from itertools import repeat
+from typing import Any
+
+from sqlalchemy import Connection, Insert
+from sqlalchemy import insert as insert_into
+
+from . import content, copying, insert_postgresql
+from .bulk import insert_rows
+from .database import Database
+from .mail_row import COLUMNS, Values
+
+_SEND_AT = COLUMNS.index("send_at")
+_TIMED = ("content_id", "created_at", "due_at", *COLUMNS)
+
+
+def one(connection: Connection, database: Database, row: Values, body: bytes, reuse: bool) -> int:
+    """Insert a mail and its content; return the mail's id. With `reuse` the content is looked for.
+
+    Two statements, or one where the content is small and the driver is PostgreSQL's own.
+    """
+    columns = content.columns(body, digest=reuse)
+    stored = content.find(connection, database, columns) if reuse else None
+    if insert_postgresql.is_possible(connection):
+        source = columns if stored is None else stored
+        return insert_postgresql.insert(connection, database, row, source)
+    if stored is None:
+        stored = content.insert(connection, database, columns)
+    return content.inserted_id(
+        connection.execute(database.built(_mail, row[_SEND_AT] is None), _named(row, stored))
+    )
+
+
+def different(
+    connection: Connection, database: Database, rows: Sequence[Values], bodies: Sequence[bytes]
+) -> None:
+    """Insert mails with a content each."""
+    if copying.is_possible(connection):
+        table = database.tables.content
+        now, ids = copying.reserve(connection, database, table, len(rows))
+        if len(ids) == len(rows):
+            contents = zip(ids, bodies, strict=True)
+            content.copy(connection, database, now, contents)
+            _copy(connection, database, now, rows, ids)
+            return
+    _insert(connection, database, rows, content.insert_many(connection, database, bodies))
+
+
+def sharing(
+    connection: Connection, database: Database, rows: Iterable[Values], content_id: int
+) -> int:
+    """Insert mails over one content that is stored; return how many. See `copy_rows` of `rows`."""
+    if copying.is_possible(connection):
+        now = copying.moment(connection, database)
+        return _copy(connection, database, now, rows, repeat(content_id))
+    found = list(rows)
+    _insert(connection, database, found, repeat(content_id))
+    return len(found)
+
+
+def _copy(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    rows: Iterable[Values],
+    contents: Iterable[int],
+) -> int:
+    timed = (
+        (content_id, now, row[_SEND_AT] or now, *row)
+        for row, content_id in zip(rows, contents, strict=False)
+    )
+    return copying.copy_rows(connection, database.tables.email, _TIMED, timed)
+
+
+def _insert(
+    connection: Connection, database: Database, rows: Sequence[Values], contents: Iterable[int]
+) -> None:
+    named = list(map(_named, rows, contents))
+    for at_once in (True, False):
+        wanted = [row for row in named if (row["send_at"] is None) is at_once]
+        insert_rows(connection, database.built(_mail, at_once), wanted)
+
+
+def _named(row: Values, content_id: int) -> dict[str, Any]:
+    named = dict(zip(COLUMNS, row, strict=True), content_id=content_id)
+    return named if named["send_at"] is None else named | {"due_at": named["send_at"]}
+
+
+def _mail(database: Database, at_once: Hashable) -> Insert:
+    # Only the clocks are in the statement: a value that is would be coerced and made a key.
+    now = database.now()
+    statement = insert_into(database.tables.email).values(created_at=now)
+    return statement.values(due_at=now) if at_once else statement
