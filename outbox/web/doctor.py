@@ -13,7 +13,11 @@ from ..store.version import VERSION
 from .standing import redirect_line, server_figures, standing_line
 
 if TYPE_CHECKING:
+    from celery import Celery
+
     from ..worker.runtime import Runtime
+
+AMQP = ("amqp", "pyamqp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +108,17 @@ def _celery(runtime: Runtime) -> list[Finding]:
         findings.append(Finding(level="error", text="beat's schedule has no outbox.sweep"))
     if "outbox.purge" not in entries:
         findings.append(Finding(level="warn", text="beat's schedule has no outbox.purge"))
-    if app.conf.task_acks_late or app.conf.task_reject_on_worker_lost:
-        text = "late acknowledgement is on: it only makes tasks come twice (see docs)"
-        findings.append(Finding(level="warn", text=text))
-    return findings
+    return findings + _acknowledgement(app)
+
+
+def _acknowledgement(app: Celery) -> list[Finding]:
+    """Tell what keeps tasks waiting in a busy worker, or makes them come twice in vain."""
+    late, amqp = app.conf.task_acks_late, str(app.conf.broker_read_url).startswith(AMQP)
+    texts = []
+    if amqp and not late:
+        texts.append("task_acks_late is off: over AMQP a busy worker keeps tasks from a free one")
+    if late and not amqp:
+        texts.append("task_acks_late is on: with this broker it only makes tasks come twice")
+    if app.conf.task_reject_on_worker_lost:
+        texts.append("task_reject_on_worker_lost is on: it only makes tasks come twice")
+    return [Finding(level="warn", text=text) for text in texts]

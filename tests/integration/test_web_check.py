@@ -67,3 +67,21 @@ def test_check_tells_of_a_database_that_takes_no_large_mail(shops: Shops) -> Non
         runner(shops.open(OUTBOX_MAX_SIZE=size))("check", code=1).output for size in (2**25, 2**26)
     ]
     assert ["max_allowed_packet" in text for text in said] == [False, True]
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("url", "late", "said"),
+    [
+        ("redis://localhost", False, None),
+        ("redis://localhost", True, "with this broker it only makes tasks come twice"),
+        ("amqp://localhost", True, None),
+        ("amqp://localhost", False, "a busy worker keeps tasks from a free one"),
+    ],
+)
+def test_check_knows_which_acknowledgement_a_broker_needs(
+    shop: Shop, run: Run, url: str, late: bool, said: str | None
+) -> None:
+    with_celery(shop).conf.update(broker_url=url, task_acks_late=late)
+    output = run("check").output
+    assert said in output if said else "acks_late" not in output
