@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*socket.socket")
 
-SECONDS = 30  # far beyond the bound, far below for ever
+SECONDS = 60  # far beyond the bound, far below for ever
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_what_is_published_waits_in_its_queue(publisher: Publisher, broker: Brok
     waits(broker, 4)
 
 
-@pytest.mark.timeout(SECONDS)
+@pytest.mark.timeout(SECONDS, func_only=True)
 def test_a_silent_broker_is_an_error_on_an_open_connection_and_on_a_new_one(
     publisher: Publisher, broker: Broker
 ) -> None:
@@ -61,7 +61,7 @@ def test_a_silent_broker_is_an_error_on_an_open_connection_and_on_a_new_one(
     waits(broker, 1)
 
 
-@pytest.mark.timeout(SECONDS * 3)  # RabbitMQ takes ten seconds to start
+@pytest.mark.timeout(300)  # RabbitMQ takes ten seconds to start, on a busy machine thirty
 def test_a_broker_that_was_restarted_gets_the_next_message_without_an_error(
     publisher: Publisher, broker: Broker
 ) -> None:
