@@ -6,23 +6,31 @@ import os
 
 from outbox.worker import queues
 
-# Broker. Every wait is bounded: a Redis that is silent must not hold a worker, or beat, for ever.
+# Broker: Redis, or RabbitMQ with amqp://… Every wait is bounded: one that is silent must not hold a
+# worker, or beat, for ever. Each of them leaves the other's options alone.
 broker_url = os.environ.get("REDIS_URL", "redis://localhost:6379/0")
 broker_connection_retry_on_startup = True
-broker_connection_max_retries = None  # for ever: Redis comes back
+broker_connection_max_retries = None  # for ever: it comes back
 broker_transport_options = {
     "socket_connect_timeout": 2.0,
     "socket_timeout": 5.0,  # above 1 s: a worker's BRPOP blocks that long
     "socket_keepalive": True,
+    "read_timeout": 5.0,
+    "write_timeout": 5.0,
 }
 
 # Queues: sweeps apart from sends, so that a backlog of sends never starves a sweep.
 task_queues = queues.QUEUES
-worker_prefetch_multiplier = 1  # prefetched mail could not be overtaken by urgent mail
-worker_disable_prefetch = True  # nor could a busy worker fetch it before one that has time (Redis)
+# A worker takes no message that it has no process for: a busy one must not keep mail from one that
+# is free, nor may urgent mail wait behind it. With Redis that is a setting. With AMQP it follows
+# from late acknowledgement, where a running task counts as its process's one message.
+_amqp = broker_url.startswith(("amqp", "pyamqp"))
+worker_prefetch_multiplier = 1
+worker_disable_prefetch = not _amqp
 
-# Acknowledgement: early. A task that dies with its worker is not needed: its mails' lease runs out.
-task_acks_late = False
+# Acknowledgement: early, but for that. A task that dies with its worker is not needed: its mails'
+# lease runs out. One that comes again finds its token worthless.
+task_acks_late = _amqp
 task_reject_on_worker_lost = False
 
 # Messages carry ids and tokens, as JSON; nobody reads a result.

@@ -1,6 +1,7 @@
 """Real servers for the tests: each starts when a test first asks for it, and ends with the run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,7 @@ import pytest
 from tests.servers import authority as certificates
 from tests.servers import sqlite
 from tests.servers.authority import Authority
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
 from tests.servers.mariadb import MariaDB
 from tests.servers.postgres import Postgres
@@ -21,30 +23,52 @@ from tests.servers.smtp_sink import SmtpSink
 pytest.register_assert_rewrite("tests.verdicts.play")
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
+BROKERS = ("redis", "rabbitmq")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a person run one database only: `pytest --database sqlite`."""
+    """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
     parser.addoption("--database", action="append", choices=DATABASES, help="only on this database")
+    parser.addoption("--broker", action="append", choices=BROKERS, help="on this broker, all of it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker that restricts `database_url`."""
-    config.addinivalue_line(
-        "markers", "databases(*names): run on these databases only, not on all of them"
-    )
+    """Register the markers that restrict `database_url` and `broker`."""
+    for kind in ("database", "broker"):
+        config.addinivalue_line(
+            "markers", f"{kind}s(*names): run on these {kind}s only, not on all of them"
+        )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test that uses `database_url`, itself or through a fixture, on each database."""
-    if "database_url" not in metafunc.fixturenames:
-        return
-    marker = metafunc.definition.get_closest_marker("databases")
-    wanted = marker.args if marker else DATABASES
-    assert set(wanted) <= set(DATABASES), f"unknown database in {metafunc.definition.nodeid}"
-    allowed = metafunc.config.getoption("--database") or DATABASES
-    names = [name for name in DATABASES if name in wanted and name in allowed]
-    metafunc.parametrize("database_url", names, indirect=True)
+    """Run what uses `database_url`, itself or through a fixture, on each database.
+
+    So it is with `broker`. What uses both runs on each database and on each broker, and not on each
+    pair of them: nothing of ours knows both.
+    """
+    kinds = {"database_url": ("database", DATABASES), "broker": ("broker", BROKERS)}
+    used = {name: kind for name, kind in kinds.items() if name in metafunc.fixturenames}
+    turns = list(product(*(_wanted(metafunc, *kind) for kind in used.values())))
+    if len(used) == 2 and not metafunc.config.getoption("--broker"):
+        databases = {turn[0] for turn in turns}
+        turns = [turn for turn in turns if _is_run(turn[0], turn[1], databases)]
+    if used:
+        metafunc.parametrize(tuple(used), turns, indirect=True)
+
+
+def _wanted(metafunc: pytest.Metafunc, kind: str, known: Sequence[str]) -> list[str]:
+    marker = metafunc.definition.get_closest_marker(f"{kind}s")
+    wanted = marker.args if marker else known
+    assert set(wanted) <= set(known), f"unknown {kind} in {metafunc.definition.nodeid}"
+    allowed = metafunc.config.getoption(f"--{kind}") or known
+    return [name for name in known if name in wanted and name in allowed]
+
+
+def _is_run(database: str, broker: str, databases: set[str]) -> bool:
+    """RabbitMQ takes MariaDB's turn where a test has it, and is one turn more where it has not."""
+    if "mariadb" in databases:
+        return (database == "mariadb") == (broker == "rabbitmq")
+    return broker == "redis" or database == max(databases, key=DATABASES.index)
 
 
 @pytest.fixture(scope="session")
@@ -92,10 +116,26 @@ def redis(_redis: RedisServer) -> Iterator[RedisServer]:
 
 
 @pytest.fixture(scope="session")
-def rabbitmq() -> Iterator[RabbitMQ]:
-    """A RabbitMQ for all tests; its start takes seconds."""
+def _rabbitmq() -> Iterator[RabbitMQ]:
     with RabbitMQ() as server:
         yield server
+
+
+@pytest.fixture
+def rabbitmq(_rabbitmq: RabbitMQ) -> Iterator[RabbitMQ]:
+    """A RabbitMQ without our queues; the test may stop, kill or freeze it."""
+    yield _rabbitmq
+    _rabbitmq.thaw()
+    if not _rabbitmq.running:
+        _rabbitmq.start()
+    _rabbitmq.empty()
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """The broker of this turn, empty; the test may stop, kill or freeze it."""
+    server: Broker = request.getfixturevalue(request.param)
+    return server
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from ..domain.lanes import MAX_BUCKET
 from ..domain.refusals import REFUSAL_LENGTH
 from .clock import MOMENT
 from .columns import LANE, REPLY_LENGTH, TABLE_OPTIONS
+from .version import mark
 
 SERVER_LENGTH = 255
 
@@ -82,14 +83,16 @@ def bucket(metadata: MetaData) -> Table:
 
 
 def pause(metadata: MetaData) -> Table:
-    """What a person has paused: `all`, or a priority's name."""
-    return Table(
+    """What a person has paused: `all`, or a priority's name. It carries the schema's version."""
+    table = Table(
         "outbox_pause",
         metadata,
         Column("scope", String(10), primary_key=True),
         Column("paused_at", MOMENT, nullable=False),
         **TABLE_OPTIONS,
     )
+    mark(table.c.paused_at)
+    return table
 
 
 def suppression(metadata: MetaData) -> Table:

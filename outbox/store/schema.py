@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 
-from sqlalchemy import Connection, Table, inspect
+from sqlalchemy import Connection, Inspector, Table, inspect
+from sqlalchemy.engine.interfaces import ReflectedColumn
 
 from .database import Database
+from .version import is_mark, version_of
 
 
-def differences(database: Database) -> list[str]:
-    """Return what is missing: tables, columns, indexes. Empty where all is there."""
-    tables = database.tables
-    return database.run(
-        lambda connection: [
-            text
-            for field in fields(tables)
-            for text in _missing(connection, getattr(tables, field.name))
-        ]
-    )
+@dataclass(kw_only=True)
+class Schema:
+    """What was found in the database."""
+
+    version: int = 0
+    missing: list[str] = field(default_factory=list)  # tables, columns and indexes of ours
+    demanded: list[str] = field(default_factory=list)  # columns we do not know and must fill
+
+
+def found(database: Database) -> Schema:
+    """Compare the tables as they stand with those that this code wants."""
+    tables = [getattr(database.tables, each.name) for each in fields(database.tables)]
+
+    def work(connection: Connection) -> Schema:
+        schema, inspector = Schema(), inspect(connection)
+        for table in tables:
+            _compare(schema, inspector, table)
+        return schema
+
+    return database.run(work)
 
 
 def weakened(database: Database) -> list[str]:
@@ -53,17 +65,29 @@ def narrow(database: Database, size: int) -> list[str]:
 _DURABLE = ("synchronous_commit", "fsync", "full_page_writes")
 
 
-def _missing(connection: Connection, table: Table) -> list[str]:
-    found = inspect(connection)
-    if not found.has_table(table.name, schema=table.schema):
-        return [f"table {table.name} is missing; run your migrations"]
-    columns = {column["name"] for column in found.get_columns(table.name, schema=table.schema)}
-    indexes = {index["name"] for index in found.get_indexes(table.name, schema=table.schema)}
-    return [
-        *(
-            f"column {table.name}.{c.name} is missing"
-            for c in table.columns
-            if c.name not in columns
-        ),
-        *(f"index {index.name} is missing" for index in table.indexes if index.name not in indexes),
+def _compare(schema: Schema, inspector: Inspector, table: Table) -> None:
+    if not inspector.has_table(table.name, schema=table.schema):
+        schema.missing.append(f"table {table.name} is missing")
+        return
+    columns = {each["name"]: each for each in inspector.get_columns(table.name, table.schema)}
+    indexes = {str(each["name"]) for each in inspector.get_indexes(table.name, table.schema)}
+    schema.version = max(schema.version, version_of(indexes))
+    schema.missing += [
+        f"column {table.name}.{column.name} is missing"
+        for column in table.columns
+        if column.name not in columns
     ]
+    schema.missing += [
+        f"index {index.name} is missing"
+        for index in table.indexes
+        if index.name not in indexes and not is_mark(index.name)
+    ]
+    schema.demanded += [
+        f"{table.name}.{name}"
+        for name, column in columns.items()
+        if name not in table.columns and not column["nullable"] and not _fills_itself(column)
+    ]
+
+
+def _fills_itself(column: ReflectedColumn) -> bool:
+    return column["default"] is not None or "computed" in column or "identity" in column

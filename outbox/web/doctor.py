@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..store.schema import differences, narrow, weakened
+from ..store.schema import Schema, found, narrow, weakened
 from ..store.standing import alerts
+from ..store.version import VERSION
 from .standing import redirect_line, server_figures, standing_line
 
 if TYPE_CHECKING:
+    from celery import Celery
+
     from ..worker.runtime import Runtime
+
+AMQP = ("amqp", "pyamqp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +58,13 @@ def _over(runtime: Runtime, route: str) -> str:
 
 def _schema(runtime: Runtime) -> list[Finding]:
     try:
-        missing = differences(runtime.database)
+        schema = found(runtime.database)
         weak = weakened(runtime.database)
         limits = narrow(runtime.database, runtime.settings.max_size)
         servers = server_figures(runtime)["servers"]
     except SQLAlchemyError as error:
         return [Finding(level="error", text=f"the database: {type(error).__name__}")]
-    findings = [Finding(level="error", text=f"schema: {text}") for text in missing]
-    if not missing:
-        findings.append(Finding(level="ok", text="the schema is complete"))
+    findings = _version(schema)
     findings += [Finding(level="warn", text=f"{text}: it can forget a mail") for text in weak]
     findings += [Finding(level="warn", text=f"{text}: a large mail fails") for text in limits]
     urgent = alerts(servers)
@@ -70,6 +73,27 @@ def _schema(runtime: Runtime) -> list[Finding]:
         for one in servers
         if one["since"]
     ]
+    return findings
+
+
+def _version(schema: Schema) -> list[Finding]:
+    """Compare by number, and by what is there: a number alone would say nothing of a table lost."""
+    findings = [Finding(level="error", text=f"schema: {text}") for text in schema.missing]
+    findings += [
+        Finding(
+            level="error", text=f"schema: {name} must be filled, and this code does not know it"
+        )
+        for name in schema.demanded
+    ]
+    versions = f"the database's schema is version {schema.version}, the code's {VERSION}"
+    if schema.version < VERSION:
+        text = f"{versions}: the database is older, run your migrations"
+        findings.append(Finding(level="error", text=text))
+    elif schema.version > VERSION:
+        text = f"{versions}: the code is older, roll it forward when you can"
+        findings.append(Finding(level="warn", text=text))
+    elif not findings:
+        findings.append(Finding(level="ok", text=f"the schema is complete: version {VERSION}"))
     return findings
 
 
@@ -84,7 +108,17 @@ def _celery(runtime: Runtime) -> list[Finding]:
         findings.append(Finding(level="error", text="beat's schedule has no outbox.sweep"))
     if "outbox.purge" not in entries:
         findings.append(Finding(level="warn", text="beat's schedule has no outbox.purge"))
-    if app.conf.task_acks_late or app.conf.task_reject_on_worker_lost:
-        text = "late acknowledgement is on: it only makes tasks come twice (see docs)"
-        findings.append(Finding(level="warn", text=text))
-    return findings
+    return findings + _acknowledgement(app)
+
+
+def _acknowledgement(app: Celery) -> list[Finding]:
+    """Tell what keeps tasks waiting in a busy worker, or makes them come twice in vain."""
+    late, amqp = app.conf.task_acks_late, str(app.conf.broker_read_url).startswith(AMQP)
+    texts = []
+    if amqp and not late:
+        texts.append("task_acks_late is off: over AMQP a busy worker keeps tasks from a free one")
+    if late and not amqp:
+        texts.append("task_acks_late is on: with this broker it only makes tasks come twice")
+    if app.conf.task_reject_on_worker_lost:
+        texts.append("task_reject_on_worker_lost is on: it only makes tasks come twice")
+    return [Finding(level="warn", text=text) for text in texts]

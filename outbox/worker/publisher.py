@@ -14,6 +14,9 @@ from kombu.messaging import Producer
 SECONDS = 0.5
 """The longest wait for one socket operation. Celery's own defaults block for minutes."""
 
+TRANSIENT = 1
+"""AMQP's delivery mode of a message that is not written to disk: what is lost comes again."""
+
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 
 
@@ -25,6 +28,11 @@ class Publisher:
         self._lock = threading.Lock()
         self._process = 0
         self._producer: Producer | None = None
+
+    def close(self) -> None:
+        """Close the connection; the next message opens another."""
+        with self._lock:
+            self._drop()
 
     def send(self, task: str, queue: str, *args: str) -> None:
         """Publish a task; any error comes out within about two seconds.
@@ -41,6 +49,7 @@ class Publisher:
                     retry=True,
                     retry_policy=_RETRY,
                     ignore_result=True,
+                    delivery_mode=TRANSIENT,
                 )
             except Exception:
                 self._drop()
@@ -59,7 +68,8 @@ class Publisher:
 
     def _connect(self) -> Connection:
         connection: Connection = self._app.connection_for_write(
-            connect_timeout=SECONDS, transport_options=_bounded(str(self._app.conf.broker_url))
+            connect_timeout=SECONDS,
+            transport_options=_bounded(str(self._app.conf.broker_write_url)),
         )
         return connection
 
@@ -72,7 +82,8 @@ class Publisher:
 
 
 def _bounded(url: str) -> dict[str, Any]:
-    if "redis" in url or "sentinel" in url:
+    scheme, _, _ = url.partition(":")
+    if "redis" in scheme or "sentinel" in scheme:
         return {
             "socket_connect_timeout": SECONDS,
             "socket_timeout": SECONDS,
@@ -81,4 +92,5 @@ def _bounded(url: str) -> dict[str, Any]:
             "interval_step": 0,
             "interval_max": 0,
         }
-    return {"read_timeout": SECONDS, "write_timeout": SECONDS, "max_retries": 1}
+    # Unless asked, AMQP tells nothing of a message: a silent broker would be taken for a quick one.
+    return {"read_timeout": SECONDS, "write_timeout": SECONDS, "confirm_publish": True}

@@ -107,7 +107,9 @@ class Runtime:
                 self._idle[chosen.name].append(lent)
 
     def disconnect(self) -> None:
-        """Close the connections that no batch is using."""
+        """Close the SMTP connections that no batch is using, and the one to the broker."""
+        if "_publisher" in self.__dict__:
+            self._publisher.close()
         with self._lock:
             idle, self._idle = self._idle, defaultdict(list)
         for connections in idle.values():

@@ -30,7 +30,7 @@ class Order(db.Model):  # type: ignore[name-defined, misc]
 
 
 def create_app(config: Mapping[str, Any]) -> Flask:
-    """Return the app; `REDIS_URL` in the configuration is Celery's broker."""
+    """Return the app; `REDIS_URL` in the configuration is Celery's broker, whichever it is."""
     app = Flask(__name__)
     app.config.update(config)
     celery = Celery(__name__)

@@ -1,4 +1,4 @@
-"""A whole system for each test: web app, database, Redis, SMTP server, workers, beat."""
+"""A whole system for each test: web app, database, broker, SMTP server, workers, beat."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -17,11 +18,13 @@ from outbox.store import report
 from outbox.worker.runtime import Runtime
 from outbox.worker.sweep import publish, sweep
 from tests.acceptance.app import create_app, db, outbox
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
 from tests.servers.celery_process import CeleryProcess
 from tests.servers.recorder import Recorder
-from tests.servers.redis import RedisServer
 from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
 
 WINDOW = 5
 SLOTS = 2
@@ -40,13 +43,13 @@ LIKE_PRODUCTION = {
 class System:
     """The app of one test and what runs around it."""
 
-    def __init__(self, url: str, redis: RedisServer, catcher: Catcher, **settings: Any) -> None:
-        self.redis = redis
+    def __init__(self, url: str, broker: Broker, catcher: Catcher, **settings: Any) -> None:
+        self.broker = broker
         self.catcher = catcher
         self.config: dict[str, Any] = {
             "SECRET_KEY": "for this test only",
             "SQLALCHEMY_DATABASE_URI": url,
-            "REDIS_URL": redis.url,
+            "REDIS_URL": broker.url,
             "MAIL_SERVER": catcher.host,
             "MAIL_PORT": catcher.port,
             "OUTBOX_WINDOW": WINDOW,
@@ -63,13 +66,13 @@ class System:
         runtime: Runtime = self.app.extensions["outbox"].runtime
         return runtime
 
-    def worker(self, *, concurrency: int = SLOTS) -> CeleryProcess:
-        """Start a real worker."""
-        return self._processes.enter_context(self._worker(concurrency))
+    def worker(self, *, concurrency: int = SLOTS, tree: Path = ROOT) -> CeleryProcess:
+        """Start a real worker, of the code in `tree`."""
+        return self._processes.enter_context(self._worker(concurrency, tree))
 
-    def beat(self) -> CeleryProcess:
-        """Start a real beat."""
-        return self._processes.enter_context(self._celery("beat"))
+    def beat(self, *, tree: Path = ROOT) -> CeleryProcess:
+        """Start a real beat, of the code in `tree`."""
+        return self._processes.enter_context(self._celery("beat", tree=tree))
 
     def two_workers_and_beat(self) -> list[CeleryProcess]:
         """Start two workers of two processes each, and beat, at the same time; return them."""
@@ -77,12 +80,28 @@ class System:
         with ThreadPoolExecutor(len(made)) as pool:
             return list(pool.map(self._processes.enter_context, made))
 
-    def _worker(self, concurrency: int) -> CeleryProcess:
-        return self._celery("worker", f"--concurrency={concurrency}")
+    def _worker(self, concurrency: int, tree: Path = ROOT) -> CeleryProcess:
+        return self._celery("worker", f"--concurrency={concurrency}", tree=tree)
 
-    def _celery(self, role: Literal["worker", "beat"], *options: str) -> CeleryProcess:
-        environment = {"ACCEPTANCE_CONFIG": json.dumps(self.config)}
-        return CeleryProcess("tests.acceptance.app", role, *options, environment=environment)
+    def _celery(
+        self, role: Literal["worker", "beat"], *options: str, tree: Path = ROOT
+    ) -> CeleryProcess:
+        return CeleryProcess(
+            "tests.acceptance.app",
+            role,
+            *options,
+            environment=self.environment(tree),
+            working_directory=tree,
+        )
+
+    def environment(self, tree: Path) -> dict[str, str]:
+        """Return what a process of the code in `tree` needs: that code and this configuration."""
+        made = {"ACCEPTANCE_CONFIG": json.dumps(self.config), "REDIS_URL": self.broker.url}
+        if tree != ROOT:
+            # Its lines do not count: they are gone before the report.
+            unmeasured = {"COVERAGE_PROCESS_START": "", "COVERAGE_PROCESS_CONFIG": ""}
+            made |= {"PYTHONPATH": str(tree), **unmeasured}
+        return made
 
     def newsletter(
         self, readers: int, *, domain: str = "example.com", priority: Priority = Priority.NORMAL
@@ -134,15 +153,16 @@ class System:
     def close(self) -> None:
         """Stop the processes and free the connections."""
         self._processes.close()
+        self.runtime.disconnect()
         with self.app.app_context():
             db.session.remove()
             db.engine.dispose()
 
 
 @contextmanager
-def running(url: str, redis: RedisServer, catcher: Catcher, **settings: Any) -> Iterator[System]:
+def running(url: str, broker: Broker, catcher: Catcher, **settings: Any) -> Iterator[System]:
     """Make a system with its tables, inside its app context."""
-    system = System(url, redis, catcher, **settings)
+    system = System(url, broker, catcher, **settings)
     with system.app.app_context():
         db.create_all()
         try:
@@ -152,9 +172,9 @@ def running(url: str, redis: RedisServer, catcher: Catcher, **settings: Any) -> 
 
 
 @pytest.fixture
-def system(database_url: str, redis: RedisServer, catcher: Catcher) -> Iterator[System]:
+def system(database_url: str, broker: Broker, catcher: Catcher) -> Iterator[System]:
     """A system on each database; nothing of Celery runs until the test starts it."""
-    with running(database_url, redis, catcher) as made:
+    with running(database_url, broker, catcher) as made:
         yield made
 
 

@@ -14,10 +14,10 @@ from outbox.domain.rate import Rate
 from outbox.worker.queues import QUEUES
 from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
 from tests.acceptance.measure import extremes
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
 from tests.servers.celery_process import CeleryProcess
 from tests.servers.recorder import Recorder
-from tests.servers.redis import RedisServer
 from tests.waiting import wait_until
 
 RATE = Rate(10, 1)
@@ -27,11 +27,11 @@ SECONDS = 5  # of the limited domain's mails, after the others have gone
 
 @pytest.mark.databases("postgresql")
 def test_a_domain_over_its_rate_waits_in_the_table_and_the_others_go_at_full_speed(
-    database_url: str, redis: RedisServer, catcher: Catcher, recorder: Recorder
+    database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     rates = {"gmail.example": "10/s", "slow.example": "1/h"}
     settings = {"OUTBOX_DOMAIN_RATES": rates, "MAIL_PORT": recorder.port, **LIKE_PRODUCTION}
-    with running(database_url, redis, catcher, **settings) as system:
+    with running(database_url, broker, catcher, **settings) as system:
         system.newsletter(LIMITED, domain="gmail.example")
         system.newsletter(LIMITED, domain="slow.example")
         system.newsletter(OTHERS)
@@ -45,7 +45,7 @@ def test_a_domain_over_its_rate_waits_in_the_table_and_the_others_go_at_full_spe
         def is_over() -> bool:
             # Two sweeps at the same moment may each claim as much as one may.
             assert _claimed(system) <= 2 * RATE.within(HORIZON), "over the rate, and yet claimed"
-            assert _queued(redis) <= len(QUEUES), "nor does it wait in Redis"
+            assert broker.waiting() <= len(QUEUES), "nor does it wait in the broker"
             return len(_moments(recorder, "gmail.example")) >= goal
 
         wait_until(is_over, 60, "the limited domain goes on")
@@ -70,12 +70,6 @@ def _claimed(system: System) -> int:
 
 def _moments(recorder: Recorder, domain: str) -> list[float]:
     return [stamp.at for stamp in recorder.stamps() if stamp.recipient.endswith("@" + domain)]
-
-
-def _queued(redis: RedisServer) -> int:
-    """Return how many messages wait in the broker's queues."""
-    replies = [redis.ask(b"LLEN " + queue.name.encode()) for queue in QUEUES]
-    return sum(int(reply.strip(b":\r\n")) for reply in replies)
 
 
 def _tasks(workers: list[CeleryProcess]) -> int:

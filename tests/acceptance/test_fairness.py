@@ -10,10 +10,10 @@ from sqlalchemy import update
 from outbox import Priority, Status
 from outbox.domain.claims import AGED
 from tests.acceptance.conftest import WINDOW, System, running
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
 from tests.servers.delay import Delay
 from tests.servers.recorder import Recorder
-from tests.servers.redis import RedisServer
 from tests.waiting import wait_until
 
 NORMAL = 4000  # a minute of both slots' work at that distance
@@ -22,11 +22,11 @@ BULK = 4 * WINDOW
 
 @pytest.mark.databases("postgresql")
 def test_bulk_that_has_waited_long_goes_out_while_normal_mail_fills_every_slot(
-    database_url: str, redis: RedisServer, catcher: Catcher, recorder: Recorder
+    database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     with (
         Delay(recorder.port, 0.01) as distant,
-        running(database_url, redis, catcher, MAIL_PORT=distant.port) as system,
+        running(database_url, broker, catcher, MAIL_PORT=distant.port) as system,
     ):
         system.newsletter(NORMAL)
         system.newsletter(BULK, domain="bulk.example", priority=Priority.BULK)

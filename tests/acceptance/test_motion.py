@@ -11,7 +11,9 @@ from outbox import Status
 from outbox.domain.priority import Priority
 from outbox.store.claim import claim
 from tests.acceptance.app import Order, db, outbox
-from tests.acceptance.conftest import SLOTS, WINDOW, System
+from tests.acceptance.conftest import SLOTS, WINDOW, System, running
+from tests.servers.broker import Broker
+from tests.servers.catcher import Catcher
 from tests.waiting import wait_until
 
 
@@ -22,15 +24,19 @@ def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) ->
     assert set(system.catcher.copies().values()) == {1}
 
 
-def test_two_beats_and_two_workers_claim_no_mail_twice(system: System) -> None:
-    system.newsletter(1000)
-    system.beat()
-    system.beat()
-    system.worker()
-    system.worker()
-    system.wait_sent(1000)
-    assert set(system.catcher.copies().values()) == {1}
-    assert system.counters() == {}
+def test_two_beats_and_two_workers_claim_no_mail_twice(
+    database_url: str, broker: Broker, catcher: Catcher
+) -> None:
+    # Nobody dies here: a task that a busy machine is late with must not look as if somebody had.
+    with running(database_url, broker, catcher, OUTBOX_LEASE=60.0) as system:
+        system.newsletter(1000)
+        system.beat()
+        system.beat()
+        system.worker()
+        system.worker()
+        system.wait_sent(1000)
+        assert set(catcher.copies().values()) == {1}
+        assert system.counters() == {}
 
 
 @pytest.mark.databases("postgresql")
@@ -131,20 +137,20 @@ def test_an_order_and_its_mail_commit_and_roll_back_together(system: System) -> 
 
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("outage", ["stopped", "silent"])
-def test_without_redis_a_commit_raises_nothing_and_the_mail_goes_out_when_it_is_back(
+def test_without_a_broker_a_commit_raises_nothing_and_the_mail_goes_out_when_it_is_back(
     system: System, outage: str
 ) -> None:
     system.worker()
     system.beat()
     if outage == "stopped":
-        system.redis.stop()
+        system.broker.stop()
     else:
-        system.redis.freeze()
+        system.broker.freeze()
     system.newsletter(1)  # enqueues and commits; the outage must not reach the request
     assert system.counts() == {Status.PENDING: 1}
     if outage == "stopped":
-        system.redis.start()
+        system.broker.start()
     else:
-        system.redis.thaw()
+        system.broker.thaw()
     system.wait_sent(1)
     assert set(system.catcher.copies().values()) == {1}

@@ -15,10 +15,10 @@ import pytest
 from outbox import Priority
 from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
 from tests.acceptance.measure import percentile
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
 from tests.servers.delay import Delay
 from tests.servers.recorder import Recorder
-from tests.servers.redis import RedisServer
 from tests.waiting import wait_until
 
 ONE_WAY = 0.01  # seconds
@@ -30,11 +30,11 @@ BETWEEN = 20  # bulk mails before the next urgent one, so that all goes its usua
 @pytest.mark.databases("postgresql")
 @pytest.mark.timeout(600)
 def test_an_urgent_mail_among_a_newsletter_is_accepted_within_a_second(
-    database_url: str, redis: RedisServer, catcher: Catcher, recorder: Recorder
+    database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     with Delay(recorder.port, ONE_WAY) as distant:
         settings = {"MAIL_PORT": distant.port, **LIKE_PRODUCTION}
-        with running(database_url, redis, catcher, **settings) as system:
+        with running(database_url, broker, catcher, **settings) as system:
             system.newsletter(BULK, priority=Priority.BULK)
             system.two_workers_and_beat()
             waits = [_wait_of_one(system, recorder, number) for number in range(URGENT)]

@@ -15,9 +15,9 @@ from outbox import Priority
 from outbox.domain.rate import Rate
 from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
 from tests.acceptance.measure import burst, extremes, percentile
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
 from tests.servers.recorder import Recorder
-from tests.servers.redis import RedisServer
 from tests.waiting import wait_until
 
 RATE = Rate(50, 1)
@@ -29,10 +29,10 @@ BETWEEN = 0.73  # seconds from one urgent mail to the next: at all phases of the
 
 @pytest.mark.databases("postgresql")
 def test_four_processes_in_two_workers_keep_the_rate_and_urgent_mail_goes_next(
-    database_url: str, redis: RedisServer, catcher: Catcher, recorder: Recorder
+    database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     settings = {"OUTBOX_RATE": "50/s", "MAIL_PORT": recorder.port, **LIKE_PRODUCTION}
-    with running(database_url, redis, catcher, **settings) as system:
+    with running(database_url, broker, catcher, **settings) as system:
         system.newsletter(2 * MAILS, priority=Priority.BULK)
         system.two_workers_and_beat()
         started, ahead = time.monotonic(), list[int]()

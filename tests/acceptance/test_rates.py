@@ -11,15 +11,15 @@ from outbox.worker.queues import SWEEP_QUEUE
 from tests.acceptance.app import db, outbox
 from tests.acceptance.conftest import running
 from tests.integration.conftest import message
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
-from tests.servers.redis import RedisServer
 
 
 @pytest.mark.databases("postgresql")
 def test_a_worker_sweeps_when_a_closed_lane_opens_without_beat_and_without_a_nudge(
-    database_url: str, redis: RedisServer, catcher: Catcher
+    database_url: str, broker: Broker, catcher: Catcher
 ) -> None:
-    with running(database_url, redis, catcher, OUTBOX_RATE="1/s", OUTBOX_NUDGE=False) as system:
+    with running(database_url, broker, catcher, OUTBOX_RATE="1/s", OUTBOX_NUDGE=False) as system:
         system.worker()
         outbox.enqueue(message())
         db.session.commit()

@@ -7,9 +7,9 @@ from sqlalchemy import func, select
 
 from outbox import Status
 from tests.acceptance.conftest import SLOTS, WINDOW, System, running
+from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher
 from tests.servers.recorder import Recorder
-from tests.servers.redis import RedisServer
 from tests.waiting import wait_until
 
 READERS = 1000
@@ -19,11 +19,11 @@ BEFORE = 200  # mails that the first server answers for; then one more in each s
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("policy", ["resend", "hold"])
 def test_when_the_first_server_is_killed_all_goes_over_the_other_and_only_doubt_is_repeated(
-    database_url: str, redis: RedisServer, catcher: Catcher, policy: str
+    database_url: str, broker: Broker, catcher: Catcher, policy: str
 ) -> None:
     with Recorder(answers_for=BEFORE) as first, Recorder() as second:
         settings = {"OUTBOX_SERVERS": _servers(first, second), "OUTBOX_ON_UNKNOWN": policy}
-        with running(database_url, redis, catcher, **settings) as system:
+        with running(database_url, broker, catcher, **settings) as system:
             readers = system.newsletter(READERS)
             system.beat()
             worker = system.worker()

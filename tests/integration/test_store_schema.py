@@ -6,12 +6,54 @@ import pytest
 from sqlalchemy import create_engine, event
 
 from outbox.store.database import Database
-from outbox.store.schema import differences, weakened
+from outbox.store.schema import Schema, found, weakened
+from outbox.store.version import VERSION
 from tests.integration.conftest import Shop
 
 
-def test_a_complete_schema_differs_in_nothing(shop: Shop) -> None:
-    assert differences(shop.database) == []
+def change(shop: Shop, *statements: str) -> Schema:
+    """Change the schema by hand, and return what is found then."""
+    with shop.engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    return found(shop.database)
+
+
+def test_a_complete_schema_has_our_version_and_lacks_nothing(shop: Shop) -> None:
+    assert found(shop.database) == Schema(version=VERSION)
+
+
+def test_an_older_schema_has_an_older_version_and_tells_what_it_lacks(shop: Shop) -> None:
+    of = " ON outbox_pause" if shop.database.dialect in ("mysql", "mariadb") else ""
+    older = change(
+        shop,
+        f"DROP INDEX ix_outbox_schema_{VERSION}{of}",
+        "ALTER TABLE outbox_lease DROP COLUMN server",
+        "DROP TABLE outbox_counter",
+    )
+    assert older.version == 0
+    assert older.missing == [
+        "column outbox_lease.server is missing",
+        "table outbox_counter is missing",
+    ]
+
+
+def test_a_newer_schema_has_a_newer_version_and_tells_what_older_code_cannot_fill(
+    shop: Shop,
+) -> None:
+    newer = change(
+        shop,
+        f"CREATE INDEX ix_outbox_schema_{VERSION + 1} ON outbox_pause (paused_at)",
+        "ALTER TABLE outbox_email ADD COLUMN optional INTEGER",
+        "ALTER TABLE outbox_email ADD COLUMN filled INTEGER DEFAULT 0 NOT NULL",
+    )
+    assert newer == Schema(version=VERSION + 1), "such columns do older code no harm"
+
+
+@pytest.mark.databases("postgresql", "mariadb")  # SQLite adds no such column
+def test_a_column_that_older_code_cannot_fill_is_told(shop: Shop) -> None:
+    found = change(shop, "ALTER TABLE outbox_email ADD COLUMN demanded INTEGER NOT NULL")
+    assert found.demanded == ["outbox_email.demanded"]
 
 
 @pytest.mark.databases("postgresql")

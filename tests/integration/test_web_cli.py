@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from celery import Celery
 from click.testing import Result
 
 from outbox import ConfigurationError, Status
 from outbox.domain.conclusion import Conclusion
 from outbox.domain.verdict import Reply, Verdict
 from outbox.store.rate import take
-from outbox.worker.queues import beat_schedule
 from tests.integration.conftest import Shop, Shops, entry, message, sent
 from tests.servers.catcher import Catcher
 from tests.servers.ports import free_port
@@ -228,36 +226,6 @@ def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run
     assert "oldest due mail" in run("health", code=1).output
     assert parsed(run("health", "--json", code=1))["healthy"] is False
     run("health", "--max-age", 1000)
-
-
-def test_check_passes_on_a_complete_set_up(shop: Shop, run: Run) -> None:
-    celery = Celery("shop")
-    celery.conf.beat_schedule = beat_schedule()
-    shop.app.extensions["celery"] = celery
-    findings = parsed(run("check", "--json"))
-    assert {finding["level"] for finding in findings} == {"ok", "warn"}  # SMTP in clear
-    assert "the schema is complete" in run("check").output
-    celery.conf.beat_schedule = {}
-    assert "no outbox.sweep" in run("check", code=1).output
-
-
-def test_check_names_what_is_missing_in_the_schema(shop: Shop, run: Run) -> None:
-    with shop.engine.begin() as connection:
-        shop.tables.attempt.drop(connection)
-        for index in shop.tables.email.indexes:
-            if index.name == "ix_outbox_email_tag":
-                index.drop(connection)
-    texts = [finding["text"] for finding in parsed(run("check", "--json", code=1))]
-    assert any("table outbox_attempt is missing" in text for text in texts)
-    assert any("index ix_outbox_email_tag is missing" in text for text in texts)
-
-
-@pytest.mark.databases("mariadb")
-def test_check_tells_of_a_database_that_takes_no_large_mail(shops: Shops) -> None:
-    said = [
-        runner(shops.open(OUTBOX_MAX_SIZE=size))("check", code=1).output for size in (2**25, 2**26)
-    ]
-    assert ["max_allowed_packet" in text for text in said] == [False, True]
 
 
 @pytest.mark.databases("sqlite")

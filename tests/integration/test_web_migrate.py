@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from sqlalchemy import create_engine, inspect
+
+from outbox.store.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = """
@@ -44,13 +48,16 @@ def tables(url: str) -> set[str]:
         engine.dispose()
 
 
-def test_autogenerate_makes_and_removes_our_tables_and_then_finds_no_change(
-    database_url: str, tmp_path: Path
-) -> None:
+Flask = Callable[..., str]
+
+
+@pytest.fixture
+def flask(database_url: str, tmp_path: Path) -> Flask:
+    """Runs `flask` for an app of its own, without Celery: `outbox check` exits with 1."""
     (tmp_path / "shop.py").write_text(APP)
     environment = {**os.environ, "DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}
 
-    def flask(*words: str) -> str:
+    def run(*words: str, code: int = 0) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "flask", "--app", "shop", *words],
             cwd=tmp_path,
@@ -60,9 +67,15 @@ def test_autogenerate_makes_and_removes_our_tables_and_then_finds_no_change(
             check=False,
             timeout=120,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    return run
+
+
+def test_autogenerate_makes_and_removes_our_tables_and_then_finds_no_change(
+    database_url: str, tmp_path: Path, flask: Flask
+) -> None:
     flask("db", "init")
     flask("db", "migrate", "-m", "outbox")
     (script,) = (tmp_path / "migrations" / "versions").glob("*.py")
@@ -70,7 +83,7 @@ def test_autogenerate_makes_and_removes_our_tables_and_then_finds_no_change(
     assert "outbox." not in script.read_text().replace("outbox_", "").replace("outbox.py", "")
     flask("db", "upgrade")
     assert tables(database_url) == OURS | {"alembic_version", "order"}
-    assert "schema is missing" not in flask("outbox", "stats")
+    assert f"the schema is complete: version {VERSION}" in flask("outbox", "check", code=1)
 
     assert "No changes in schema detected" in flask("db", "migrate", "-m", "again")
     assert list((tmp_path / "migrations" / "versions").glob("*.py")) == [script]
@@ -80,3 +93,20 @@ def test_autogenerate_makes_and_removes_our_tables_and_then_finds_no_change(
     assert tables(database_url) == {"alembic_version"}
     flask("db", "upgrade")
     assert tables(database_url) >= OURS
+
+
+def test_a_generated_migration_brings_an_older_database_to_our_version(
+    database_url: str, flask: Flask
+) -> None:
+    flask("db", "init")
+    flask("db", "migrate", "-m", "outbox")
+    flask("db", "upgrade")
+    engine = create_engine(database_url)
+    of = " ON outbox_pause" if engine.dialect.name in ("mysql", "mariadb") else ""
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP INDEX ix_outbox_schema_{VERSION}{of}")
+    engine.dispose()
+    assert "the database is older, run your migrations" in flask("outbox", "check", code=1)
+    flask("db", "migrate", "-m", "newer")
+    flask("db", "upgrade")
+    assert f"the schema is complete: version {VERSION}" in flask("outbox", "check", code=1)

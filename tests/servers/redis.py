@@ -6,12 +6,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
+from outbox.worker.queues import QUEUES
+from tests.servers.broker import Broker
 from tests.servers.missing import missing
 from tests.servers.ports import LOOPBACK, free_port
-from tests.servers.server import Server
 
 
-class RedisServer(Server):
+class RedisServer(Broker):
     """A Redis that keeps nothing on disk and evicts nothing from memory."""
 
     name: ClassVar[str] = "redis"
@@ -21,7 +22,6 @@ class RedisServer(Server):
 
     @property
     def url(self) -> str:
-        """The address for Celery's `broker_url`."""
         return f"redis://{LOOPBACK}:{self.port}/0"
 
     def command(self) -> Sequence[str | Path]:
@@ -40,6 +40,13 @@ class RedisServer(Server):
     def flushall(self) -> None:
         """Forget everything, as `redis-cli FLUSHALL` does."""
         assert self.ask(b"FLUSHALL") == b"+OK\r\n"
+
+    def empty(self) -> None:
+        self.flushall()
+
+    def waiting(self) -> int:
+        replies = [self.ask(b"LLEN " + queue.name.encode()) for queue in QUEUES]
+        return sum(int(reply.strip(b":\r\n")) for reply in replies)
 
     def ask(self, command: bytes) -> bytes:
         """Return the first bytes of the reply to a command; nothing when there is none in 5 s."""

@@ -1,0 +1,87 @@
+"""`flask outbox check`: what the doctor finds."""
+
+from __future__ import annotations
+
+import pytest
+from celery import Celery
+
+from outbox.store.version import VERSION
+from outbox.worker.queues import beat_schedule
+from tests.integration.conftest import Shop, Shops
+from tests.integration.test_web_cli import Run, parsed, runner
+
+
+@pytest.fixture
+def run(shop: Shop) -> Run:
+    """Runs `flask outbox` with these words."""
+    return runner(shop)
+
+
+def with_celery(shop: Shop) -> Celery:
+    """Give the app a Celery app with our schedule."""
+    celery = Celery("shop")
+    celery.conf.beat_schedule = beat_schedule()
+    shop.app.extensions["celery"] = celery
+    return celery
+
+
+def test_check_passes_on_a_complete_set_up(shop: Shop, run: Run) -> None:
+    celery = with_celery(shop)
+    findings = parsed(run("check", "--json"))
+    assert {finding["level"] for finding in findings} == {"ok", "warn"}  # SMTP in clear
+    assert "the schema is complete" in run("check").output
+    celery.conf.beat_schedule = {}
+    assert "no outbox.sweep" in run("check", code=1).output
+
+
+def test_check_tells_an_older_schema_from_a_newer_one(shop: Shop, run: Run) -> None:
+    with_celery(shop)
+    of = " ON outbox_pause" if shop.database.dialect in ("mysql", "mariadb") else ""
+    with shop.engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"CREATE INDEX ix_outbox_schema_{VERSION + 1} ON outbox_pause (paused_at)"
+        )
+    versions = f"the database's schema is version {VERSION + 1}, the code's {VERSION}"
+    assert f"warn   {versions}: the code is older" in run("check").output
+    with shop.engine.begin() as connection:
+        for version in (VERSION, VERSION + 1):
+            connection.exec_driver_sql(f"DROP INDEX ix_outbox_schema_{version}{of}")
+    versions = f"the database's schema is version 0, the code's {VERSION}"
+    assert f"error  {versions}: the database is older" in run("check", code=1).output
+
+
+def test_check_names_what_is_missing_in_the_schema(shop: Shop, run: Run) -> None:
+    with shop.engine.begin() as connection:
+        shop.tables.attempt.drop(connection)
+        for index in shop.tables.email.indexes:
+            if index.name == "ix_outbox_email_tag":
+                index.drop(connection)
+    texts = [finding["text"] for finding in parsed(run("check", "--json", code=1))]
+    assert any("table outbox_attempt is missing" in text for text in texts)
+    assert any("index ix_outbox_email_tag is missing" in text for text in texts)
+
+
+@pytest.mark.databases("mariadb")
+def test_check_tells_of_a_database_that_takes_no_large_mail(shops: Shops) -> None:
+    said = [
+        runner(shops.open(OUTBOX_MAX_SIZE=size))("check", code=1).output for size in (2**25, 2**26)
+    ]
+    assert ["max_allowed_packet" in text for text in said] == [False, True]
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("url", "late", "said"),
+    [
+        ("redis://localhost", False, None),
+        ("redis://localhost", True, "with this broker it only makes tasks come twice"),
+        ("amqp://localhost", True, None),
+        ("amqp://localhost", False, "a busy worker keeps tasks from a free one"),
+    ],
+)
+def test_check_knows_which_acknowledgement_a_broker_needs(
+    shop: Shop, run: Run, url: str, late: bool, said: str | None
+) -> None:
+    with_celery(shop).conf.update(broker_url=url, task_acks_late=late)
+    output = run("check").output
+    assert said in output if said else "acks_late" not in output
