@@ -57,8 +57,9 @@ def _soak(system: System, arguments: argparse.Namespace, seed: int) -> int:
     finally:
         faults.over.set()
     system.stop_load()
-    recovery = _recover(system, max(began + seconds, faults.last))
-    return _audit(system, faults, recovery, seed, arguments)
+    trace: list[str] = []
+    recovery = _recover(system, max(began + seconds, faults.last), trace)
+    return _audit(system, faults, recovery, {"seed": seed, "recovery": trace}, arguments)
 
 
 def _possible(system: System) -> list[str]:
@@ -70,16 +71,18 @@ def _possible(system: System) -> list[str]:
     return [kind for kind in KINDS if kind not in lacking]
 
 
-def _recover(system: System, since: float) -> dict[str, float]:
+def _recover(system: System, since: float, trace: list[str]) -> dict[str, float]:
     """Wait until nothing is due, and until every mail has ended; return how long that took."""
     took: dict[str, float] = {}
 
     def ended() -> bool:
         system.watch()
-        due, left = facts.pending(system.libpq())
-        if not due:
-            took.setdefault("recovery: nothing was due after", time.monotonic() - since)
-        return not left
+        now, passed = facts.backlog(system.libpq()), time.monotonic() - since
+        if passed >= len(trace):  # about one a second
+            trace.append(f"{passed:.1f} s: {now}")
+        if not now.due:
+            took.setdefault("recovery: nothing was due after", passed)
+        return not now.left and not now.leases
 
     with suppress(TimeoutError):  # the audit says which mails have not ended
         wait_until(ended, _PATIENCE, "every mail to end")
@@ -91,9 +94,10 @@ def _audit(
     system: System,
     faults: Faults,
     recovery: dict[str, float],
-    seed: int,
+    kept: dict[str, Any],
     arguments: argparse.Namespace,
 ) -> int:
+    seed = kept["seed"]
     known = facts.read(system.libpq(), system.notes, system.told)
     most = report.bound(faults.played, window=WINDOW, processes=PROCESSES, slots=system.slots,
                         dots=known.unanswered)  # fmt: skip
@@ -101,7 +105,7 @@ def _audit(
     numbers = report.figures(verdict, known, faults.played, recovery=recovery, died=system.died)
     print(f"\n{report.table(numbers)}\n")
     everything: dict[str, Any] = {
-        "seed": seed,
+        **kept,
         "minutes": arguments.minutes,
         "figures": numbers,
         "findings": verdict.findings,

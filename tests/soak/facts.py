@@ -129,12 +129,24 @@ def read_told(facts: Facts, lines: Iterable[str]) -> None:
         facts.told[reference] = outcome
 
 
-def pending(database: str) -> tuple[int, int]:
-    """Return how many mails are due or on their way now, and how many have not ended yet."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backlog:
+    """What is still to be done at one moment."""
+
+    due: int  # mails that are due, or on their way
+    left: int  # mails that have not ended, put off ones included
+    leases: int
+    halted: int  # how often in a row the SMTP server could not be used: its breaker is open
+
+
+def backlog(database: str) -> Backlog:
+    """Return how things stand now."""
     statement = (
         "SELECT count(*) FILTER (WHERE status <> 'pending' OR due_at <= clock_timestamp()),"
-        " count(*) FROM outbox_email WHERE status IN ('pending', 'claimed', 'sending')"
+        " count(*), (SELECT count(*) FROM outbox_lease),"
+        " (SELECT coalesce(max(failures), 0) FROM outbox_breaker)"
+        " FROM outbox_email WHERE status IN ('pending', 'claimed', 'sending')"
     )
     with psycopg.connect(database) as connection:
-        [(due, all_)] = connection.execute(statement).fetchall()
-    return due, all_
+        [(due, left, leases, halted)] = connection.execute(statement).fetchall()
+    return Backlog(due=due, left=left, leases=leases, halted=halted)

@@ -26,7 +26,7 @@ _EXTENSIONS = b"250-soak.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 6
 _ADDRESS = re.compile(rb"<([^>]*)>")
 _ID = re.compile(rb"^Message-ID:\s*(\S+)", re.IGNORECASE | re.MULTILINE)
 _BUSINESS = re.compile(rb"^%s:\s*(\S+)" % BUSINESS.encode(), re.IGNORECASE | re.MULTILINE)
-_PACE = 0.01
+_PACE = 0.005
 """Seconds that a mail takes, as with a server that writes to a disk: a window is open for some."""
 
 PLACES: dict[str, tuple[str, ...]] = {
