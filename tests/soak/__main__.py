@@ -21,8 +21,6 @@ from tests.soak.system import BEATS, PROCESSES, WINDOW, System, running
 from tests.waiting import wait_until
 
 _RESULTS = Path(".soak")
-_PATIENCE = 240.0
-"""Seconds that everything may take to end after the last fault; backoffs are the most of it."""
 
 
 def main() -> int:
@@ -58,7 +56,8 @@ def _soak(system: System, arguments: argparse.Namespace, seed: int) -> int:
         faults.over.set()
     system.stop_load()
     trace: list[str] = []
-    recovery = _recover(system, max(began + seconds, faults.last), trace)
+    since = max(began + seconds, faults.last)
+    recovery = _recover(system, since, arguments.patience, trace)
     return _audit(system, faults, recovery, {"seed": seed, "recovery": trace}, arguments)
 
 
@@ -71,7 +70,7 @@ def _possible(system: System) -> list[str]:
     return [kind for kind in KINDS if kind not in lacking]
 
 
-def _recover(system: System, since: float, trace: list[str]) -> dict[str, float]:
+def _recover(system: System, since: float, patience: float, trace: list[str]) -> dict[str, float]:
     """Wait until nothing is due, and until every mail has ended; return how long that took."""
     took: dict[str, float] = {}
 
@@ -85,7 +84,7 @@ def _recover(system: System, since: float, trace: list[str]) -> dict[str, float]
         return not now.left and not now.leases
 
     with suppress(TimeoutError):  # the audit says which mails have not ended
-        wait_until(ended, _PATIENCE, "every mail to end")
+        wait_until(ended, patience, "every mail to end")
         took["every mail had ended after"] = time.monotonic() - since
     return took
 
@@ -148,6 +147,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--rate", type=float, default=170.0, help="mails a second, of all hosts")
     parser.add_argument("--every", type=float, default=4.0, help="seconds from fault to fault")
+    parser.add_argument("--patience", type=float, default=240.0, help="seconds to the last mail")
     parser.add_argument("--only", action="append", choices=KINDS, help="only faults of this kind")
     parser.add_argument("--quiet", action="store_true", help="do not tell each fault")
     return parser.parse_args()

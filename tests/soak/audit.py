@@ -99,6 +99,8 @@ def _wrong(mail: Mail, facts: Facts) -> Iterator[str]:
         yield "every mail ends"
     if mail.status == "unknown" and not mail.doubts:
         yield "`unknown` has been in doubt"
+    if mail.sent > len(mail.recipients):
+        yield "a mail is recorded as sent no oftener than it has recipients"
     for to, status in mail.recipients.items():
         yield from _wrong_recipient(mail, to, status, facts)
     order = facts.orders.get(mail.order)

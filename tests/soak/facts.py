@@ -32,6 +32,7 @@ class Mail:
     status: str
     recipients: dict[str, str]  # address -> status
     doubts: int  # rows of the log of attempts that say that nobody knows
+    sent: int  # rows of it that say that the server took the mail
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,11 +83,12 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
     rows = connection.execute("SELECT email_id, address, status FROM outbox_recipient")
     for email_id, address, status in rows:
         several[email_id][address] = status
-    doubts: dict[int, int] = dict(
-        connection.execute(
-            "SELECT email_id, count(*) FROM outbox_attempt WHERE verdict = 'unknown' GROUP BY 1"
-        )
+    log: dict[tuple[int, str], int] = {}
+    rows = connection.execute(
+        "SELECT email_id, verdict, count(*) FROM outbox_attempt GROUP BY 1, 2"
     )
+    for email_id, verdict, times in rows:
+        log[email_id, verdict] = times
     rows = connection.execute("SELECT id, tag, message_id, status, recipient FROM outbox_email")
     for id_, tag, message_id, status, recipient in rows:
         facts.mails.append(
@@ -96,7 +98,8 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
                 message_id=message_id,
                 status=status,
                 recipients=several.get(id_) or {recipient: status},
-                doubts=doubts.get(id_, 0),
+                doubts=log.get((id_, "unknown"), 0),
+                sent=log.get((id_, "sent"), 0),
             )
         )
 

@@ -41,7 +41,7 @@ KINDS: dict[str, Kind] = {
     "worker killed": Kind(weight=12, target="worker", seconds=(0.0, 3.0), kill=True, doubts="host"),
     "worker's child killed": Kind(weight=8, target="worker", kill=True, doubts="host"),
     "worker stopped and started": Kind(weight=4, target="worker", doubts="host"),
-    "worker frozen": Kind(weight=5, target="worker", seconds=(2.0, 15.0), doubts="host"),
+    "worker frozen": Kind(weight=5, target="worker", seconds=(2.0, 22.0), doubts="host"),
     "beat killed": Kind(weight=5, target="beat", seconds=(0.0, 3.0), kill=True),
     "web killed": Kind(weight=8, target="web", seconds=(0.0, 3.0), kill=True),
     "Redis emptied": Kind(weight=6, target="broker"),
