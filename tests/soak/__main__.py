@@ -30,7 +30,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _interrupted)
     with TemporaryDirectory(prefix="outbox-soak-") as directory:
         try:
-            with running(Path(directory), hosts=arguments.hosts, rate=arguments.rate) as system:
+            with running(
+                Path(directory),
+                hosts=arguments.hosts,
+                rate=arguments.rate,
+                namespaces=not arguments.processes,
+            ) as system:
                 return _soak(system, arguments, seed)
         except KeyboardInterrupt:
             print("interrupted; everything has been ended", file=sys.stderr)
@@ -149,6 +154,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--every", type=float, default=4.0, help="seconds from fault to fault")
     parser.add_argument("--patience", type=float, default=240.0, help="seconds to the last mail")
     parser.add_argument("--only", action="append", choices=KINDS, help="only faults of this kind")
+    parser.add_argument("--processes", action="store_true", help="hosts without own networks")
     parser.add_argument("--quiet", action="store_true", help="do not tell each fault")
     return parser.parse_args()
 

@@ -32,21 +32,21 @@ class Faults:
     def play(self, plan: Sequence[Fault], tell: Callable[[str], None]) -> None:
         """Play all; return when the last one is undone. What fails is raised."""
         began = time.monotonic()
+        under_way: list[Future[None]] = []
         with ThreadPoolExecutor(_THREADS) as pool:
-            under_way: list[Future[None]] = []
-            for fault in plan:
-                while (left := began + fault.at - time.monotonic()) > 0:
-                    self.over.wait(min(1.0, left))
-                    if self.over.is_set():
-                        break
-                    self.system.watch()
-                if self.over.is_set():
-                    break
-                tell(str(fault))
-                under_way.append(pool.submit(self._play, fault))
-                for done in [future for future in under_way if future.done()]:
-                    done.result()
-                    under_way.remove(done)
+            try:
+                for fault in plan:
+                    while (left := began + fault.at - time.monotonic()) > 0:
+                        self.over.wait(min(1.0, left))
+                        self.system.watch()
+                    tell(str(fault))
+                    under_way.append(pool.submit(self._play, fault))
+                    for future in under_way:
+                        if future.done():
+                            future.result()
+            except BaseException:
+                self.over.set()  # the others need not last
+                raise
         for future in under_way:
             future.result()
 

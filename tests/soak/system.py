@@ -95,7 +95,9 @@ class Host:
 class System:
     """All of it, as a context manager makes it: `running`."""
 
-    def __init__(self, directory: Path, stack: ExitStack, *, hosts: int, rate: float) -> None:
+    def __init__(
+        self, directory: Path, stack: ExitStack, *, hosts: int, rate: float, namespaces: bool
+    ) -> None:
         self.directory = directory
         self.notes = directory / "smtp"
         self.told = [directory / f"told-{number}" for number in range(hosts)]
@@ -104,7 +106,7 @@ class System:
         self.smtp = stack.enter_context(SoakSmtp(self.notes))
         self.url = self.postgres.new_database()
         self.slots = hosts * PROCESSES
-        self.namespaces = Namespace.allowed()
+        self.namespaces = namespaces
         self._library = clock.build(directory)
         self.clocks = self._library is not None
         network = stack.enter_context(Network())
@@ -193,8 +195,11 @@ class System:
 
 
 @contextmanager
-def running(directory: Path, *, hosts: int, rate: float) -> Iterator[System]:
+def running(
+    directory: Path, *, hosts: int, rate: float, namespaces: bool = True
+) -> Iterator[System]:
     """Start everything; end everything, whatever happens."""
     os.environ.setdefault("PGCONNECT_TIMEOUT", "5")
     with ExitStack() as stack:
-        yield System(directory, stack, hosts=hosts, rate=rate)
+        allowed = namespaces and Namespace.allowed()
+        yield System(directory, stack, hosts=hosts, rate=rate, namespaces=allowed)
