@@ -19,6 +19,7 @@ class Network:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._links: list[Link] = []
         self._thread = threading.Thread(target=self._loop.run_forever, name="network", daemon=True)
 
     def __enter__(self) -> Self:
@@ -31,6 +32,8 @@ class Network:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        for link in self._links:
+            link.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -38,6 +41,7 @@ class Network:
     def link(self, host: str, port: int, target: int) -> Link:
         """Open a link from this address to a port of loopback."""
         link = Link(target, self._soon)
+        self._links.append(link)
         self._do(link.open(host, port))
         return link
 
@@ -67,6 +71,10 @@ class Link:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Near(self), host, port, backlog=256)
 
+    def close(self) -> None:
+        """Reset every connection and listen no more."""
+        self._soon(self._close)
+
     def cut(self) -> None:
         """Reset every connection, and every new one, until the link is mended."""
         self._soon(self._cut)
@@ -78,6 +86,11 @@ class Link:
     def mend(self) -> None:
         """Let everything through: also what has waited since the link fell silent."""
         self._soon(self._mend)
+
+    def _close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._cut()
 
     def _cut(self) -> None:
         self.broken = True

@@ -41,7 +41,7 @@ KINDS: dict[str, Kind] = {
     "worker killed": Kind(weight=12, target="worker", seconds=(0.0, 3.0), kill=True, doubts="host"),
     "worker's child killed": Kind(weight=8, target="worker", kill=True, doubts="host"),
     "worker stopped and started": Kind(weight=4, target="worker", doubts="host"),
-    "worker frozen": Kind(weight=5, target="worker", seconds=(2.0, 22.0), doubts="host"),
+    "worker frozen": Kind(weight=5, target="worker", seconds=(2.0, 30.0), doubts="host"),
     "beat killed": Kind(weight=5, target="beat", seconds=(0.0, 3.0), kill=True),
     "web killed": Kind(weight=8, target="web", seconds=(0.0, 3.0), kill=True),
     "Redis emptied": Kind(weight=6, target="broker"),
@@ -89,14 +89,15 @@ def draw(
     busy: dict[str, float] = {}
     at = every
     while at < seconds - every:
-        kind = turn.pop() if turn else chance.choices(first, weights)[0]
+        kind = turn[0] if turn else chance.choices(first, weights)[0]
         fault = _draw_one(chance, kind, at, hosts=beats if kind == "beat killed" else hosts)
         if fault.at + fault.seconds <= seconds and busy.get(fault.target, 0.0) <= at:
             faults.append(fault)
             busy[fault.target] = fault.at + fault.seconds + 2 * every
             at += every * chance.uniform(0.5, 1.5)
+            turn = turn[1:]
         else:
-            turn.insert(0, kind)  # a little later, perhaps elsewhere
+            turn = turn[1:] + turn[:1]  # another one, and this one later
             at += 0.1
     return faults
 
