@@ -62,7 +62,7 @@ def _soak(system: System, arguments: argparse.Namespace, seed: int) -> int:
     system.stop_load()
     trace: list[str] = []
     since = max(began + seconds, faults.last)
-    recovery = _recover(system, since, arguments.patience, trace)
+    recovery = _recover(system, since, arguments.patience or max(240.0, seconds), trace)
     return _audit(system, faults, recovery, {"seed": seed, "recovery": trace}, arguments)
 
 
@@ -150,9 +150,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=2.0, help="of load and faults")
     parser.add_argument("--seed", type=int, help="repeats the plan of faults that it draws")
     parser.add_argument("--hosts", type=int, default=3)
-    parser.add_argument("--rate", type=float, default=170.0, help="mails a second, of all hosts")
+    parser.add_argument("--rate", type=float, default=140.0, help="mails a second, of all hosts")
     parser.add_argument("--every", type=float, default=4.0, help="seconds from fault to fault")
-    parser.add_argument("--patience", type=float, default=240.0, help="seconds to the last mail")
+    parser.add_argument("--patience", type=float, help="seconds to the last mail")
     parser.add_argument("--only", action="append", choices=KINDS, help="only faults of this kind")
     parser.add_argument("--processes", action="store_true", help="hosts without own networks")
     parser.add_argument("--quiet", action="store_true", help="do not tell each fault")

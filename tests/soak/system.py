@@ -166,8 +166,8 @@ class System:
             "SQLALCHEMY_DATABASE_URI": url.render_as_string(hide_password=False),
             "SQLALCHEMY_ENGINE_OPTIONS": {"connect_args": {"connect_timeout": 3}},
             "REDIS_URL": f"redis://{address}:{ports['broker']}/0",
-            "MAIL_SERVER": address,
-            "MAIL_PORT": ports["smtp"],
+            # One name: it is one server, and one breaker, over whichever link it is reached.
+            "OUTBOX_SERVERS": [{"name": "smtp", "server": address, "port": ports["smtp"]}],
             "OUTBOX_SLOTS": self.slots,
             "OUTBOX_WINDOW": WINDOW,
             "OUTBOX_LEASE": 6.0,

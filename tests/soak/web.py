@@ -20,7 +20,7 @@ from uuid import uuid4
 from tests.soak.app import CONFIG, create_app
 
 _ENDS = {"commit": 88, "rollback": 8, "forget": 4}
-_ORDERS = 0.35
+_ORDERS = 0.2
 """The part of the mails that are orders' own; the rest are newsletters'."""
 _LARGEST = 2000
 """Mails of one newsletter at most."""
