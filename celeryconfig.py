@@ -40,4 +40,5 @@ task_ignore_result = True
 
 # Beat is the guarantee; the nudge after a commit is the pace.
 beat_schedule = queues.beat_schedule()
+beat_scheduler = "outbox.worker.beat:SteadyScheduler"  # Celery's own stops when a clock is set back
 timezone = "UTC"

@@ -41,18 +41,27 @@ def rescue(database: Database, settings: Settings, *, random: Callable[[], float
 
 
 def _suspect(database: Database) -> None:
+    """Note the leases that have run out, but for those that somebody is writing to.
+
+    A host that vanished within a renewal keeps its row locked until the database notices, which may
+    take hours. No sweep may wait for it.
+    """
     lease = database.tables.lease
+    overdue = (
+        select(lease.c.token)
+        .where(
+            lease.c.expires_at <= database.now(),
+            lease.c.started_at.is_not(None),
+            lease.c.suspected_at.is_(None),
+        )
+        .order_by(lease.c.token)
+        .with_for_update(skip_locked=True)
+    )
 
     def work(connection: Connection) -> None:
-        connection.execute(
-            update(lease)
-            .where(
-                lease.c.expires_at <= database.now(),
-                lease.c.started_at.is_not(None),
-                lease.c.suspected_at.is_(None),
-            )
-            .values(suspected_at=database.now())
-        )
+        if tokens := connection.execute(overdue).scalars().all():
+            suspected = update(lease).where(lease.c.token.in_(tokens))
+            connection.execute(suspected.values(suspected_at=database.now()))
 
     database.run(work)
 

@@ -232,3 +232,24 @@ def test_two_rescues_at_once_judge_a_lease_once(shop: Shop) -> None:
     assert judged == shop.counter(RESCUED) == 1
     assert {row.deliveries for row in shop.rows(shop.tables.email)} == {1}
     assert shop.count(shop.tables.attempt) == shop.counter(IN_DOUBT) == 20
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_host_that_vanished_within_a_renewal_holds_up_no_rescue(shop: Shop) -> None:
+    first, second = shop.enqueue(), shop.enqueue()
+    vanished, dead = (shop.claim(limit=1)[0] for _ in range(2))
+    assert shop.start(vanished.token)
+    assert shop.start(dead.token)
+    table = shop.tables.lease
+    renewal = update(table).where(table.c.token == vanished.token).values(worker=WORKER)
+    with shop.engine.connect() as ghost, ThreadPoolExecutor(1) as pool:
+        ghost.execute(renewal)  # and no COMMIT ever comes
+        try:
+            rescued = []
+            for _ in range(2):
+                shop.later(LEASE + 1)
+                rescued.append(pool.submit(judge, shop).result(timeout=30))
+        finally:
+            ghost.rollback()
+    assert rescued == [0, 1]
+    assert [shop.status(mail.id) for mail in (first, second)] == [Status.CLAIMED, Status.PENDING]

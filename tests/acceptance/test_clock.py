@@ -1,0 +1,47 @@
+"""A host's clock that is set, and what must go on all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import System
+from tests.servers.celery_process import CeleryProcess
+from tests.servers.missing import missing
+from tests.soak.clock import Clock, build
+from tests.waiting import wait_until
+
+TEN_MINUTES = 600
+
+
+@pytest.mark.databases("sqlite")
+def test_beat_sweeps_on_when_the_clock_is_set_back_and_when_it_starts_again_then(
+    system: System, tmp_path: Path
+) -> None:
+    library = build(tmp_path) or missing("a C compiler", "apt install gcc libc6-dev")
+    clock = Clock(library, tmp_path / "offset")
+    environment = {"ACCEPTANCE_CONFIG": json.dumps(system.config), **clock.environment()}
+    with CeleryProcess("tests.acceptance.app", "beat", environment=environment) as beat:
+        _wait_for_sweeps(system, "as usual")
+        clock.set_off(TEN_MINUTES)
+        _wait_for_sweeps(system, "when the clock is set ahead")
+        clock.set_off(0)
+        _wait_for_sweeps(system, "when it is set back")
+        clock.set_off(TEN_MINUTES)
+        _wait_for_sweeps(system, "when the clock is set ahead again")
+        beat.stop()
+        clock.set_off(0)
+        beat.start()
+        _wait_for_sweeps(system, "when beat was stopped meanwhile")
+
+
+def _wait_for_sweeps(system: System, when: str) -> None:
+    """Wait until beat has published two more: it could not know of the clock at the first one."""
+    before = _published(system)
+    wait_until(lambda: _published(system) >= before + 2, 20, f"beat to sweep {when}")
+
+
+def _published(system: System) -> int:
+    return int(system.redis.ask(b"LLEN outbox.sweep").strip(b":\r\n"))

@@ -1,0 +1,173 @@
+"""Every sentence of the auditor can be found not to hold: one that cannot proves nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from tests.soak.audit import judge
+from tests.soak.facts import Copy, Facts, Mail, Order
+from tests.soak.wire import address
+
+GOOD, NEWS, REFUSED, PAIR = "good", "news", "refused", "pair"
+BOUND = 1
+
+
+def _mail(id_: int, order: str, to: dict[str, str], status: str = "sent", doubts: int = 0) -> Mail:
+    return Mail(
+        id=id_,
+        order=order,
+        message_id=f"<{id_}@x>",
+        status=status,
+        recipients=to,
+        doubts=doubts,
+        sent=int(status == "sent"),
+    )
+
+
+def _kept() -> Facts:
+    """A run in which every promise was kept: one mail in doubt got its second copy."""
+    facts = Facts()
+    for name, mails, recipients, policy in (
+        (GOOD, 1, 1, "hold"),
+        (NEWS, 2, 1, "resend"),
+        (REFUSED, 1, 1, "resend"),
+        (PAIR, 1, 2, "resend"),
+    ):
+        facts.orders[name] = Order(mails=mails, recipients=recipients, policy=policy)
+        facts.told[name] = "committed"
+    facts.told["never"] = "rolled back"
+    nobody = address(REFUSED, 0, "refused-rcpt")
+    partner = address(PAIR, 1)
+    facts.mails = [
+        _mail(1, GOOD, {address(GOOD, 0): "sent"}),
+        _mail(2, NEWS, {address(NEWS, 0): "sent"}),
+        _mail(3, NEWS, {address(NEWS, 1): "sent"}, doubts=1),
+        _mail(4, REFUSED, {nobody: "failed"}, "failed"),
+        _mail(5, PAIR, {address(PAIR, 0): "sent", partner: "failed"}),
+    ]
+    taken = ((1, GOOD, 0), (2, NEWS, 0), (3, NEWS, 1), (3, NEWS, 1), (5, PAIR, 0))
+    for id_, order, number in taken:
+        facts.copies[address(order, number)].append(Copy(message_id=f"<{id_}@x>", order=order))
+    facts.refused[nobody].append("550 5.1.1 no such mailbox")
+    facts.refused[partner].append("554 5.6.0 not at all")
+    return facts
+
+
+def _replace(facts: Facts, number: int, **changes: object) -> None:
+    old = facts.mails[number]
+    values = {name: getattr(old, name) for name in Mail.__dataclass_fields__}
+    facts.mails[number] = Mail(**{**values, **changes})
+
+
+def _again(facts: Facts, order: str, number: int) -> None:
+    copies = facts.copies[address(order, number)]
+    copies.append(copies[0])
+
+
+def _repeat_though_held(facts: Facts) -> None:
+    _again(facts, GOOD, 0)
+    _replace(facts, 0, doubts=1)
+
+
+def _forget(facts: Facts) -> None:
+    del facts.orders[GOOD]
+    del facts.mails[0]
+    del facts.copies[address(GOOD, 0)]
+
+
+def test_where_every_promise_was_kept_nothing_is_found() -> None:
+    verdict = judge(_kept(), BOUND)
+    assert verdict.findings == {}
+    assert verdict.holds
+    assert (verdict.mails, verdict.copies, verdict.repeated) == (5, 5, 1)
+    assert (verdict.doubts, verdict.in_doubt, verdict.lost) == (1, 1, 0)
+
+
+BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
+    "an order that was told to be committed has its row": (_forget, 1),
+    "an order that was rolled back has no row": (
+        lambda facts: facts.told.update({GOOD: "rolled back"}),
+        0,
+    ),
+    "every mail of a committed order is in the table": (
+        lambda facts: (facts.mails.pop(1), facts.copies.pop(address(NEWS, 0))),
+        1,
+    ),
+    "an order has no more mails than it wrote": (
+        lambda facts: facts.orders.update({NEWS: Order(mails=1, recipients=1, policy="resend")}),
+        0,
+    ),
+    "no mail is without its business row": (
+        lambda facts: (facts.orders.pop(GOOD), facts.told.pop(GOOD)),
+        0,
+    ),
+    "a mail is recorded as sent no oftener than it has recipients": (
+        lambda facts: _replace(facts, 2, sent=2),
+        0,
+    ),
+    "every mail ends": (lambda facts: _replace(facts, 0, status="pending"), 1),
+    "who is `sent` has a copy": (lambda facts: facts.copies.pop(address(GOOD, 0)), 1),
+    "who is `failed` has no copy": (
+        lambda facts: _replace(
+            facts, 4, recipients=dict.fromkeys(facts.mails[4].recipients, "failed")
+        ),
+        1,  # nor was who has a copy ever refused
+    ),
+    "a mail fails only if the server refused it": (lambda facts: facts.refused.clear(), 2),
+    "who is refused on purpose gets nothing, and the mail says so": (
+        lambda facts: _replace(
+            facts, 3, recipients=dict.fromkeys(facts.mails[3].recipients, "unknown")
+        ),
+        0,
+    ),
+    "`unknown` has been in doubt": (lambda facts: _replace(facts, 0, status="unknown"), 0),
+    "nobody gets more copies than one and the doubts of the mail": (
+        lambda facts: _again(facts, NEWS, 1),
+        0,
+    ),
+    "under `hold` nobody gets a second copy": (
+        _repeat_though_held,
+        0,
+    ),
+    "a mail has the recipients that it was written to": (
+        lambda facts: _replace(facts, 4, recipients={address(PAIR, 0): "sent"}),
+        0,
+    ),
+    "every copy is of the same mail, with the same Message-ID": (
+        lambda facts: _replace(facts, 0, message_id="<other@x>"),
+        0,
+    ),
+    "the server has no mail that the table has not": (
+        lambda facts: facts.copies["who@x"].append(Copy(message_id="<?>", order="?")),
+        0,
+    ),
+    "all copies too many are within the bound": (lambda facts: _again(facts, NEWS, 1), 0),
+    "no lease is left": (lambda facts: setattr(facts, "leases", 1), 0),
+}
+
+
+@pytest.mark.parametrize("sentence", BREAKS)
+def test_what_does_not_hold_is_found(sentence: str) -> None:
+    facts = _kept()
+    broken, lost = BREAKS[sentence]
+    broken(facts)
+    verdict = judge(facts, BOUND)
+    assert sentence in verdict.findings
+    assert not verdict.holds
+    assert verdict.lost == lost
+
+
+def test_the_auditor_shares_no_code_with_the_library() -> None:
+    program = (
+        "import sys, tests.soak.audit, tests.soak.facts, tests.soak.wire\n"
+        "roots = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(sorted(roots & {'outbox', 'sqlalchemy'}))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
