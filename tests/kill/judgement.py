@@ -14,7 +14,10 @@ from tests.kill.tracer import Kind
 EVERY = int(os.environ.get("OUTBOX_KILL_EVERY", "1"))
 """A person in a hurry tries every n-th point only."""
 
-OPEN = frozenset({"pending", "claimed", "sending", "unknown"})
+UNDER_WAY = frozenset({"pending", "claimed", "sending"})
+"""The statuses of a mail that is still to be sent."""
+
+OPEN = UNDER_WAY | {"unknown"}
 """What stands at a recipient of whom no outcome is recorded yet."""
 
 
@@ -47,6 +50,15 @@ class Moment:
         return frozenset(a for a in self.standing if self.in_doubt(a) and self.accepted[a] > 0)
 
 
+def outside(moments: list[Moment]) -> list[Moment]:
+    """Return those outside of a transaction, where a process that is stopped locks no row."""
+    return [
+        moment
+        for moment in moments
+        if moment.kind is not Kind.COMMITTING and not moment.name.startswith("SELECT")
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recording:
     """An undisturbed run: its points, and its end."""
@@ -62,9 +74,14 @@ class Recording:
         points: list[dict[str, Any]],
         contents: list[Content],
         standing: Standing,
+        *,
         tasks: int,
+        before: int,
     ) -> Recording:
-        """Put together what the process told and what the server saw: its contents, in order."""
+        """Put together what the process told and what the server saw: its contents, in order.
+
+        So many of these contents are of those who died `before`.
+        """
         taken = [content.recipients if content.accepted else () for content in contents]
         copies = [Counter(to for mail in taken[:n] for to in mail) for n in range(len(taken) + 1)]
         moments = [
@@ -73,7 +90,7 @@ class Recording:
                 kind=Kind(point["kind"]),
                 name=point["name"],
                 standing={a: (mail, one) for a, (mail, one) in point["standing"].items()},
-                accepted=copies[point["dots"]],
+                accepted=copies[before + point["dots"]],
             )
             for number, point in enumerate(points)
         ]
@@ -90,9 +107,9 @@ class Recording:
     def copies_after(self, moment: Moment, *, hold: bool) -> Counter[str]:
         """Return each recipient's copies where a process died here and others went on."""
         expected: Counter[str] = Counter()
-        for address, (_, recipient) in moment.standing.items():
+        for address, (mail, recipient) in moment.standing.items():
             copies = moment.accepted[address]
-            to_come = recipient in OPEN and not self.refused(address)
+            to_come = mail in UNDER_WAY and recipient in OPEN and not self.refused(address)
             if to_come and not (hold and moment.in_doubt(address)):
                 copies += 1
             expected[address] = copies

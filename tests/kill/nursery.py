@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.kill.faults import Clock, Fault, Witness
-from tests.kill.roles import Delivery, Worker, rescue_only, serve
+from tests.kill.roles import Worker, rescue_only, serve
 from tests.kill.shop import Config, Shop, build
 from tests.kill.tracer import Kind, Tracer
 from tests.servers import leash
@@ -88,13 +88,13 @@ class Nursery:
         offset: float = 0.0,
         fault: Fault | None = None,
         at: int = -1,
-        delivery: Delivery = Delivery.ONCE,
-        task: int = -1,
+        **worker: Any,
     ) -> End:
-        """Run a child until it is dead or stopped. Of a `role` with "trace" each point is told."""
-        return self._end(
-            do="fork", role=role, offset=offset, fault=fault, at=at, delivery=delivery, task=task
-        )
+        """Run a child until it is dead or stopped. Of a `role` with "trace" each point is told.
+
+        A role is "web", "rescuer", or "worker", with the arguments of a `Worker`.
+        """
+        return self._end(do="fork", role=role, offset=offset, fault=fault, at=at, worker=worker)
 
     def go_on(self, stopped: End, offset: float) -> End:
         """Let a stopped child run on, at a later time."""
@@ -205,8 +205,7 @@ def _live(shop: Shop, clock: Clock, report: int, port: int, job: dict[str, Any])
         case "rescuer":
             rescue_only(shop)
         case _:
-            delivery = Delivery(job["delivery"])
-            told = Worker(shop=shop, delivery=delivery, task=job["task"]).work()
+            told = Worker(shop=shop, **job["worker"]).work()
     offset = shop.runtime.database.offset
     _tell(report, done=True, offset=offset, points=witness.points, **told)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from outbox.store import counter
-from tests.kill.judgement import Recording
+from tests.kill.faults import Fault
+from tests.kill.judgement import Moment, Recording
 from tests.kill.ledger import Ledger
 from tests.kill.nursery import End, Nursery
 from tests.kill.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
+from tests.kill.tally import Tally
 from tests.servers.redis import RedisServer
 
 
@@ -29,6 +32,7 @@ class Stage:
     pipelining: bool
     hold: bool
     config: Config
+    say: Callable[[str], None] = print
     _first: dict[sa.Table, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
@@ -68,14 +72,42 @@ class Stage:
         self.ledger.forget()
 
     def record(self) -> Recording:
-        """Let a process do all of it undisturbed, and note each of its points."""
+        """Let a worker do all of it undisturbed, and note each of its points."""
         self.begin()
-        end = self.nursery.run("worker trace")
+        return self.record_on(0.0)
+
+    def record_on(self, offset: float, **worker: Any) -> Recording:
+        """Note the points of a worker that goes on with what stands in the table."""
+        before = len(self.ledger.contents)
+        end = self.nursery.run("worker trace", offset=offset, **worker)
         assert end.done
-        self.ledger.wait_idle()
         return Recording.of(
-            end.facts["points"], self.ledger.contents, self.shop.standing(), end.facts["tasks"]
+            end.facts["points"],
+            self.ledger.contents,
+            self.shop.standing(),
+            tasks=end.facts["tasks"],
+            before=before,
         )
+
+    def kill(self, moment: Moment, tally: Tally, offset: float = 0.0) -> float:
+        """Kill a process at this point, and see that it stood there; return the clocks' offset."""
+        end = self.nursery.run("worker trace", offset=offset, fault=Fault.KILL, at=moment.number)
+        assert end.signal is signal.SIGKILL
+        assert not end.done
+        self.ledger.wait_idle()
+        tally.expect(moment, "died at", end.facts["point"], moment.what)
+        tally.expect(moment, "left", self.shop.standing(), moment.standing)
+        return end.offset
+
+    def stop(self, moment: Moment, tally: Tally, offset: float = 0.0, **worker: Any) -> End:
+        """Stop a process at this point (SIGSTOP), and see that it stood there."""
+        end = self.nursery.run(
+            "worker trace", offset=offset, fault=Fault.STOP, at=moment.number, **worker
+        )
+        assert end.signal is signal.SIGSTOP
+        assert not end.done
+        tally.expect(moment, "stopped at", end.facts["point"], moment.what)
+        return end
 
     def go_on(self, offset: float) -> End:
         """Have another worker go on from there until nothing is due."""

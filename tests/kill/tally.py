@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from tests.kill.judgement import Moment, Recording
@@ -20,7 +20,7 @@ class Tally:
     lost: int = 0
     repeated: int = 0
     unknown: int = 0
-    most: int = 0  # mails of which one fault repeated a copy
+    most: int = 0  # mails of which one run came to have second copies
     wrong: list[str] = field(default_factory=list)
 
     def enter(
@@ -30,12 +30,12 @@ class Tally:
         copies: Counter[str],
         statuses: Mapping[str, str],
         *,
-        may_repeat: frozenset[str] = frozenset(),
+        may_repeat: Collection[str] = (),
     ) -> None:
         """Hold the end of one run against the promise.
 
-        `may_repeat` are the recipients who may have a second copy, because the fault struck between
-        their final dot and the record.
+        `may_repeat` names a recipient once for each copy more than one that there may be, because a
+        fault struck between a final dot and its record.
         """
         self.faults[fault] += 1
         where = f"{fault} at {where}: "
@@ -44,7 +44,7 @@ class Tally:
             if taken and not copies[address] and status != "unknown":
                 self.lost += 1
                 self.wrong.append(f"{where}{address} is {status}, and has no copy")
-            if copies[address] > 1 + (address in may_repeat):
+            if copies[address] > 1 + Counter(may_repeat)[address]:
                 self.wrong.append(f"{where}{address} has {copies[address]} copies")
             if status not in ("sent", "unknown") and status != self.recording.standing[address][0]:
                 self.wrong.append(f"{where}{address} ended {status}")
@@ -59,14 +59,17 @@ class Tally:
         if found != expected:
             self.wrong.append(f"at {where}: {what} {found}, not {expected}")
 
-    def close(self) -> None:
-        """Print the figures; raise AssertionError where anything was wrong."""
+    def figures(self) -> str:
+        """Return the line."""
         faults = ", ".join(f"{count} {fault}" for fault, count in self.faults.items())
-        print(
-            f"\n{self.title}: {len(self.recording.moments)} points; {faults}; lost {self.lost},"
-            f" recipients with a second copy {self.repeated}, mails repeated by one fault at most"
-            f" {self.most} (bound {WINDOW}), unknown {self.unknown}"
+        return (
+            f"{self.title}: {len(self.recording.moments)} points; {faults}; lost {self.lost},"
+            f" second copies {self.repeated}, of {self.most} mails at once (bound {WINDOW}),"
+            f" unknown {self.unknown}"
         )
+
+    def check(self) -> None:
+        """Raise AssertionError where anything was wrong."""
         assert not self.wrong, f"{len(self.wrong)} wrong:\n" + "\n".join(self.wrong[:20])
         assert self.lost == 0
         assert self.most <= WINDOW

@@ -33,7 +33,8 @@ def test_whichever_publish_is_refused_or_doubled_each_recipient_gets_one_copy(
             stage.ledger.wait_idle()
             tally.enter(name, moment, stage.copies(), stage.statuses())
             tally.expect(moment, "copies", stage.copies(), recording.copies)
-    tally.close()
+    stage.say(tally.figures())
+    tally.check()
 
 
 @both_policies
@@ -57,4 +58,5 @@ def test_whichever_task_comes_twice_late_or_out_of_order_each_recipient_gets_one
         tally.expect(where, "copies", stage.copies(), recording.copies)
         stale = stage.counters().get("stale_tasks", 0)
         tally.expect(where, "stale tasks", stale, int(delivery is not Delivery.REVERSED))
-    tally.close()
+    stage.say(tally.figures())
+    tally.check()

@@ -46,7 +46,8 @@ def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well
         tally.enter("kills", moment, copies, statuses, may_repeat=moment.exposed)
         tally.expect(moment, "copies", copies, recording.copies_after(moment, hold=False))
         tally.expect(moment, "ended", statuses, recording.standing_after(moment, hold=False))
-    tally.close()
+    stage.say(tally.figures())
+    tally.check()
 
 
 def _some(recording: Recording) -> list[Moment]:

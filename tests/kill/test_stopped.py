@@ -7,19 +7,15 @@ has not been read yet.
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 
 import pytest
 
-from tests.kill.conftest import both_policies
-from tests.kill.faults import Fault
-from tests.kill.judgement import Moment, Recording
-from tests.kill.nursery import End
+from tests.kill.conftest import both_policies, one_combination
+from tests.kill.judgement import Moment, outside
 from tests.kill.shop import BATCH
 from tests.kill.stage import Stage
 from tests.kill.tally import Tally
-from tests.kill.tracer import Kind
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -28,8 +24,9 @@ pytestmark = pytest.mark.timeout(600)
 def test_a_worker_that_slept_past_its_lease_at_any_point_sends_nothing_more(stage: Stage) -> None:
     recording = stage.record()
     tally = Tally(recording=recording, title=stage.title)
-    for moment in _points(recording):
-        stopped = _stop(stage, tally, moment)
+    for moment in outside(recording.points()):
+        stage.begin()
+        stopped = stage.stop(moment, tally)
         others = stage.nursery.run("worker", offset=stopped.offset)
         assert others.done
         before = stage.copies()
@@ -45,44 +42,27 @@ def test_a_worker_that_slept_past_its_lease_at_any_point_sends_nothing_more(stag
         # What it was told before or after its sleep resolves the doubt of its own mails.
         ends |= {mail[0]: "sent" for mail in _told(moment)}
         tally.expect(moment, "ended", statuses, ends)
-    tally.close()
+    stage.say(tally.figures())
+    tally.check()
 
 
-@both_policies
+@one_combination
 def test_a_worker_that_wakes_before_its_mails_go_again_resolves_their_doubt(stage: Stage) -> None:
     recording = stage.record()
-    tally = Tally(recording=recording, title=stage.title)
-    for moment in [moment for moment in _points(recording) if moment.exposed]:
-        stopped = _stop(stage, tally, moment)
+    tally = Tally(recording=recording, title=f"{stage.title}, awake before its mails go again")
+    for moment in [moment for moment in outside(recording.points()) if moment.exposed]:
+        stage.begin()
+        stopped = stage.stop(moment, tally)
         rescued = stage.nursery.run("rescuer", offset=stopped.offset)
         assert stage.nursery.go_on(stopped, rescued.offset).done
         stage.ledger.wait_idle()
         copies, statuses = stage.copies(), stage.statuses()
         told = {address for mail in _told(moment) for address in mail}
-        exposed = frozenset() if stage.hold else moment.exposed - told
-        tally.enter("stops", moment, copies, statuses, may_repeat=exposed)
-        foretold = recording.copies_after(moment, hold=stage.hold) - Counter(
-            told if not stage.hold else ()
-        )
+        tally.enter("stops", moment, copies, statuses, may_repeat=moment.exposed - told)
+        foretold = recording.copies_after(moment, hold=False) - Counter(told)
         tally.expect(moment, "copies", copies, foretold)
-    tally.close()
-
-
-def _points(recording: Recording) -> list[Moment]:
-    return [
-        moment
-        for moment in recording.points()
-        if moment.kind is not Kind.COMMITTING and not moment.name.startswith("SELECT")
-    ]
-
-
-def _stop(stage: Stage, tally: Tally, moment: Moment) -> End:
-    stage.begin()
-    stopped = stage.nursery.run("worker trace", fault=Fault.STOP, at=moment.number)
-    assert stopped.signal is signal.SIGSTOP
-    assert not stopped.done
-    tally.expect(moment, "stopped at", stopped.facts["point"], moment.what)
-    return stopped
+    stage.say(tally.figures())
+    tally.check()
 
 
 def _told(moment: Moment) -> list[tuple[str, ...]]:

@@ -34,9 +34,9 @@ def test_wherever_the_web_process_is_killed_a_mail_exists_if_and_only_if_its_ord
         assert not end.done
         assert end.facts["point"] == f"{point['kind']} {point['name']}"
         mails += _came_through(stage, end.offset, f"killed at {number}, {end.facts['point']}")
-    print(
-        f"\n{stage.title}: web process, {len(points)} points; {len(points[::EVERY])} kills; mails"
-        f" without an order 0, orders without a mail 0, {mails} copies, lost 0, repeated 0"
+    stage.say(
+        f"{stage.title}, web process: {len(points)} points; {len(points[::EVERY])} kills; mails"
+        f" without their order 0, orders without their mails 0, copies {mails}, second copies 0"
     )
 
 
@@ -50,9 +50,8 @@ def test_a_commit_whose_reply_is_lost_has_written_the_order_and_its_mail(stage: 
         assert end.done
         assert stage.orders() == set(CUSTOMERS)
         _came_through(stage, end.offset, f"lost the reply at {number}")
-    print(
-        f"\n{stage.title}: web process; {len(commits)} replies to commits lost; lost 0, repeated 0"
-    )
+    lost = f"{len(commits)} replies to commits lost"
+    stage.say(f"{stage.title}, web process: {lost}; mails lost 0, second copies 0")
 
 
 def _record(stage: Stage) -> list[dict[str, Any]]:

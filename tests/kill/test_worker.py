@@ -8,12 +8,12 @@ due. `OUTBOX_KILL_EVERY=10` tries every tenth.
 
 from __future__ import annotations
 
-import signal
+from collections.abc import Collection
 
 import pytest
 
-from tests.kill.faults import Fault
-from tests.kill.judgement import Recording
+from tests.kill.conftest import both_policies
+from tests.kill.judgement import Moment, Recording
 from tests.kill.shop import BATCH, WINDOW
 from tests.kill.stage import Stage
 from tests.kill.tally import Tally
@@ -26,26 +26,45 @@ def test_wherever_a_worker_is_killed_no_mail_is_lost_and_none_repeated_but_in_do
     stage: Stage,
 ) -> None:
     recording = stage.record()
-    _passes_through_everything(recording)
     tally = Tally(recording=recording, title=stage.title)
     for moment in recording.points():
         stage.begin()
-        end = stage.nursery.run("worker trace", fault=Fault.KILL, at=moment.number)
-        assert end.signal is signal.SIGKILL
-        assert not end.done
-        stage.ledger.wait_idle()
-        tally.expect(moment, "died at", end.facts["point"], moment.what)
-        tally.expect(moment, "left", stage.shop.standing(), moment.standing)
-        stage.go_on(end.offset)
-        copies, statuses = stage.copies(), stage.statuses()
-        exposed = frozenset() if stage.hold else moment.exposed
-        tally.enter("kills", moment, copies, statuses, may_repeat=exposed)
-        # Not only within the bound: to the last recipient what its point foretells.
-        foretold = recording.copies_after(moment, hold=stage.hold)
-        tally.expect(moment, "copies", copies, foretold)
-        ends = recording.standing_after(moment, hold=stage.hold)
-        tally.expect(moment, "ended", statuses, ends)
-    tally.close()
+        stage.go_on(stage.kill(moment, tally))
+        _judge(stage, tally, moment, may_repeat=() if stage.hold else moment.exposed)
+    stage.say(tally.figures())
+    tally.check()
+    _passes_through_everything(recording)
+
+
+@both_policies
+def test_wherever_the_worker_is_killed_that_rescues_what_another_left_nothing_is_lost(
+    stage: Stage,
+) -> None:
+    first = stage.record()
+    grave = [moment for moment in first.moments if "last@seven.example" in moment.exposed][-1]
+    ignored = Tally(recording=first, title="")
+    stage.begin()
+    recording = stage.record_on(stage.kill(grave, ignored))
+    tally = Tally(recording=recording, title=f"{stage.title}, the second to die")
+    for moment in recording.points(Kind.COMMITTING, Kind.COMMITTED):
+        stage.begin()
+        died = stage.kill(grave, tally)
+        stage.go_on(stage.kill(moment, tally, died))
+        twice = () if stage.hold else (*grave.exposed, *moment.exposed)
+        _judge(stage, tally, moment, may_repeat=twice)
+    stage.say(tally.figures())
+    tally.check()
+    assert any(moment.standing != grave.standing for moment in recording.moments)
+
+
+def _judge(stage: Stage, tally: Tally, moment: Moment, *, may_repeat: Collection[str]) -> None:
+    copies, statuses = stage.copies(), stage.statuses()
+    tally.enter("kills", moment, copies, statuses, may_repeat=may_repeat)
+    # Not only within the bound: to the last recipient what its point foretells.
+    foretold = tally.recording.copies_after(moment, hold=stage.hold)
+    tally.expect(moment, "copies", copies, foretold)
+    ends = tally.recording.standing_after(moment, hold=stage.hold)
+    tally.expect(moment, "ended", statuses, ends)
 
 
 def _passes_through_everything(recording: Recording) -> None:

@@ -212,9 +212,11 @@ def _commits_by_itself(connection: Any) -> bool:
 
 def _disconnected(connection: Any) -> Exception:
     """Break the connection; return what its driver raises for a server that is gone."""
-    if isinstance(connection, sqlite3.Connection):  # has no server: the nearest to it
+    kind = type(connection)
+    if kind is sqlite3.Connection:  # has no server: the nearest to it
         return sqlite3.OperationalError("disk I/O error")
-    connection.close()
-    if isinstance(connection, pymysql.connections.Connection):
+    if kind is pymysql.connections.Connection:
+        connection._force_close()  # what is closed in order may not be closed again
         return pymysql.err.OperationalError(2013, "Lost connection to MySQL server during query")
+    connection.close()
     return psycopg.OperationalError("server closed the connection unexpectedly")
