@@ -56,6 +56,9 @@ class Worker:
     failures: list[str] = field(default_factory=list)
     held: list[Task] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.delivery = Delivery(self.delivery)  # it may come as JSON
+
     def work(self) -> dict[str, Any]:
         """Work until nothing is due, now or later; return how many tasks came, and what failed.
 

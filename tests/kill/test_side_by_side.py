@@ -41,8 +41,8 @@ def test_a_stale_worker_changes_nothing_of_a_mail_that_another_one_is_sending(
         before = stage.shop.standing()
         assert stage.nursery.go_on(stale, other.offset).done
         after = stage.shop.standing()
-        window = _window(before)
-        tally.expect(moment, "left", {a: after[a] for a in window}, {a: before[a] for a in window})
+        for address in _window(before):
+            tally.expect(moment, f"{address} became", after[address], before[address])
         assert stage.nursery.go_on(other, other.offset).done
         stage.go_on(other.offset)
         tally.enter("stops", moment, stage.copies(), stage.statuses(), may_repeat=moment.exposed)
@@ -69,7 +69,7 @@ def test_a_rescue_takes_no_mail_from_a_worker_that_lives(stage: Stage) -> None:
         worker = stage.stop(moment, tally, late, beat=False, rounds=1)
         other = stage.nursery.run("worker", offset=late, rounds=1)
         assert other.done
-        assert stage.counters().get("leases_rescued") == 1
+        tally.expect(moment, "leases rescued", stage.counters().get("leases_rescued"), 1)
         assert stage.nursery.go_on(worker, late).done
         stage.go_on(late)
         tally.enter("stops", moment, stage.copies(), stage.statuses())
