@@ -96,6 +96,11 @@ class Recording:
         ]
         return cls(moments=moments, standing=standing, copies=copies[-1], tasks=tasks)
 
+    @property
+    def statuses(self) -> dict[str, str]:
+        """How each recipient's mail ended."""
+        return {address: mail for address, (mail, _) in self.standing.items()}
+
     def points(self, *kinds: Kind) -> list[Moment]:
         """Return the points of these kinds, in order; of all kinds, where none is named."""
         return [moment for moment in self.moments if not kinds or moment.kind in kinds][::EVERY]
