@@ -25,6 +25,9 @@ pytest.register_assert_rewrite("tests.verdicts.play")
 DATABASES = ("sqlite", "postgresql", "mariadb")
 BROKERS = ("redis", "rabbitmq")
 
+FIGURES = "figures"
+"""The property of a test under which `record_property` keeps a line for the end of the run."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
@@ -38,6 +41,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line(
             "markers", f"{kind}s(*names): run on these {kind}s only, not on all of them"
         )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures of the tests that measure or count, also those of other processes."""
+    reports = [
+        report for key in ("passed", "failed") for report in terminalreporter.stats.get(key, [])
+    ]
+    lines = [line for report in reports for name, line in report.user_properties if name == FIGURES]
+    if lines:
+        terminalreporter.section("figures")
+    for line in sorted(lines):
+        terminalreporter.line(line)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,0 +1,41 @@
+"""The shop for `celery -A tests.kill.celery_app worker`, which dies at one point as it is told to.
+
+Its whole process group is killed with SIGKILL, the parent and the pool's child that came there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+from celery import Celery
+
+from tests.kill.shop import Shop, build
+from tests.kill.tracer import Point, Tracer
+
+
+def __getattr__(name: str) -> Celery:
+    """Make `app` when Celery asks for it: importing this module needs no environment."""
+    if name in ("app", "celery"):
+        shop = _make()
+        # Nothing else holds the Flask app, and the tasks look for it.
+        globals().update(shop=shop, app=shop.celery, celery=shop.celery)
+        return shop.celery
+    raise AttributeError(name)
+
+
+def _make() -> Shop:
+    config = json.loads(os.environ["KILL_CONFIG"])
+    left = int(os.environ["KILL_AT"])
+    shop = build(config)
+    shop.runtime.random = lambda: 0.5
+
+    def tell(point: Point) -> None:
+        nonlocal left
+        left -= str(point) == os.environ["KILL_POINT"]
+        if left == 0:
+            os.killpg(0, signal.SIGKILL)
+
+    Tracer(tell=tell, engine=shop.engine, smtp_port=config["MAIL_PORT"]).install()
+    return shop

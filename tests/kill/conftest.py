@@ -1,0 +1,33 @@
+"""The combinations in which processes die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.conftest import FIGURES
+from tests.kill.stage import Stage, staged
+from tests.servers.redis import RedisServer
+
+_COMBINATIONS = ("pipelining, resend", "pipelining, hold", "one by one, resend")
+
+
+@pytest.fixture(params=_COMBINATIONS)
+def stage(
+    database_url: str,
+    redis: RedisServer,
+    request: pytest.FixtureRequest,
+    record_property: Callable[[str, object], None],
+) -> Iterator[Stage]:
+    """A stage on each database, with each kind of server and each policy for mails in doubt."""
+    server, policy = request.param.split(", ")
+    with staged(
+        database_url, redis, pipelining=server == "pipelining", hold=policy == "hold"
+    ) as made:
+        made.say = lambda line: record_property(FIGURES, line)
+        yield made
+
+
+both_policies = pytest.mark.parametrize("stage", _COMBINATIONS[:2], indirect=True)
+one_combination = pytest.mark.parametrize("stage", _COMBINATIONS[:1], indirect=True)

@@ -1,0 +1,184 @@
+"""One shop on one database with the server that survives, set back to its beginning at will."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from outbox.store import counter
+from tests.kill.faults import Fault
+from tests.kill.judgement import Moment, Recording
+from tests.kill.ledger import Ledger
+from tests.kill.nursery import End, Nursery
+from tests.kill.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
+from tests.kill.tally import Tally
+from tests.servers.redis import RedisServer
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """Where processes die."""
+
+    shop: Shop
+    ledger: Ledger
+    redis: RedisServer
+    nursery: Nursery
+    pipelining: bool
+    hold: bool
+    config: Config
+    say: Callable[[str], None] = print
+    _first: dict[sa.Table, list[dict[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The combination, as it is printed."""
+        server = "pipelining" if self.pipelining else "one by one"
+        policy = "hold" if self.hold else "resend"
+        return f"{self.shop.engine.dialect.name}, {server}, {policy}"
+
+    def begin(self) -> None:
+        """Put the six mails into an empty table, the same rows each time; empty the broker."""
+        self.clear()
+        tables = self.shop.runtime.tables
+        kept = (tables.email, tables.recipient)
+        if not self._first:
+            enqueue_batch(self.shop)
+            with self.shop.engine.connect() as connection:
+                for table in kept:
+                    rows = connection.execute(sa.select(table)).mappings()
+                    self._first[table] = [dict(row) for row in rows]
+            return
+        with self.shop.engine.begin() as connection:
+            for table in kept:
+                connection.execute(sa.insert(table), self._first[table])
+
+    def clear(self) -> None:
+        """Remove every mail, order and message, and what the server remembers. Contents stay."""
+        tables = self.shop.runtime.tables
+        emptied = (
+            tables.attempt, tables.recipient, tables.email, tables.lease, tables.breaker,
+            tables.server, tables.bucket, tables.counter, self.shop.orders,
+        )  # fmt: skip
+        with self.shop.engine.begin() as connection:
+            for table in emptied:
+                connection.execute(sa.delete(table))
+        self.redis.flushall()
+        self.ledger.forget()
+
+    def record(self) -> Recording:
+        """Let a worker do all of it undisturbed, and note each of its points."""
+        self.begin()
+        return self.record_on(0.0)
+
+    def record_on(self, offset: float, **worker: Any) -> Recording:
+        """Note the points of a worker that goes on with what stands in the table."""
+        before = len(self.ledger.contents)
+        end = self.nursery.run("worker trace", offset=offset, **worker)
+        assert end.done
+        return Recording.of(
+            end.facts["points"],
+            self.ledger.contents,
+            self.shop.standing(),
+            tasks=end.facts["tasks"],
+            before=before,
+        )
+
+    def kill(self, moment: Moment, tally: Tally, offset: float = 0.0) -> float:
+        """Kill a process at this point, and see that it stood there; return the clocks' offset."""
+        end = self.nursery.run("worker trace", offset=offset, fault=Fault.KILL, at=moment.number)
+        assert end.signal is signal.SIGKILL
+        assert not end.done
+        self.ledger.wait_idle()
+        tally.expect(moment, "died at", end.facts["point"], moment.what)
+        tally.expect(moment, "left", self.shop.standing(), moment.standing)
+        return end.offset
+
+    def stop(self, moment: Moment, tally: Tally, offset: float = 0.0, **worker: Any) -> End:
+        """Stop a process at this point (SIGSTOP), and see that it stood there."""
+        end = self.nursery.run(
+            "worker trace", offset=offset, fault=Fault.STOP, at=moment.number, **worker
+        )
+        assert end.signal is signal.SIGSTOP
+        assert not end.done
+        tally.expect(moment, "stopped at", end.facts["point"], moment.what)
+        return end
+
+    def go_on(self, offset: float) -> End:
+        """Have another worker go on from there until nothing is due."""
+        end = self.nursery.run("worker", offset=offset)
+        assert end.done
+        self.ledger.wait_idle()
+        return end
+
+    def copies(self) -> Counter[str]:
+        """Return each recipient's copies. Every one of them is of the mail that is in the table."""
+        email, recipient = self.shop.runtime.tables.email, self.shop.runtime.tables.recipient
+        with self.shop.engine.connect() as connection:
+            rows = connection.execute(sa.select(email.c.id, email.c.recipient, email.c.message_id))
+            mails = {row.id: row for row in rows}
+            owners = {row.recipient: row.message_id for row in mails.values()}
+            for row in connection.execute(sa.select(recipient.c.email_id, recipient.c.address)):
+                owners[row.address] = mails[row.email_id].message_id
+        copies: Counter[str] = Counter()
+        for (address, message_id), count in self.ledger.copies().items():
+            assert owners[address] == message_id, "a copy of no mail"
+            copies[address] += count
+        return copies
+
+    def statuses(self) -> dict[str, str]:
+        """Return how each recipient's mail ended."""
+        return {address: mail for address, (mail, _) in self.shop.standing().items()}
+
+    def orders(self) -> set[str]:
+        """Return the customers whose orders are committed."""
+        with self.shop.observer.connect() as connection:
+            return set(connection.execute(sa.select(self.shop.orders.c.customer)).scalars())
+
+    def counters(self) -> dict[str, int]:
+        """Return the counters of rare events."""
+        database = self.shop.runtime.database
+        return database.read(lambda connection: counter.read(connection, database))
+
+
+@contextmanager
+def staged(
+    url: str, redis: RedisServer, *, pipelining: bool = True, hold: bool = False
+) -> Iterator[Stage]:
+    """Set up all of it, with a nursery that is warm."""
+    with Ledger(pipelining=pipelining) as ledger:
+        config = {
+            "database": url,
+            "broker": redis.url,
+            "MAIL_SERVER": "127.0.0.1",
+            "MAIL_PORT": ledger.port,
+            "OUTBOX_WINDOW": WINDOW,
+            "OUTBOX_BATCH": 50,
+            "OUTBOX_SLOTS": 2,
+            "OUTBOX_LEASE": LEASE,
+            "OUTBOX_ON_UNKNOWN": "hold" if hold else "resend",
+        }
+        shop = build({**config, "OUTBOX_NUDGE": False})
+        metadata = shop.orders.metadata
+        metadata.create_all(shop.engine)
+        try:
+            with Nursery(config) as nursery:
+                stage = Stage(
+                    shop=shop,
+                    ledger=ledger,
+                    redis=redis,
+                    nursery=nursery,
+                    pipelining=pipelining,
+                    hold=hold,
+                    config=config,
+                )
+                stage.begin()
+                nursery.warm_up()
+                yield stage
+        finally:
+            shop.dispose()

@@ -1,0 +1,70 @@
+"""A worker is stopped (SIGSTOP) for longer than its lease, and goes on (SIGCONT) when it is lost.
+
+At every point but two kinds. In an open transaction it keeps its rows locked for as long as it is
+stopped: others wait for it, and nothing is lost by that. So it is on SQLite where a row of a SELECT
+has not been read yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.kill.conftest import both_policies, one_combination
+from tests.kill.judgement import Moment, outside
+from tests.kill.shop import BATCH
+from tests.kill.stage import Stage
+from tests.kill.tally import Tally
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@both_policies
+def test_a_worker_that_slept_past_its_lease_at_any_point_sends_nothing_more(stage: Stage) -> None:
+    recording = stage.record()
+    tally = Tally(recording=recording, title=stage.title)
+    for moment in outside(recording.points()):
+        stage.begin()
+        stopped = stage.stop(moment, tally)
+        others = stage.nursery.run("worker", offset=stopped.offset)
+        assert others.done
+        before = stage.copies()
+        assert stage.nursery.go_on(stopped, others.offset).done
+        stage.ledger.wait_idle()
+        copies, statuses = stage.copies(), stage.statuses()
+        tally.expect(moment, "sent when it woke", copies - before, Counter())
+        exposed = frozenset() if stage.hold else moment.exposed
+        tally.enter("stops", moment, copies, statuses, may_repeat=exposed)
+        foretold = recording.copies_after(moment, hold=stage.hold)
+        tally.expect(moment, "copies", copies, foretold)
+        ends = recording.standing_after(moment, hold=stage.hold)
+        # What it was told before or after its sleep resolves the doubt of its own mails.
+        ends |= {mail[0]: "sent" for mail in _told(moment)}
+        tally.expect(moment, "ended", statuses, ends)
+    stage.say(tally.figures())
+    tally.check()
+
+
+@one_combination
+def test_a_worker_that_wakes_before_its_mails_go_again_resolves_their_doubt(stage: Stage) -> None:
+    recording = stage.record()
+    tally = Tally(recording=recording, title=f"{stage.title}, awake before its mails go again")
+    for moment in [moment for moment in outside(recording.points()) if moment.exposed]:
+        stage.begin()
+        stopped = stage.stop(moment, tally)
+        rescued = stage.nursery.run("rescuer", offset=stopped.offset)
+        assert stage.nursery.go_on(stopped, rescued.offset).done
+        stage.ledger.wait_idle()
+        copies, statuses = stage.copies(), stage.statuses()
+        told = {address for mail in _told(moment) for address in mail}
+        tally.enter("stops", moment, copies, statuses, may_repeat=moment.exposed - told)
+        foretold = recording.copies_after(moment, hold=False) - Counter(told)
+        tally.expect(moment, "copies", copies, foretold)
+    stage.say(tally.figures())
+    tally.check()
+
+
+def _told(moment: Moment) -> list[tuple[str, ...]]:
+    """Return the mails of one recipient whose copy the server had, and whose record was missing."""
+    return [mail for mail in BATCH if len(mail) == 1 and mail[0] in moment.exposed]
