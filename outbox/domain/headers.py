@@ -24,11 +24,23 @@ _PLAIN = re.compile(
 )
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
+MAX_HEADER = 32_768
+MAX_PARAMETERS = 4_000
+MAX_MAILBOX = 998
+"""Characters of a header, of one with MIME parameters, and of one address with its name.
+
+CPython's parser takes a time that grows with their square or worse: minutes for a long text, and
+that may be what a visitor typed. A list of addresses may be as long as it likes.
+"""
+
 LEAKS = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 """What CPython's parser and generator raise for a message that they cannot read or write."""
 
 ORIGINATORS = ("From", "Sender", "Reply-To")
 DESTINATIONS = ("To", "Cc", "Bcc")
+_MAILBOXES = frozenset(
+    f"{again}{name.lower()}" for name in (*ORIGINATORS, *DESTINATIONS) for again in ("", "resent-")
+)
 
 
 def check_headers(message: Message[Any, Any]) -> None:
@@ -40,11 +52,23 @@ def check_headers(message: Message[Any, Any]) -> None:
         for name, value in part.raw_items():
             if not _NAME.fullmatch(name):
                 raise InvalidMessage("header", "a name has characters that RFC 5322 §2.2 forbids")
+            _check_length(name, str(value))
             if _FORBIDDEN.search(unfolded(_decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
         filename = part.get_filename()
         if filename and CONTROL.search(filename):
             raise InvalidMessage("filename", "must not contain control characters or line breaks")
+
+
+def _check_length(field: str, value: str) -> None:
+    """Refuse a value that would take too long to read."""
+    name = field.lower()
+    if name in _MAILBOXES:
+        if any(len(mailbox) > MAX_MAILBOX for mailbox in value.split(",")):
+            rule = f"an address with its name has at most {MAX_MAILBOX} characters"
+            raise InvalidMessage(name, rule)
+    elif len(value) > (most := MAX_PARAMETERS if name.startswith("content-") else MAX_HEADER):
+        raise InvalidMessage(field, f"has more than {most} characters")
 
 
 def _decoded(part: Message[Any, Any], name: str, value: object) -> str:

@@ -19,7 +19,7 @@ import flask_mail
 
 from ..domain.address import CONTROL, check_address
 from ..domain.errors import InvalidMessage
-from ..domain.headers import LEAKS, parse_addresses, written
+from ..domain.headers import LEAKS, MAX_MAILBOX, parse_addresses, written
 from ..domain.octets import folded
 
 Address = str | tuple[str, str]
@@ -209,6 +209,8 @@ def _pair(field: str, address: Address) -> tuple[str, str]:
 
 
 def _parsed(field: str, text: str) -> tuple[str, str]:
+    if len(text) > MAX_MAILBOX:
+        raise InvalidMessage(field, f"each entry has at most {MAX_MAILBOX} characters")
     found = parse_addresses(field, text)
     if len(found) != 1:
         raise InvalidMessage(field, "each entry is one address")
