@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import email
 from email import policy
-from email.message import Message
+from email.message import EmailMessage, Message
 from typing import Any
 
 import flask_mail
 import pytest
 
-from outbox import InvalidMessage
-from tests.integration.conftest import Shop
+from outbox import InvalidMessage, Status
+from outbox.worker.drain import drain
+from tests.integration.conftest import Shop, message
+from tests.servers.catcher import Catcher
 
 LONG: dict[str, str] = {
     "quotation marks": '"' * 30_000,
@@ -45,3 +47,26 @@ def test_a_recipient_too_long_to_be_read_is_refused_at_once(shop: Shop) -> None:
             mail = flask_mail.Message(recipients=[value], sender="shop@shop.example", body="hi")
             with pytest.raises(InvalidMessage, match=r"^recipients: each entry has at most"):
                 shop.outbox.enqueue(mail, session=session)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_nul_in_a_body_is_encoded_and_arrives(sending: Shop, catcher: Catcher) -> None:
+    mail = message("a@x.example", text="before\0after")
+    with sending.session() as session:
+        row = sending.outbox.enqueue(mail, session=session)
+        session.commit()
+    drain(sending.runtime)
+    assert sending.status(row.id) is Status.SENT
+    content = catcher.mails[0].content
+    assert b"\0" not in content
+    arrived: EmailMessage = email.message_from_bytes(content, policy=policy.default)
+    assert arrived.get_content() == "before\0after\r\n"
+
+
+@pytest.mark.databases("sqlite")
+def test_a_nul_outside_every_part_is_refused(shop: Shop) -> None:
+    mail = message("a@x.example")
+    mail.add_attachment(b"x", "application", "zip")
+    mail.preamble = "\0"
+    with shop.session() as session, pytest.raises(InvalidMessage, match="a NUL"):
+        shop.outbox.enqueue(mail, session=session)
