@@ -70,3 +70,43 @@ def test_a_nul_outside_every_part_is_refused(shop: Shop) -> None:
     mail.preamble = "\0"
     with shop.session() as session, pytest.raises(InvalidMessage, match="a NUL"):
         shop.outbox.enqueue(mail, session=session)
+
+
+@pytest.mark.databases("sqlite")
+def test_no_command_prints_an_address_that_steers_the_terminal(shop: Shop) -> None:
+    run = shop.app.test_cli_runner()
+    strange = "a\u202eb@x.example"
+    shop.enqueue(strange)
+    shop.enqueue(strange, "c@x.example")
+    run.invoke(args=["outbox", "suppress", strange])
+    for words in (["list"], ["show", "1"], ["show", "2"], ["suppress"]):
+        said = run.invoke(args=["outbox", *words]).output
+        assert "a\ufffdb@x.example" in said
+        assert "\u202e" not in said
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    "words",
+    [["cancel", "--key", "\udcff"], ["cancel", "--tag", "\udcff"], ["list", "--tag", "\udcff"],
+     ["suppress", "a@x.example", "--reason", "\udcff"], ["cancel", "--key", "k" * 256]],
+)  # fmt: skip
+def test_octets_that_are_no_text_are_a_wrong_call(shop: Shop, words: list[str]) -> None:
+    result = shop.app.test_cli_runner().invoke(args=["outbox", *words])
+    assert result.exit_code == 2
+    assert "must" in result.output
+
+
+@pytest.mark.parametrize(
+    "which", [{"key": "a\0"}, {"tag": "\udcff"}, {"id": "1"}, {"id": 2**63}, {"id": True}]
+)
+def test_a_cancel_of_what_no_mail_can_have_leaves_the_transaction_usable(
+    shop: Shop, which: dict[str, Any]
+) -> None:
+    with shop.session() as session:
+        shop.order(session)
+        with pytest.raises(InvalidMessage) as caught:
+            shop.outbox.cancel(session=session, **which)
+        session.commit()
+    assert [caught.value.field] == list(which)
+    assert shop.count(shop.orders) == 1
