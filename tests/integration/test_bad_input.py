@@ -10,9 +10,9 @@ from typing import Any
 import flask_mail
 import pytest
 
-from outbox import InvalidMessage, Status
+from outbox import ConfigurationError, InvalidMessage, Status
 from outbox.worker.drain import drain
-from tests.integration.conftest import Shop, message
+from tests.integration.conftest import Shop, Shops, message
 from tests.servers.catcher import Catcher
 
 LONG: dict[str, str] = {
@@ -110,3 +110,23 @@ def test_a_cancel_of_what_no_mail_can_have_leaves_the_transaction_usable(
         session.commit()
     assert [caught.value.field] == list(which)
     assert shop.count(shop.orders) == 1
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"OUTBOX_LEASE": 10**400}, "OUTBOX_LEASE must be at most 2147483647"),
+        ({"OUTBOX_SLOTS": 10**400}, "OUTBOX_SLOTS must be at most 2147483647"),
+        ({"OUTBOX_RETENTION": float("inf")}, "OUTBOX_RETENTION must be at most 2147483647"),
+        ({"OUTBOX_RETENTION": 1e300}, "OUTBOX_RETENTION must be at most 2147483647"),
+        ({"MAIL_SERVER": ["a", "b"]}, "MAIL_SERVER must be text"),
+        ({"MAIL_USERNAME": 5}, "MAIL_USERNAME must be text"),
+        ({"MAIL_PASSWORD": b"x"}, "MAIL_PASSWORD must be text"),
+    ],
+)
+def test_a_setting_that_nothing_can_work_with_is_told_at_the_start(
+    shops: Shops, config: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        shops.open(**config)
