@@ -37,6 +37,7 @@ def test_a_text_too_long_to_be_read_is_refused_at_once(shop: Shop, name: str) ->
         with shop.session() as session, pytest.raises(InvalidMessage) as caught:
             shop.outbox.enqueue(parsed(name, value), session=session)
         assert caught.value.field.lower() == name.lower()
+        assert "characters" in caught.value.rule
 
 
 @pytest.mark.databases("sqlite")
