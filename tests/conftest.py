@@ -1,5 +1,6 @@
 """Real servers for the tests: each starts when a test first asks for it, and ends with the run."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +34,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "databases(*names): run on these databases only, not on all of them"
     )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many inputs `tests/fuzz` has tried."""
+    tried = Counter[str]()
+    for report in terminalreporter.getreports("passed"):
+        for name, told in report.user_properties:
+            if name == "inputs":
+                tried[told[0]] += told[1]
+    for source, inputs in tried.items():
+        terminalreporter.write_line(f"inputs tried: {inputs:>6} {source}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
