@@ -54,6 +54,7 @@ VALUES: st.SearchStrategy[Any] = st.one_of(
     st.lists(RULES | _dicts(RULE, SCALARS), max_size=3),
 )
 CONFIGS = st.one_of(
+    st.dictionaries(st.sampled_from(KEYS), NUMBERS, min_size=1, max_size=2),
     st.dictionaries(st.sampled_from(KEYS + MAIL), VALUES, max_size=3),
     st.dictionaries(mutated(st.sampled_from(KEYS)), VALUES, max_size=2),
     st.fixed_dictionaries({"OUTBOX_SERVERS": st.lists(ENTRIES, min_size=1, max_size=3)}),
