@@ -30,6 +30,9 @@ from tests.fuzz.strict import StrictServer, Taken
 from tests.integration.conftest import Shop, Shops
 
 _OURS = {"date", "message-id", "mime-version", "content-type", "content-transfer-encoding"}
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_UNREAD = re.compile(r"[\ud800-\udfff]|=\?")
+"""Python writes a lone surrogate as an octet that it could not read, and encoded words as such."""
 _HIDDEN = {"bcc", "resent-bcc"}
 
 SOURCES: dict[str, st.SearchStrategy[Draft]] = {
@@ -128,11 +131,15 @@ class _Way:
 def _check(draft: Draft, mail: Taken, row: Any) -> None:
     names = [name.lower() for name, _ in mail.fields]
     assert not _HIDDEN & set(names)
+    for _, value in mail.fields:
+        assert not _CONTROL.search(value.replace(b"\r\n", b"")), "a control character in a header"
     _check_names(draft, names)
     text = mail.content.decode("utf-8", "surrogateescape")
     read: Any = email.message_from_string(text, policy=policy.default)
     assert [name.lower() for name in read.keys()] == names  # noqa: SIM118
-    _check_people(draft, mail, read)
+    # A newsletter's names go out as they are, also one that Python's reader would not decode.
+    if draft.kind != "newsletter" or "=?" not in str(draft.values.get("name")):
+        _check_people(draft, mail, read)
     octets: Any = email.message_from_bytes(mail.content, policy=policy.default)
     _check_values(draft, octets)
 
@@ -196,7 +203,7 @@ def _wire(address: str) -> str:
 
 def _check_values(draft: Draft, read: EmailMessage) -> None:
     subject = draft.values.get("subject")
-    if isinstance(subject, str) and draft.kind != "parsed" and "=?" not in subject:
+    if isinstance(subject, str) and draft.kind != "parsed" and not _UNREAD.search(subject):
         assert _bare(read.get("Subject", "")) == _bare(subject)
     own = draft.values.get("header")
     if isinstance(own, str) and draft.kind == "flask" and "header_name" not in draft.values:

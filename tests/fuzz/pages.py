@@ -24,7 +24,10 @@ from webapp.maildir import Maildir
 MARK = "<script>mark()</script>"
 ID = "6f1c2b1e-3f7e-4a57-9d0a-1d9a3c5e7b11"
 
-_TEXT = st.one_of(TEXTS, HOSTILE, ANY, st.just(MARK), st.just(f'"{MARK}'), st.just(f"x{MARK}\n"))
+_MARKED = st.sampled_from([MARK, f'"{MARK}', f"{MARK} Ada", f"</title>{MARK}"])
+_TEXT = st.one_of(
+    _MARKED, _MARKED, TEXTS, HOSTILE, ANY, st.just(MARK), st.just(f'"{MARK}'), st.just(f"x{MARK}\n")
+)
 _NUMBER = around("1", "99", "0", "-1", "1e5", "٣", "9" * 5000, "0x10", " 7 ", "1.0", "+1")
 _ID = around(ID, ID.upper(), "{" + ID + "}", "urn:uuid:" + ID, "0" * 32)
 
@@ -71,10 +74,14 @@ _QUERY = st.dictionaries(
 def _forms(draw: st.DrawFn) -> tuple[str, str, dict[str, str]]:
     path = draw(st.sampled_from(sorted(FORMS)))
     fields = FORMS[path]
-    chosen = draw(st.lists(st.sampled_from(sorted(fields)), max_size=2, unique=True))
-    form = {name: _GOOD[name] for name in fields} | {name: draw(fields[name]) for name in chosen}
-    for name in draw(st.lists(st.sampled_from(sorted(fields)), max_size=1)):
-        form.pop(name)
+    chosen = draw(st.lists(st.sampled_from(sorted(fields)), min_size=1, max_size=2, unique=True))
+    fresh = dict.fromkeys(
+        ("checkout", "request", "draft"), str(draw(st.uuids()))
+    )  # or it acted once
+    form = {name: (_GOOD | fresh)[name] for name in fields}
+    form |= {name: draw(fields[name]) for name in chosen}
+    if draw(st.integers(0, 9)) == 0:
+        form.pop(draw(st.sampled_from(sorted(fields))))
     return "POST", path, form
 
 
