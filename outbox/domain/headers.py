@@ -7,7 +7,7 @@ from email.errors import InvalidHeaderDefect, MessageError, NonASCIILocalPartDef
 from email.header import Header
 from email.headerregistry import Address
 from email.message import Message
-from email.policy import EmailPolicy
+from email.policy import EmailPolicy, compat32
 from email.policy import default as modern
 from email.utils import formataddr, quote
 from typing import Any
@@ -23,6 +23,9 @@ _PLAIN = re.compile(
     r"(?(name)>)"
 )
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+FOLD_AT = 78
+"""Characters of a line that we fold ourselves (RFC 5322 §2.1.1: SHOULD)."""
 
 MAX_HEADER = 32_768
 MAX_PARAMETERS = 4_000
@@ -122,28 +125,47 @@ def parse_addresses(name: str, value: Any) -> tuple[Address, ...]:
 
 
 def international(message: Message[Any, Any]) -> bool:
-    """Write international domains in ASCII; return whether an address still needs SMTPUTF8."""
-    needs_utf8 = False
-    for name in (*ORIGINATORS, "To", "Cc"):
-        values = message.get_all(name, [])
-        if all(str(value).isascii() for value in values):
+    """Write international domains in ASCII; return whether an address still needs SMTPUTF8.
+
+    Then names go out in UTF-8 too. CPython would write them so without the quotes that they need,
+    and a name would be read as another address.
+    """
+    found = {name: _people(message, name) for name in (*ORIGINATORS, "To", "Cc")}
+    needs_utf8 = any(not wire.isascii() for pairs in found.values() for _, wire in pairs or ())
+    if needs_utf8:
+        found = {name: _people(message, name, all_of_them=True) for name in found}
+        message.policy = compat32  # keeps a header as it is set
+    for name, pairs in found.items():
+        if pairs is None:
             continue
-        parsed = addresses(message, name)
-        # The old policy would hide a whole address in an encoded word, together with its name.
-        raw = not isinstance(message.policy, EmailPolicy) and all(type(v) is str for v in values)
-        if not raw and all(address.addr_spec.isascii() for address in parsed):
-            continue
-        pairs = [(a.display_name, check_address(a.addr_spec, name.lower())) for a in parsed]
-        needs_utf8 |= not all(wire.isascii() for _, wire in pairs)
-        if len(values) > 1:  # RFC 5322 §3.6 allows one
+        values = [written(*pair, utf8=needs_utf8) for pair in pairs]
+        if len(message.get_all(name, [])) > 1:  # RFC 5322 §3.6 allows one
             del message[name]
             message[name] = ""
-        message.replace_header(name, ", ".join(written(*pair) for pair in pairs))
+        separator = ",\r\n " if needs_utf8 and sum(map(len, values)) > FOLD_AT else ", "
+        message.replace_header(name, separator.join(values))
     return needs_utf8
 
 
-def written(name: str, address: str) -> str:
-    """Return one address of a header; in UTF-8 only where the address itself needs SMTPUTF8."""
-    if address.isascii():
+def _people(
+    message: Message[Any, Any], name: str, *, all_of_them: bool = False
+) -> list[tuple[str, str]] | None:
+    """Return the pairs of a header that has to be written anew, or None."""
+    values = message.get_all(name, [])
+    if not values or (not all_of_them and all(str(value).isascii() for value in values)):
+        return None
+    parsed = addresses(message, name)
+    # The old policy would hide a whole address in an encoded word, together with its name.
+    raw = not isinstance(message.policy, EmailPolicy) and all(type(v) is str for v in values)
+    if not all_of_them and not raw and all(address.addr_spec.isascii() for address in parsed):
+        return None
+    if not parsed:
+        return None
+    return [(a.display_name, check_address(a.addr_spec, name.lower())) for a in parsed]
+
+
+def written(name: str, address: str, *, utf8: bool = False) -> str:
+    """Return one address of a header; in UTF-8 only where it, or another, needs SMTPUTF8."""
+    if address.isascii() and (not utf8 or name.isascii()):
         return formataddr((name if name.isascii() else Header(name, "utf-8").encode(), address))
     return f'"{quote(name)}" <{address}>' if name else address

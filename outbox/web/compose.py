@@ -11,7 +11,6 @@ from email.message import EmailMessage, Message
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from email.policy import SMTP
 from email.utils import formatdate
 from typing import Any
 
@@ -65,8 +64,6 @@ def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any
         if addresses:
             field = "recipients" if name == "To" else name.lower()
             message[name] = _addresses(field, name, addresses)
-    if not all(message.get(name, "").isascii() for name in ("From", "To", "Cc", "Bcc")):
-        message.policy = SMTP  # the legacy policy would encode the address as a word
     if source.date is not None:
         message["Date"] = _date(source.date)
     message["Message-ID"] = _clean("msgId", source.msgId)

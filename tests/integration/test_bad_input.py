@@ -131,3 +131,29 @@ def test_a_setting_that_nothing_can_work_with_is_told_at_the_start(
 ) -> None:
     with pytest.raises(ConfigurationError, match=told):
         shops.open(**config)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("name", ["J\u00f6, B", "j\u00f6 <evil@x.example>, ", "j\u00f6@x.example"])
+def test_beside_an_international_address_a_name_is_read_as_a_name(
+    sending: Shop, catcher: Catcher, name: str
+) -> None:
+    """CPython writes it in UTF-8 then, without its quotes: a reply would go to somebody else."""
+    to = [("", "j\u00f6@x.example"), (name, "a@x.example")]
+    mail = flask_mail.Message(
+        recipients=[to[0][1], to[1]],
+        sender="shop@shop.example",
+        body="hi",
+        reply_to=(name, "r@x.example"),
+        extra_headers={"X-Long": "word " * 40},
+    )
+    with sending.app.app_context(), sending.session() as session:
+        sending.outbox.enqueue(mail, session=session)
+        session.commit()
+    drain(sending.runtime)
+    text = catcher.mails[0].content.decode()
+    arrived: Any = email.message_from_string(text, policy=policy.default)
+    assert [(a.display_name, a.addr_spec) for a in arrived["To"].addresses] == to
+    reply_to = [(a.display_name, a.addr_spec) for a in arrived["Reply-To"].addresses]
+    assert reply_to == [(name, "r@x.example")]
+    assert arrived["X-Long"].split() == ["word"] * 40
