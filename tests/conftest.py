@@ -1,5 +1,6 @@
 """Real servers for the tests: each starts when a test first asks for it, and ends with the run."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -28,6 +29,9 @@ BROKERS = ("redis", "rabbitmq")
 FIGURES = "figures"
 """The property of a test under which `record_property` keeps a line for the end of the run."""
 
+INPUTS = "inputs"
+"""The property under which a fuzzing test keeps its source of input, and how many it has tried."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
@@ -48,11 +52,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [
         report for key in ("passed", "failed") for report in terminalreporter.stats.get(key, [])
     ]
-    lines = [line for report in reports for name, line in report.user_properties if name == FIGURES]
-    if lines:
+    told = [told for report in reports for told in report.user_properties]
+    if lines := sorted(line for name, line in told if name == FIGURES):
         terminalreporter.section("figures")
-    for line in sorted(lines):
-        terminalreporter.line(line)
+        for line in lines:
+            terminalreporter.line(line)
+    tried = Counter[str]()
+    for source, inputs in (line for name, line in told if name == INPUTS):
+        tried[source] += inputs
+    for source, number in tried.items():
+        terminalreporter.write_line(f"inputs tried: {number:>6} {source}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

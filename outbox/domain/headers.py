@@ -7,7 +7,7 @@ from email.errors import InvalidHeaderDefect, MessageError, NonASCIILocalPartDef
 from email.header import Header
 from email.headerregistry import Address
 from email.message import Message
-from email.policy import EmailPolicy
+from email.policy import EmailPolicy, compat32
 from email.policy import default as modern
 from email.utils import formataddr, quote
 from typing import Any
@@ -24,11 +24,26 @@ _PLAIN = re.compile(
 )
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
+FOLD_AT = 78
+"""Characters of a line that we fold ourselves (RFC 5322 §2.1.1: SHOULD)."""
+
+MAX_HEADER = 32_768
+MAX_PARAMETERS = 4_000
+MAX_MAILBOX = 998
+"""Characters of a header, of one with MIME parameters, and of one address with its name.
+
+CPython's parser takes a time that grows with their square or worse: minutes for a long text, and
+that may be what a visitor typed. A list of addresses may be as long as it likes.
+"""
+
 LEAKS = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 """What CPython's parser and generator raise for a message that they cannot read or write."""
 
 ORIGINATORS = ("From", "Sender", "Reply-To")
 DESTINATIONS = ("To", "Cc", "Bcc")
+_MAILBOXES = frozenset(
+    f"{again}{name.lower()}" for name in (*ORIGINATORS, *DESTINATIONS) for again in ("", "resent-")
+)
 
 
 def check_headers(message: Message[Any, Any]) -> None:
@@ -40,11 +55,23 @@ def check_headers(message: Message[Any, Any]) -> None:
         for name, value in part.raw_items():
             if not _NAME.fullmatch(name):
                 raise InvalidMessage("header", "a name has characters that RFC 5322 §2.2 forbids")
+            _check_length(name, str(value))
             if _FORBIDDEN.search(unfolded(_decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
         filename = part.get_filename()
         if filename and CONTROL.search(filename):
             raise InvalidMessage("filename", "must not contain control characters or line breaks")
+
+
+def _check_length(field: str, value: str) -> None:
+    """Refuse a value that would take too long to read."""
+    name = field.lower()
+    if name in _MAILBOXES:
+        if any(len(mailbox) > MAX_MAILBOX for mailbox in value.split(",")):
+            rule = f"an address with its name has at most {MAX_MAILBOX} characters"
+            raise InvalidMessage(name, rule)
+    elif len(value) > (most := MAX_PARAMETERS if name.startswith("content-") else MAX_HEADER):
+        raise InvalidMessage(field, f"has more than {most} characters")
 
 
 def _decoded(part: Message[Any, Any], name: str, value: object) -> str:
@@ -107,30 +134,49 @@ def parse_addresses(name: str, value: Any) -> tuple[Address, ...]:
 
 
 def international(message: Message[Any, Any]) -> bool:
-    """Write international domains in ASCII; return whether an address still needs SMTPUTF8."""
-    needs_utf8 = False
-    for name in (*ORIGINATORS, "To", "Cc"):
-        values = message.get_all(name, [])
-        if all(str(value).isascii() for value in values):
+    """Write international domains in ASCII; return whether an address still needs SMTPUTF8.
+
+    Then names go out in UTF-8 too. CPython would write them so without the quotes that they need,
+    and a name would be read as another address.
+    """
+    found = {name: _people(message, name) for name in (*ORIGINATORS, "To", "Cc")}
+    needs_utf8 = any(not wire.isascii() for pairs in found.values() for _, wire in pairs or ())
+    if needs_utf8:
+        found = {name: _people(message, name, all_of_them=True) for name in found}
+        message.policy = compat32  # keeps a header as it is set
+    for name, pairs in found.items():
+        if pairs is None:
             continue
-        parsed = addresses(message, name)
-        # The old policy would hide a whole address in an encoded word, together with its name.
-        raw = not isinstance(message.policy, EmailPolicy) and all(type(v) is str for v in values)
-        if not raw and all(address.addr_spec.isascii() for address in parsed):
-            continue
-        pairs = [(a.display_name, check_address(a.addr_spec, name.lower())) for a in parsed]
-        needs_utf8 |= not all(wire.isascii() for _, wire in pairs)
-        if len(values) > 1:  # RFC 5322 §3.6 allows one
+        values = [written(*pair, utf8=needs_utf8) for pair in pairs]
+        if len(message.get_all(name, [])) > 1:  # RFC 5322 §3.6 allows one
             del message[name]
             message[name] = ""
-        message.replace_header(name, ", ".join(written(*pair) for pair in pairs))
+        separator = ",\r\n " if needs_utf8 and sum(map(len, values)) > FOLD_AT else ", "
+        message.replace_header(name, separator.join(values))
     return needs_utf8
 
 
-def written(name: str, address: str) -> str:
-    """Return one address of a header; in UTF-8 only where the address itself needs SMTPUTF8."""
+def _people(
+    message: Message[Any, Any], name: str, *, all_of_them: bool = False
+) -> list[tuple[str, str]] | None:
+    """Return the pairs of a header that has to be written anew, or None."""
+    values = message.get_all(name, [])
+    if not values or (not all_of_them and all(str(value).isascii() for value in values)):
+        return None
+    parsed = addresses(message, name)
+    # The old policy would hide a whole address in an encoded word, together with its name.
+    raw = not isinstance(message.policy, EmailPolicy) and all(type(v) is str for v in values)
+    if not all_of_them and not raw and all(address.addr_spec.isascii() for address in parsed):
+        return None
+    if not parsed:
+        return None
+    return [(a.display_name, check_address(a.addr_spec, name.lower())) for a in parsed]
+
+
+def written(name: str, address: str, *, utf8: bool = False) -> str:
+    """Return one address of a header; in UTF-8 only where it, or another, needs SMTPUTF8."""
     if not name:
         return address
-    if address.isascii():
+    if address.isascii() and (not utf8 or name.isascii()):
         return formataddr((name if name.isascii() else Header(name, "utf-8").encode(), address))
     return f'"{quote(name)}" <{address}>'

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from email.charset import CHARSETS, SHORTEST
 from functools import lru_cache
 
-from .wire import has_long_line, normalise, unix
+from .wire import fits, normalise, unix
 
 Field = tuple[str, str]
 """A header's name and its value in ASCII, checked and folded."""
@@ -43,7 +43,7 @@ def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
     else:
         data = _alternatives(head, parts, _digest(bodies))
     data = normalise(data)
-    return None if has_long_line(data) else data
+    return data if fits(data) else None
 
 
 @lru_cache

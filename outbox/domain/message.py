@@ -17,7 +17,7 @@ from .address import check_address, id_domain
 from .errors import InvalidMessage
 from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
 from .octets import flatten
-from .wire import has_long_line, header_names
+from .wire import fits, header_names
 
 MAX_MESSAGE_ID = 250
 MAX_RECIPIENTS = 10_000
@@ -169,20 +169,21 @@ def _render(
     smtputf8 = international(message)
     mime.set_boundaries(message)
     data = flatten(message, smtputf8=smtputf8)
-    if has_long_line(data):
-        message = mime.shorten_lines(message)
+    if not fits(data):
+        message = mime.encoded(message)
         data = flatten(message, smtputf8=smtputf8)
-        if has_long_line(data):
-            raise InvalidMessage("message", _too_long(message))
+        if not fits(data):
+            raise InvalidMessage("message", _unfit(message, data))
     if not _is_as_given(data, message):
         raise InvalidMessage("header", "a value would be read as another header")
     return message_id, smtputf8, data
 
 
-def _too_long(message: Message[Any, Any]) -> str:
+def _unfit(message: Message[Any, Any], data: bytes) -> str:
+    fault = "a NUL" if b"\0" in data else "a line over 998 octets"
     if mime.is_signed(message):
-        return "has a line over 998 octets; encode what is signed before signing (RFC 1847 §2.1)"
-    return "has a line over 998 octets (RFC 5322 §2.1.1)"
+        return f"has {fault}; encode what is signed before signing (RFC 1847 §2.1)"
+    return f"has {fault} (RFC 5322 §2)"
 
 
 def _is_as_given(data: bytes, message: Message[Any, Any]) -> bool:

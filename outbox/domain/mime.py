@@ -9,7 +9,7 @@ from email.encoders import encode_base64, encode_quopri
 from email.message import Message
 from typing import Any
 
-from .wire import has_long_line
+from .wire import fits
 
 _IDENTITIES = ("7bit", "8bit", "binary")
 """Transfer encodings that encode nothing (RFC 2045 §6.2)."""
@@ -70,8 +70,8 @@ def _unsigned(message: Message[Any, Any]) -> Iterator[Message[Any, Any]]:
             yield from _unsigned(part)
 
 
-def shorten_lines(message: Message[Any, Any]) -> Message[Any, Any]:
-    """Return a copy in which every part with a line over 998 octets is encoded.
+def encoded(message: Message[Any, Any]) -> Message[Any, Any]:
+    """Return a copy in which every part that does not fit the wire as it is, is encoded.
 
     But for what is signed: encoding it would break the signature (RFC 1847 §2.1).
     """
@@ -80,7 +80,7 @@ def shorten_lines(message: Message[Any, Any]) -> Message[Any, Any]:
         if part.is_multipart():
             continue
         payload = part.get_payload(decode=True)
-        if not isinstance(payload, bytes) or not has_long_line(payload):
+        if not isinstance(payload, bytes) or fits(payload):
             continue
         if str(part.get("Content-Transfer-Encoding", "7bit")).lower() not in _IDENTITIES:
             continue

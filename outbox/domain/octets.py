@@ -10,10 +10,9 @@ from email.policy import SMTPUTF8, EmailPolicy, Policy
 from io import BytesIO
 from typing import Any
 
+from .address import CONTROL
+from .headers import FOLD_AT, unfolded
 from .wire import has_long_line, normalise
-
-FOLD_AT = 78
-"""Characters of a line that we fold ourselves (RFC 5322 §2.1.1: SHOULD)."""
 
 _ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
 
@@ -57,7 +56,7 @@ class _Generator(BytesGenerator):
         self._fp.write(b"\r\n")
 
     def _header(self, name: str, value: Any) -> bytes:
-        if type(value) is str and value.isascii():
+        if type(value) is str and (value.isascii() or self._as_it_is(value)):
             field = normalise(f"{name}: {value}".encode())
             if not has_long_line(field):
                 return field
@@ -67,3 +66,7 @@ class _Generator(BytesGenerator):
             plain = f"{name}: {folded(name, text)}\r\n".encode()
             return written if has_long_line(plain) else plain
         return written
+
+    def _as_it_is(self, value: str) -> bool:
+        """Under SMTPUTF8 a header may be UTF-8, but not hold octets that no parser could read."""
+        return getattr(self.policy, "utf8", False) and not CONTROL.search(unfolded(value))

@@ -14,6 +14,7 @@ from .settings import OnUnknown
 MAX_KEY = 255
 MAX_TAG = 100
 MAX_ATTEMPTS = 1000
+MAX_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,15 @@ def _moment(field: str, value: Any) -> datetime | None:
         return value.astimezone(UTC)
     except OverflowError:
         raise InvalidMessage(field, "is out of range in UTC") from None
+
+
+def check_id(value: Any) -> int | None:
+    """Return a mail's id, or raise InvalidMessage."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_ID:
+        raise InvalidMessage("id", f"must be a number from 1 to {MAX_ID}")
+    return value
 
 
 def check_name(field: str, value: Any, longest: int) -> str | None:

@@ -71,7 +71,11 @@ class ServerSettings:
         `MAIL_MAX_EMAILS`, mails over one connection, may lower `OUTBOX_CONNECTION_MAILS`.
         """
         keys = ("server", "port", "username", "password", "use_tls", "use_ssl")
-        server = _server({key: config.get(f"MAIL_{key.upper()}") for key in keys}, settings)
+        given = {key: config.get(f"MAIL_{key.upper()}") for key in keys}
+        for key in ("server", "username", "password"):
+            if not isinstance(given[key] or "", str):
+                raise ConfigurationError(f"MAIL_{key.upper()} must be text")
+        server = _server(given, settings)
         most = config.get("MAIL_MAX_EMAILS") or server.connection_mails
         if type(most) is not int or most < 1:
             raise ConfigurationError("MAIL_MAX_EMAILS must be a number from 1 on")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # where `outbox.smtp` still looks for it
 PREFIX = "OUTBOX_"
 KIBI = 1024
 DAY = 86_400.0
+MOST = 2**31 - 1
+"""Of every number: 68 years in seconds, 2 GiB in bytes. Databases cannot reckon with much more."""
 
 
 class OnUnknown(StrEnum):
@@ -166,13 +168,12 @@ def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ConfigurationError(f"{key} must be list, not {type(value).__name__}")
         return tuple(value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if type(value) is not kind:
+    whole = type(value) is int and kind is float  # not bool, which is an int too
+    if type(value) is not kind and not whole:
         raise ConfigurationError(f"{key} must be {kind.__name__}, not {type(value).__name__}")
     # `not >=` also refuses NaN, which compares false with everything.
     if least is not None and not value >= least:
         raise ConfigurationError(f"{key} must be at least {least}")
-    if value == float("inf"):
-        raise ConfigurationError(f"{key} must be finite")
-    return value
+    if least is not None and value > MOST:
+        raise ConfigurationError(f"{key} must be at most {MOST}")
+    return float(value) if whole else value

@@ -43,6 +43,11 @@ def has_long_line(data: bytes) -> bool:
     return False
 
 
+def fits(data: bytes) -> bool:
+    """Return whether octets may go as they are: no line over 998 and no NUL (RFC 2045 §2.8)."""
+    return b"\0" not in data and not has_long_line(data)
+
+
 def header_names(block: bytes) -> list[str]:
     """Return the names of the fields as a receiver reads them; "" for a line that is no field."""
     return [name.decode() for name in _FIELD.findall(block)]

@@ -12,6 +12,7 @@ from flask.cli import with_appcontext
 from ..domain.address import check_address
 from ..domain.errors import InvalidMessage
 from ..domain.lifecycle import Status
+from ..domain.options import MAX_ID, MAX_KEY, MAX_TAG, check_name
 from ..domain.priority import Priority
 from ..store import pause as pauses
 from ..store import report, resolve, suppression
@@ -26,13 +27,16 @@ from .figures import stats_lines
 from .standing import printable, server_figures, standing_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..worker.runtime import Runtime
 
 commands = click.Group("outbox", help="See, send and mend the mails of the outbox.")
 """Added to the app's own commands by `Outbox.init_app`."""
 
+MAX_REASON = 200
 _SCOPES = click.Choice(["all", *(priority.name.lower() for priority in Priority)])
-_ID = click.IntRange(1, 2**63 - 1)
+_ID = click.IntRange(1, MAX_ID)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
@@ -49,6 +53,18 @@ def _read(work: Any, *args: Any, **kwargs: Any) -> Any:
 def _write(work: Any, *args: Any, **kwargs: Any) -> Any:
     database = _runtime().database
     return database.run(lambda connection: work(connection, database, *args, **kwargs))
+
+
+def _text(longest: int) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Refuse what no mail can have, as text: a shell hands on any octets, a database does not."""
+
+    def read(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        try:
+            return check_name(str(parameter.name), value, longest)
+        except InvalidMessage as error:
+            raise click.BadParameter(error.rule) from None
+
+    return read
 
 
 def _priority(scope: str) -> Priority | None:
@@ -70,7 +86,7 @@ def stats(as_json: bool) -> None:
 
 @commands.command("list")
 @click.option("--status", type=click.Choice([status.value for status in Status]))
-@click.option("--tag")
+@click.option("--tag", callback=_text(MAX_TAG))
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @as_json
 @with_appcontext
@@ -86,7 +102,7 @@ def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> Non
         when = mail["finished_at"] or mail["due_at"] or mail["created_at"]
         click.echo(
             f"{mail['id']:>8}  {mail['status']:<10} {mail['priority']:<7}"
-            f" {when[:19]}  {mail['recipient']}{more}"
+            f" {when[:19]}  {printable(mail['recipient'])}{more}"
         )
 
 
@@ -107,7 +123,8 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
             click.echo(f"{name:<14}{printable(value)}")
     for recipient in mail["recipient_list"]:
         reply = f"{recipient.get('code') or ''} {recipient.get('reply') or ''}".strip()
-        click.echo(f"  {recipient['status']:<12}{recipient['address']}  {printable(reply)}")
+        address = printable(recipient["address"])
+        click.echo(f"  {recipient['status']:<12}{address}  {printable(reply)}")
     for attempt in mail["attempt_list"]:
         click.echo(
             f"  {attempt['finished_at'][:19]}  {attempt['verdict']} at {attempt['phase']}:"
@@ -150,8 +167,8 @@ def resolve_(ids: tuple[int, ...], outcome: str) -> None:
 
 @commands.command()
 @click.option("--id", "id_", type=_ID)
-@click.option("--key")
-@click.option("--tag")
+@click.option("--key", callback=_text(MAX_KEY))
+@click.option("--tag", callback=_text(MAX_TAG))
 @with_appcontext
 def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     """Withdraw mails that are not sent yet, by id, key or tag."""
@@ -221,14 +238,14 @@ def purge(days: float | None) -> None:
 
 @commands.command()
 @click.argument("address", required=False)
-@click.option("--reason", default="by hand", show_default=True)
+@click.option("--reason", default="by hand", show_default=True, callback=_text(MAX_REASON))
 @click.option("--remove", is_flag=True, help="Take the address off the list.")
 @with_appcontext
 def suppress(address: str | None, reason: str, remove: bool) -> None:
     """Keep an address from getting mail; without one, show the list."""
     if address is None:
         for entry, why in _read(suppression.suppressed):
-            click.echo(f"{entry}  {printable(why)}")
+            click.echo(f"{printable(entry)}  {printable(why)}")
         return
     try:
         address = check_address(address, "address")

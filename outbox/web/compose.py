@@ -12,7 +12,6 @@ from email.message import EmailMessage, Message
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from email.policy import SMTP
 from email.utils import formatdate
 from typing import Any
 
@@ -20,7 +19,7 @@ import flask_mail
 
 from ..domain.address import CONTROL, check_address, is_ordinary
 from ..domain.errors import InvalidMessage
-from ..domain.headers import LEAKS, parse_addresses, plain_address, written
+from ..domain.headers import LEAKS, MAX_MAILBOX, parse_addresses, plain_address, written
 from ..domain.octets import folded
 
 Address = str | tuple[str, str]
@@ -59,11 +58,7 @@ def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
     head = read_head(source)
-    for name, value in head.people:
-        message[name] = value
-    if not all(value.isascii() for _, value in head.people):
-        message.policy = SMTP  # the legacy policy would encode the address as a word
-    for name, value in head.rest:
+    for name, value in (*head.people, *head.rest):
         message[name] = value
     for name, value in (source.extra_headers or {}).items():
         _add_extra(message, _clean("extra_headers", name), value)
@@ -248,6 +243,8 @@ def _pair(field: str, address: Address) -> Pair:
 
 
 def _parsed(field: str, text: str) -> Pair:
+    if len(text) > MAX_MAILBOX:
+        raise InvalidMessage(field, f"each entry has at most {MAX_MAILBOX} characters")
     plain = plain_address(text)
     if plain is not None:
         return plain[0], check_address(plain[1], field)

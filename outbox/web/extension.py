@@ -17,7 +17,7 @@ from ..domain.automatic import Automatic, URLOf
 from ..domain.errors import ConfigurationError, InvalidMessage
 from ..domain.lifecycle import Status
 from ..domain.newsletter import Recipient
-from ..domain.options import Options
+from ..domain.options import MAX_KEY, MAX_TAG, Options, check_id, check_name
 from ..domain.priority import Priority
 from ..domain.routing import Routes
 from ..domain.servers import servers_from_config
@@ -189,14 +189,18 @@ class Outbox:
     ) -> int:
         """Withdraw unsent mails by id, key or tag in the session's transaction; return how many.
 
-        Race-safe against a claim: a mail that is counted will not be sent, once you commit.
+        Race-safe against a claim: a mail that is counted will not be sent, once you commit. Raises
+        InvalidMessage for what no mail can have; the transaction is usable.
         """
+        names = {"key": check_name("key", key, MAX_KEY), "tag": check_name("tag", tag, MAX_TAG)}
+        which = check_id(id)
         state = state_of(self._app)
         connection = state.connection(state.session(session))
-        return withdraw(connection, state.runtime.database, id=id, key=key, tag=tag)
+        return withdraw(connection, state.runtime.database, id=which, **names)
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:
         """Return how many committed mails there are in each status that occurs."""
+        tag = check_name("tag", tag, MAX_TAG)
         database = state_of(self._app).runtime.database
         return database.read(lambda connection: report.counts(connection, database, tag))
 

@@ -14,14 +14,14 @@ import flask_mail
 
 from ..domain import letter
 from ..domain.errors import InvalidMessage
-from ..domain.headers import LEAKS
+from ..domain.headers import DESTINATIONS, LEAKS, MAX_HEADER
 from ..domain.message import MAX_RECIPIENTS, Prepared, check_message_id, split
 from .compose import Head, check_options, extra_value, read_head
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
 """Extra headers of which there may be any, and of which none says how the mail is built."""
-_NAME = re.compile(r'(?!.*=\?)[^"\\]*')
+_NAME = re.compile(r'(?!.*=\?)[^"\\]{0,100}')
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+")
 _HOLLOW = re.compile(r"\n(?![ \t]+[^\s])")
 """A fold with nothing on its next line."""
@@ -98,4 +98,6 @@ def _is_plain(head: Head, fields: list[tuple[str, str]]) -> bool:
     for name, address in (head.sender, *head.recipients):
         if not _ADDRESS.fullmatch(address) or (name and not _NAME.fullmatch(name)):
             return False
+    if any(len(value) > MAX_HEADER for name, value in fields if name not in DESTINATIONS):
+        return False
     return not any(map(_HOLLOW.search, [value for _, value in fields if "\n" in value]))

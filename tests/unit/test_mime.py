@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.mime import detached, is_signed, set_boundaries, shorten_lines
+from outbox.domain.mime import detached, encoded, is_signed, set_boundaries
 
 
 def nested(text: str = "a") -> MIMEMultipart:
@@ -79,7 +79,7 @@ def test_a_detached_copy_has_the_same_kind_and_the_same_bytes() -> None:
 def test_a_part_with_a_long_line_is_encoded_by_its_kind(maintype: str, encoding: str) -> None:
     message = MIMEBase(maintype, "x-own")
     message.set_payload("x" * 1000)
-    short = shorten_lines(message)
+    short = encoded(message)
     assert short["Content-Transfer-Encoding"] == encoding
     assert short.get_payload(decode=True) == b"x" * 1000
     assert message["Content-Transfer-Encoding"] is None
@@ -91,7 +91,7 @@ def test_an_encoding_that_encodes_nothing_is_replaced(encoding: str | None) -> N
     if encoding:
         message["Content-Transfer-Encoding"] = encoding
     message.set_payload("x" * 1000)
-    assert shorten_lines(message).get_all("Content-Transfer-Encoding") == ["quoted-printable"]
+    assert encoded(message).get_all("Content-Transfer-Encoding") == ["quoted-printable"]
 
 
 @pytest.mark.parametrize("encoding", ["base64", "quoted-printable", "x-own"])
@@ -99,13 +99,13 @@ def test_a_part_that_is_encoded_already_is_left_alone(encoding: str) -> None:
     message = MIMEBase("text", "plain")
     message["Content-Transfer-Encoding"] = encoding
     message.set_payload("eHh4" * 500)
-    assert shorten_lines(message).get_payload() == "eHh4" * 500
+    assert encoded(message).get_payload() == "eHh4" * 500
 
 
 def test_a_part_with_short_lines_is_left_alone() -> None:
     message = MIMEBase("text", "plain")
     message.set_payload("x" * 998)
-    assert shorten_lines(message)["Content-Transfer-Encoding"] is None
+    assert encoded(message)["Content-Transfer-Encoding"] is None
 
 
 def signed(text: str) -> MIMEMultipart:
@@ -120,7 +120,7 @@ def test_a_signed_part_is_left_alone_however_deep_and_the_others_are_encoded() -
     message.attach(inner)
     inner.attach(signed("x" * 1000))
     inner.attach(MIMEText("y" * 1000, "plain", "us-ascii"))
-    kept, other = [p for p in shorten_lines(message).walk() if p.get_content_type() == "text/plain"]
+    kept, other = [p for p in encoded(message).walk() if p.get_content_type() == "text/plain"]
     assert (kept.get_payload(), kept["Content-Transfer-Encoding"]) == ("x" * 1000, "7bit")
     assert other["Content-Transfer-Encoding"] == "quoted-printable"
 

@@ -1,0 +1,236 @@
+"""A forged, old or garbled task changes nothing, and the worker lives on.
+
+Raw messages in a real Redis, a real worker, and a table with a mail in each state that a task could
+harm: one that waits, one under a live lease, one sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import redis
+import sqlalchemy as sa
+from hypothesis import strategies as st
+
+from outbox.domain.priority import Priority
+from outbox.store import lease
+from outbox.store.claim import claim
+from tests.acceptance.app import create_app, db, outbox
+from tests.fuzz.campaign import Property
+from tests.fuzz.texts import ANY, HOSTILE
+from tests.fuzz.worker import ECHO
+from tests.servers.celery_process import CeleryProcess
+from tests.servers.redis import RedisServer
+from tests.waiting import wait_until
+
+QUEUE = "outbox.normal"
+FAR = datetime(2200, 1, 1, tzinfo=UTC)
+SECRETS = ("private-address", "private-subject", "private-body")
+PATIENCE = 60.0
+
+_TOKENS: st.SearchStrategy[Any] = st.one_of(
+    st.uuids().map(str),
+    st.sampled_from(["LIVE", "OLD"]),  # a token that was started, and one that is over
+    st.uuids().map(lambda token: token.hex.upper()),
+    st.sampled_from(["", "0" * 32, "{" + "0" * 32 + "}", "urn:uuid:" + "0" * 32, "' OR 1=1 --"]),
+    HOSTILE,
+)
+_JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | ANY | _TOKENS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY, inner, max_size=3),
+    max_leaves=6,
+)
+_ARGS: st.SearchStrategy[Any] = st.one_of(
+    _TOKENS.map(lambda token: [token]), st.lists(_JSON, max_size=3), _JSON
+)
+_KWARGS: st.SearchStrategy[Any] = st.one_of(
+    st.just({}), st.dictionaries(st.sampled_from(["token", "self", "x"]), _JSON, max_size=2), _JSON
+)
+_TASKS = st.sampled_from(["outbox.send"] * 8 + ["outbox.sweep", "outbox.purge", "outbox.nothing"])
+
+
+class Trap:
+    """Would end the worker, were it ever unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (exec, ("raise SystemExit('unpickled')",))
+
+
+_YAML = b"!!python/object/apply:os._exit [1]"
+_BODIES: st.SearchStrategy[tuple[str, bytes]] = st.one_of(
+    st.tuples(_ARGS, _KWARGS, st.just({})).map(lambda body: ("json", json.dumps(body).encode())),
+    st.just(("x-python-serialize", pickle.dumps(([Trap()], {}, {})))),
+    st.just(("x-yaml", _YAML)),
+)
+_UNREAD = (
+    "id",
+    "root_id",
+    "parent_id",
+    "group",
+    "retries",
+    "argsrepr",
+    "kwargsrepr",
+    "origin",
+    "lang",
+)
+"""Headers that may be anything. A garbled time limit or expiry ends Celery's worker, whoever's task
+it is, and so do a message that is no JSON and a body of another type: see docs/reliability.md."""
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> bytes:
+    """A message as Celery puts it on a Redis list, with faults."""
+    task, (kind, body) = draw(_TASKS), draw(_BODIES)
+    headers: dict[str, Any] = {
+        "lang": "py", "task": task, "id": str(draw(st.uuids())), "root_id": "x", "parent_id": None,
+        "group": None, "retries": 0, "timelimit": [None, None], "argsrepr": "", "kwargsrepr": "",
+        "origin": "forged", "eta": None, "expires": None, "ignore_result": True,
+    }  # fmt: skip
+    for name in draw(st.lists(st.sampled_from(_UNREAD), max_size=2)):
+        headers[name] = draw(st.text() | st.integers() | st.none())
+    properties: dict[str, Any] = {
+        "correlation_id": headers.get("id"), "reply_to": "", "delivery_mode": 2, "priority": 0,
+        "delivery_info": {"exchange": "", "routing_key": QUEUE}, "body_encoding": "base64",
+        "delivery_tag": str(draw(st.uuids())),
+    }  # fmt: skip
+    return json.dumps(
+        {
+            "body": base64.b64encode(body).decode(),
+            "content-encoding": "utf-8",
+            "content-type": f"application/{kind}",
+            "headers": headers,
+            "properties": properties,
+        }
+    ).encode()
+
+
+@contextmanager
+def properties(url: str) -> Iterator[list[Property]]:
+    """Start Redis and a worker of one process on this database."""
+    with RedisServer() as server:
+        config = {
+            "SECRET_KEY": "for this test only",
+            "SQLALCHEMY_DATABASE_URI": url,
+            "REDIS_URL": server.url,
+            "MAIL_PORT": 1,
+            "OUTBOX_LEASE": 86_400.0,
+            "OUTBOX_NUDGE": False,
+        }
+        app = create_app(config)
+        with app.app_context():
+            tokens = _filled(app)
+            try:
+                environment = {"ACCEPTANCE_CONFIG": json.dumps(config)}
+                with CeleryProcess(
+                    "tests.fuzz.worker", "worker", "--concurrency=1", environment=environment
+                ) as worker:
+                    broker = _Broker(server, worker, tokens)
+                    inputs = st.lists(messages(), min_size=1, max_size=25)
+                    yield [
+                        Property(
+                            source="task messages", inputs=inputs, holds=broker.holds, size=len
+                        )
+                    ]
+            finally:
+                db.session.remove()
+                db.engine.dispose()
+
+
+def _filled(app: Any) -> dict[str, str]:
+    """Write three mails, of which one is under a lease and one is over; return the tokens."""
+    db.create_all()
+    runtime = app.extensions["outbox"].runtime
+    tokens = {}
+    for name in ("OLD", "LIVE"):
+        outbox.enqueue(_mail(name))
+        db.session.commit()
+        [made] = claim(runtime.database, Priority.NORMAL, 1, lease=86_400)
+        tokens[name] = str(made.token)
+        if name == "OLD":
+            outbox.cancel(id=1)
+            db.session.commit()
+            runtime.database.run(
+                lambda connection: connection.execute(sa.delete(runtime.tables.lease))
+            )
+    lease.start(runtime.database, made.token, lease=86_400, worker="another")
+    outbox.enqueue(_mail("later"), send_at=FAR)
+    db.session.commit()
+    return tokens
+
+
+def _mail(name: str) -> EmailMessage:
+    mail = EmailMessage()
+    mail["From"], mail["To"] = "shop@shop.example", f"{SECRETS[0]}-{name}@x.example"
+    mail["Subject"] = SECRETS[1]
+    mail.set_content(SECRETS[2])
+    return mail
+
+
+class _Broker:
+    def __init__(self, server: RedisServer, worker: CeleryProcess, tokens: dict[str, str]) -> None:
+        self._redis = redis.Redis.from_url(server.url)
+        self._worker = worker
+        self._tokens = tokens
+        self._marks = count()
+        self._before = _dump()
+
+    def holds(self, forged: list[bytes]) -> None:
+        mark = str(next(self._marks))
+        pipeline = self._redis.pipeline()
+        for message in forged:
+            for name, token in self._tokens.items():
+                wrapped = base64.b64encode(json.dumps(name).encode()).decode()
+                message = message.replace(wrapped.encode(), token.encode())
+            pipeline.lpush(QUEUE, message)
+        pipeline.execute()
+        db.session.expire_all()
+        self._echo(mark)
+        wait_until(lambda: self._heard(mark), PATIENCE, self._silence)
+        assert self._worker.running
+        assert _dump() == self._before, "a forged task changed the table"
+        printed = self._worker.printed()
+        assert not [secret for secret in SECRETS if secret in printed]
+
+    def _echo(self, mark: str) -> None:
+        headers = {"lang": "py", "task": ECHO, "id": str(uuid4()), "ignore_result": True}
+        body = base64.b64encode(json.dumps([[mark], {}, {}]).encode()).decode()
+        envelope = {
+            "body": body,
+            "content-encoding": "utf-8",
+            "content-type": "application/json",
+            "headers": headers,
+            "properties": {
+                "correlation_id": headers["id"],
+                "delivery_info": {"exchange": "", "routing_key": QUEUE},
+                "body_encoding": "base64",
+                "delivery_tag": str(uuid4()),
+            },
+        }
+        self._redis.lpush(QUEUE, json.dumps(envelope))
+
+    def _heard(self, mark: str) -> bool:
+        if not self._worker.running:
+            raise AssertionError(f"the worker ended: {self._worker.printed()[-3000:]}")
+        return mark.encode() in self._redis.lrange(ECHO, -1, -1)
+
+    def _silence(self) -> str:
+        return f"the worker to come to the end of its queue: {self._worker.printed()[-3000:]}"
+
+
+def _dump() -> dict[str, list[Any]]:
+    """Every row but those of the counters, which count refused tasks."""
+    tables = [t for t in db.metadata.sorted_tables if t.name != "outbox_counter"]
+    with db.engine.connect() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(sa.select(table))]
+            for table in tables
+        }
