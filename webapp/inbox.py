@@ -19,6 +19,10 @@ bp = Blueprint("inbox", __name__, url_prefix="/inbox")
 
 PAGE = 25
 
+_UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, RecursionError)
+"""What CPython's strict parser raises for a mail of anybody's: charsets and encodings that it does
+not know, comments nested a thousand deep."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -91,7 +95,10 @@ def _raw(name: str) -> bytes:
 
 
 def _parse(raw: bytes) -> EmailMessage:
-    return message_from_bytes(raw, policy=default)
+    try:
+        return message_from_bytes(raw, policy=default)
+    except _UNREADABLE:  # nothing but its source can be shown
+        return EmailMessage()
 
 
 def _entry(name: str, raw: bytes) -> Entry:
@@ -109,15 +116,13 @@ def _entry(name: str, raw: bytes) -> Entry:
 def _header(message: EmailMessage, name: str) -> str:
     try:
         return str(message[name] or "")
-    except (ValueError, IndexError):  # a mail's headers are anybody's, and the parser is strict
+    except _UNREADABLE:
         return ""
 
 
 def _part(message: EmailMessage, kind: str) -> str | None:
-    part = message.get_body((kind,))
-    if part is None:
-        return None
     try:
-        return str(part.get_content())
-    except (LookupError, ValueError):  # an unknown charset or transfer encoding
+        part = message.get_body((kind,))
+        return None if part is None else str(part.get_content())
+    except _UNREADABLE:
         return None
