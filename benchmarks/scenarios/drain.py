@@ -14,6 +14,8 @@ from benchmarks.results import Row, at_least
 from tests.servers.smtp_sink import SmtpSink
 
 MAILS = 20_000
+FEWER = 4_000
+"""For the peers that send a twentieth as fast: a rate shows as well, and the bench ends in time."""
 
 OURS = "this project"
 W1 = "this project, W = 1"
@@ -22,13 +24,14 @@ W1 = "this project, W = 1"
 def run(bench: Bench) -> list[Row]:
     """Measure our drain with the default window and with W = 1, and each peer's."""
     mails = bench.size(MAILS, least=200)
+    fewer = bench.size(FEWER, least=200)
     contestants: dict[str, Callable[[], float]] = {
         OURS: partial(drain, bench, mails),
         W1: partial(drain, bench, mails, OUTBOX_WINDOW=1),
         "smtplib loop": partial(backlogs.smtplib_loop, mails),
         "post_office": partial(backlogs.post_office, bench, mails),
-        "Celery + Flask-Mail": partial(backlogs.tutorial, bench, mails),
-        "procrastinate": partial(backlogs.procrastinate, bench, mails),
+        "Celery + Flask-Mail": partial(backlogs.tutorial, bench, fewer),
+        "procrastinate": partial(backlogs.procrastinate, bench, fewer),
     }
     rates = bench.rates(contestants)
     mine = rates[OURS]
