@@ -61,9 +61,18 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_what_was_not_measured_says_so() -> None:
-    lines = figures(report(row(at_least(3)))).splitlines()
+    lines = figures([report(row(at_least(3)))]).splitlines()
     assert any("| drain | a drain |" in line and "| met |" in line for line in lines)
     assert sum(table.NOT_MEASURED in line for line in lines) == len(SCENARIOS) - 1
+
+
+def test_runs_of_different_scenarios_stand_in_one_table_with_the_conditions_of_each() -> None:
+    first = report(row(at_least(3)))
+    later = Report(first.conditions | {"commit": "def"}, [Part("idle", (row(),)), *first.parts])
+    shown = figures([first, later])
+    assert shown.count("at commit `abc`") == shown.count("at commit `def`") == 1
+    assert shown.count("| drain | a drain |") == 2, "one of idle's, and one of drain, the last"
+    assert shown.count(table.NOT_MEASURED) == len(SCENARIOS) - 2
 
 
 def test_a_run_on_smaller_sizes_measures_nothing() -> None:
@@ -78,11 +87,11 @@ def test_a_failure_stands_in_the_table() -> None:
 
 def test_the_page_keeps_what_is_around_the_figures() -> None:
     page = "before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n"
-    new = rendered(page, report(row()))
+    new = rendered(page, [report(row())])
     assert new.startswith("before\n")
     assert new.endswith("after\n")
     assert "old" not in new
-    assert rendered(new, None).count("figures: begin") == 1
+    assert rendered(new, []).count("figures: begin") == 1
 
 
 def test_the_plot_has_a_bar_for_each_target() -> None:
