@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..worker.runtime import Runtime
 
 AMQP = ("amqp", "pyamqp")
+CELERYS_BEAT = "celery.beat:PersistentScheduler"
+STEADY_BEAT = "outbox.worker.beat:SteadyScheduler"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,15 +110,20 @@ def _celery(runtime: Runtime) -> list[Finding]:
         findings.append(Finding(level="error", text="beat's schedule has no outbox.sweep"))
     if "outbox.purge" not in entries:
         findings.append(Finding(level="warn", text="beat's schedule has no outbox.purge"))
-    return findings + _acknowledgement(app)
+    if "outbox.sweep" in entries and app.conf.beat_scheduler == CELERYS_BEAT:
+        text = f"beat_scheduler stands still while a clock is set back: {STEADY_BEAT} does not"
+        findings.append(Finding(level="warn", text=text))
+    return findings + _deliveries(app)
 
 
-def _acknowledgement(app: Celery) -> list[Finding]:
+def _deliveries(app: Celery) -> list[Finding]:
     """Tell what keeps tasks waiting in a busy worker, or makes them come twice in vain."""
     late, amqp = app.conf.task_acks_late, str(app.conf.broker_read_url).startswith(AMQP)
     texts = []
     if amqp and not late:
         texts.append("task_acks_late is off: over AMQP a busy worker keeps tasks from a free one")
+    if not amqp and not app.conf.get("worker_disable_prefetch"):
+        texts.append("worker_disable_prefetch is off: a busy worker fetches a free one's tasks")
     if late and not amqp:
         texts.append("task_acks_late is on: with this broker it only makes tasks come twice")
     if app.conf.task_reject_on_worker_lost:

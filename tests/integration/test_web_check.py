@@ -85,3 +85,33 @@ def test_check_knows_which_acknowledgement_a_broker_needs(
     with_celery(shop).conf.update(broker_url=url, task_acks_late=late)
     output = run("check").output
     assert said in output if said else "acks_late" not in output
+
+
+@pytest.mark.parametrize(
+    ("url", "disabled", "said"),
+    [
+        ("redis://localhost", True, False),
+        ("redis://localhost", False, True),
+        ("amqp://localhost", False, False),
+    ],
+)
+def test_check_knows_with_which_broker_a_busy_worker_fetches_tasks(
+    shop: Shop, run: Run, url: str, disabled: bool, said: bool
+) -> None:
+    with_celery(shop).conf.update(broker_url=url, worker_disable_prefetch=disabled)
+    assert ("worker_disable_prefetch is off" in run("check").output) is said
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "said"),
+    [
+        ("celery.beat:PersistentScheduler", True),
+        ("outbox.worker.beat:SteadyScheduler", False),
+        ("redbeat.RedBeatScheduler", False),
+    ],
+)
+def test_check_names_the_beat_that_a_clock_set_back_does_not_stop(
+    shop: Shop, run: Run, scheduler: str, said: bool
+) -> None:
+    with_celery(shop).conf.update(beat_scheduler=scheduler)
+    assert ("outbox.worker.beat:SteadyScheduler" in run("check").output) is said
