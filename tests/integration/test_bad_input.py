@@ -178,3 +178,13 @@ def test_the_inbox_shows_the_source_of_what_no_parser_can_read(
         name = maildir.add(f"{header}\r\n\r\nhi".encode())
         assert client.get("/inbox").status_code == 200
         assert header[:60] in client.get(f"/inbox/{name}?view=source").text
+
+
+@pytest.mark.databases("sqlite")
+def test_an_encoded_word_in_an_address_is_refused(shop: Shop) -> None:
+    """Some readers decode it there too: the header would name somebody else than the envelope."""
+    news = EmailMessage()
+    news["From"] = "shop@shop.example"
+    news.set_content("New ink!")
+    with shop.session() as session, pytest.raises(InvalidMessage, match="an encoded word"):
+        shop.outbox.enqueue_many(news, ["=?x?q?b=40c.example?=a@x.example"], session=session)
