@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from email import message_from_bytes
+from email.errors import MessageError
 from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
@@ -19,7 +20,7 @@ bp = Blueprint("inbox", __name__, url_prefix="/inbox")
 
 PAGE = 25
 
-_UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, RecursionError)
+_UNREADABLE = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 """What CPython's strict parser raises for a mail of anybody's: charsets and encodings that it does
 not know, comments nested a thousand deep."""
 

@@ -19,6 +19,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ATOM = r"(?:(?![\s\ufffd])[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff])+"
 _DOT_STRING = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _QUOTED_STRING = re.compile(r'"([^"\\\ufffd]|\\[\x20-\x7e])*"')
+_ENCODED = re.compile(r"=\?[^?]*\?[A-Za-z]\?")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9\-]{0,61}[A-Za-z0-9])?")
 _ORDINARY = re.compile(
     rf"(?=.{{1,{MAX_ADDRESS}}}\Z)(?=[^@]{{1,{MAX_LOCAL}}}@)"
@@ -45,6 +46,8 @@ def check_address(address: object, field: str) -> str:
         raise InvalidMessage(field, "an address has the form local-part@domain")
     if not (_DOT_STRING.fullmatch(local) or _QUOTED_STRING.fullmatch(local)):
         raise InvalidMessage(field, "the local part has characters that need quoting")
+    if _ENCODED.search(local):  # some readers decode it there too, and then see another address
+        raise InvalidMessage(field, "an address must not contain an encoded word (RFC 2047 §5)")
     if len(local.encode()) > MAX_LOCAL:
         raise InvalidMessage(field, f"the local part is over {MAX_LOCAL} octets")
     wire = f"{local}@{_domain(domain, field)}"

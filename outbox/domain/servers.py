@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .address import CONTROL
 from .errors import ConfigurationError
 from .rate import Rate, read_rate
 from .settings import Settings, hint
 
+MAX_HOST = 255
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}")
 
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -75,6 +77,9 @@ class ServerSettings:
         for key in ("server", "username", "password"):
             if not isinstance(given[key] or "", str):
                 raise ConfigurationError(f"MAIL_{key.upper()} must be text")
+        host = given["server"] or ""
+        if CONTROL.search(host) or len(host) > MAX_HOST:
+            raise ConfigurationError("MAIL_SERVER must be a host's name or address")
         server = _server(given, settings)
         most = config.get("MAIL_MAX_EMAILS") or server.connection_mails
         if type(most) is not int or most < 1:

@@ -12,6 +12,8 @@ import random
 import sys
 import time
 import traceback
+from dataclasses import replace
+from typing import Any
 
 from tests.fuzz.campaign import Property, Tally, attempt
 from tests.fuzz.sources import KINDS, fresh_database
@@ -20,7 +22,7 @@ from tests.servers.postgres import Postgres
 ROUND = 200
 """Inputs between two looks at the clock."""
 HANG = 120.0
-"""Seconds after which a round that does not end is one, and shows where it stands."""
+"""Seconds after which an input that comes to no end shows where it stands."""
 
 
 def main() -> int:
@@ -58,11 +60,14 @@ def _all(kinds: list[str], seconds: float, seed: int, server: Postgres | None) -
 
 
 def _one(checked: Property, seconds: float, seed: int) -> Tally:
+    def holds(value: Any) -> None:
+        faulthandler.dump_traceback_later(HANG, exit=True)
+        checked.holds(value)
+
     tally, seeds, until = Tally(), random.Random(seed), time.monotonic() + seconds
     while time.monotonic() < until and not tally.failed:
-        faulthandler.dump_traceback_later(HANG + seconds, exit=True)
         try:
-            attempt(checked, ROUND, seeds.randrange(2**32), tally)
+            attempt(replace(checked, holds=holds), ROUND, seeds.randrange(2**32), tally)
         except Exception as failure:  # noqa: BLE001  (told, and the next source goes on)
             traceback.print_exception(failure)
     faulthandler.cancel_dump_traceback_later()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 from email import policy
 from email.message import EmailMessage, Message
+from pathlib import Path
 from typing import Any
 
 import flask_mail
@@ -14,6 +15,8 @@ from outbox import ConfigurationError, InvalidMessage, Status
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops, message
 from tests.servers.catcher import Catcher
+from webapp.app import create_app
+from webapp.maildir import Maildir
 
 LONG: dict[str, str] = {
     "quotation marks": '"' * 30_000,
@@ -122,6 +125,8 @@ def test_a_cancel_of_what_no_mail_can_have_leaves_the_transaction_usable(
         ({"OUTBOX_RETENTION": float("inf")}, "OUTBOX_RETENTION must be at most 2147483647"),
         ({"OUTBOX_RETENTION": 1e300}, "OUTBOX_RETENTION must be at most 2147483647"),
         ({"MAIL_SERVER": ["a", "b"]}, "MAIL_SERVER must be text"),
+        ({"MAIL_SERVER": "\ud800"}, "MAIL_SERVER must be a host"),
+        ({"MAIL_SERVER": "x" * 256}, "MAIL_SERVER must be a host"),
         ({"MAIL_USERNAME": 5}, "MAIL_USERNAME must be text"),
         ({"MAIL_PASSWORD": b"x"}, "MAIL_PASSWORD must be text"),
     ],
@@ -157,3 +162,29 @@ def test_beside_an_international_address_a_name_is_read_as_a_name(
     reply_to = [(a.display_name, a.addr_spec) for a in arrived["Reply-To"].addresses]
     assert reply_to == [(name, "r@x.example")]
     assert arrived["X-Long"].split() == ["word"] * 40
+
+
+@pytest.mark.databases("sqlite")
+def test_the_inbox_shows_the_source_of_what_no_parser_can_read(
+    database_url: str, tmp_path: Path
+) -> None:
+    config = {
+        "SECRET_KEY": "for this test only",
+        "SQLALCHEMY_DATABASE_URI": database_url,
+        "DEMO_INBOX": str(tmp_path),
+    }
+    client, maildir = create_app(config).test_client(), Maildir(tmp_path)
+    for header in ("From: " + "(" * 900, "Content-Type: " + "(" * 900, "From: a:b:"):
+        name = maildir.add(f"{header}\r\n\r\nhi".encode())
+        assert client.get("/inbox").status_code == 200
+        assert header[:60] in client.get(f"/inbox/{name}?view=source").text
+
+
+@pytest.mark.databases("sqlite")
+def test_an_encoded_word_in_an_address_is_refused(shop: Shop) -> None:
+    """Some readers decode it there too: the header would name somebody else than the envelope."""
+    news = EmailMessage()
+    news["From"] = "shop@shop.example"
+    news.set_content("New ink!")
+    with shop.session() as session, pytest.raises(InvalidMessage, match="an encoded word"):
+        shop.outbox.enqueue_many(news, ["=?x?q?b=40c.example?=a@x.example"], session=session)
