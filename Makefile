@@ -3,7 +3,7 @@
 DB ?= sqlite
 ARGS ?=
 ONLY ?=
-JOBS ?= 3
+JOBS ?= 4
 MINUTES ?= 2
 EXTRAS := demo,test,check
 
