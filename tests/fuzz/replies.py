@@ -11,13 +11,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
 
 from outbox.domain.verdict import Envelope, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from tests.fuzz.campaign import Property
+from tests.fuzz.listener import Listener
 from tests.fuzz.talks import Act, Talk, talks
 from tests.servers.scripted import lease_held, server_settings
 
@@ -85,19 +85,14 @@ class _Connection:
         return total
 
 
-class Player:
+class Player(Listener):
     """Plays one talk's acts: the greeting, and an act behind each command and each content."""
 
     def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=50)
-        self._thread = threading.Thread(target=self._run, name="player", daemon=True)
+        super().__init__("player")
         self._acts: list[Act] = []
         self._over = threading.Event()
         self.connections: list[_Connection] = []
-
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
 
     def play(self, acts: tuple[Act, ...]) -> None:
         """Begin a new talk; its acts go on over the next connections."""
@@ -116,31 +111,15 @@ class Player:
         """Let a silent server go on."""
         self._over.set()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(self, *raised: object) -> None:
         self._over.set()
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join(10)
+        super().__exit__(*raised)
 
-    def _run(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            connection = _Connection()
-            self.connections.append(connection)
-            with sock, suppress(OSError):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.settimeout(LONGEST)
-                self._serve(sock, connection)
-
-    def _serve(self, sock: socket.socket, connection: _Connection) -> None:
+    def serve(self, sock: socket.socket) -> None:
+        """Play the next acts."""
+        sock.settimeout(LONGEST)
+        connection = _Connection()
+        self.connections.append(connection)
         while act := self._acts.pop(0) if self._acts else None:
             for piece in act.pieces:
                 connection.said += piece

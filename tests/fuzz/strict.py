@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 import socket
-import threading
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Self
+
+from tests.fuzz.listener import Listener
 
 _UTF8 = rb"(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})"
 _ATEXT = rb"(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]|" + _UTF8 + rb")"
@@ -58,18 +57,13 @@ class Taken:
         return found
 
 
-class StrictServer:
-    """Serves one connection after the other; `taken` empties what has come, or raises a fault."""
+class StrictServer(Listener):
+    """Keeps what comes; `taken` empties it, or raises a fault."""
 
     def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._thread = threading.Thread(target=self._run, name="strict-smtp", daemon=True)
+        super().__init__("strict-smtp")
         self._mails: list[Taken] = []
         self._faults: list[str] = []
-
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
 
     def taken(self) -> list[Taken]:
         """Return the mails that came since the last call; AssertionError for what is forbidden."""
@@ -82,27 +76,7 @@ class StrictServer:
         """Forget what has come, mails and faults."""
         self._mails, self._faults = [], []
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join(10)
-
-    def _run(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            with sock, suppress(OSError):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._serve(sock)
-
-    def _serve(self, sock: socket.socket) -> None:
+    def serve(self, sock: socket.socket) -> None:
         sock.sendall(b"220 strict.example ESMTP\r\n")
         data, mail, word = b"", None, b""
         while word != b"QUIT":

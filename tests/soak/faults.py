@@ -60,9 +60,12 @@ class Faults:
         """Return the process that the fault is about."""
         return self.system.processes[fault.target]
 
-    def wait(self, fault: Fault) -> None:
-        """Let the fault last."""
-        self.over.wait(fault.seconds)
+    def wait(self, fault: Fault, then: Callable[[], object] = lambda: None) -> None:
+        """Let the fault last; `then` ends it, whatever happens meanwhile."""
+        try:
+            self.over.wait(fault.seconds)
+        finally:
+            then()
 
 
 def _kill(faults: Faults, fault: Fault) -> None:
@@ -90,10 +93,7 @@ def _stop_and_start(faults: Faults, fault: Fault) -> None:
 
 def _freeze(server: Server, faults: Faults, fault: Fault) -> None:
     server.freeze()
-    try:
-        faults.wait(fault)
-    finally:
-        server.thaw()
+    faults.wait(fault, then=server.thaw)
 
 
 def _freeze_worker(faults: Faults, fault: Fault) -> None:
@@ -133,29 +133,20 @@ def _misbehave(faults: Faults, fault: Fault) -> None:
     how = fault.kind.removeprefix("SMTP ").removesuffix("s")
     share, silence = float(fault.detail["share"]), float(fault.detail.get("silence", 0))
     faults.system.smtp.misbehave(how, share=share, seconds=silence)
-    try:
-        faults.wait(fault)
-    finally:
-        faults.system.smtp.behave()
+    faults.wait(fault, then=faults.system.smtp.behave)
 
 
 def _break_link(faults: Faults, fault: Fault) -> None:
     link = faults.system.hosts[fault.host].links[str(fault.detail["server"])]
     (link.cut if fault.kind == "network cut" else link.fall_silent)()
-    try:
-        faults.wait(fault)
-    finally:
-        link.mend()
+    faults.wait(fault, then=link.mend)
 
 
 def _unplug(faults: Faults, fault: Fault) -> None:
     namespace = faults.system.hosts[fault.host].namespace
     assert namespace is not None, "only a host with a network of its own can be unplugged"
     namespace.unplug()
-    try:
-        faults.wait(fault)
-    finally:
-        namespace.plug()
+    faults.wait(fault, then=namespace.plug)
 
 
 def _set_clock(faults: Faults, fault: Fault) -> None:
