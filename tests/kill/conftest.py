@@ -31,4 +31,3 @@ def stage(
 
 both_policies = pytest.mark.parametrize("stage", _COMBINATIONS[:2], indirect=True)
 one_combination = pytest.mark.parametrize("stage", _COMBINATIONS[:1], indirect=True)
-one_by_one = pytest.mark.parametrize("stage", _COMBINATIONS[2:], indirect=True)

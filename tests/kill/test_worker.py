@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 import pytest
 
-from tests.kill.conftest import both_policies, one_by_one
+from tests.kill.conftest import both_policies
 from tests.kill.judgement import Moment, Recording
 from tests.kill.shop import BATCH, WINDOW
 from tests.kill.stage import Stage
@@ -22,20 +22,9 @@ from tests.kill.tracer import Kind
 pytestmark = pytest.mark.timeout(600)
 
 
-@both_policies
 def test_wherever_a_worker_is_killed_no_mail_is_lost_and_none_repeated_but_in_doubt(
     stage: Stage,
 ) -> None:
-    _kill_everywhere(stage)
-
-
-@pytest.mark.databases("postgresql")  # the server is another one, the database's part is the same
-@one_by_one
-def test_so_it_is_with_a_server_that_takes_one_command_at_a_time(stage: Stage) -> None:
-    _kill_everywhere(stage)
-
-
-def _kill_everywhere(stage: Stage) -> None:
     recording = stage.record()
     tally = Tally(recording=recording, title=stage.title)
     for moment in recording.points():
