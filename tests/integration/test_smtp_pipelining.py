@@ -205,6 +205,34 @@ def test_a_reply_given_twice_shifts_no_mail_into_a_success() -> None:
     assert [len(dialogue.bodies) for dialogue in server.dialogues] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("replies", "phase"),
+    [("550 5.1.8 sender\n250 ok", Phase.MAIL), ("250 ok\n550 5.1.1 nobody", Phase.RCPT)],
+)
+def test_a_refusal_that_comes_with_the_reply_to_the_dot_before_it_is_seen(
+    replies: str, phase: Phase
+) -> None:
+    both = (content(None), *ENVELOPE, say(f"250 first\n{replies}\n354 go on"))
+    with scripted(*GROUP, *both, content("250 nobody"), serve) as server:
+        connection = Connection(server_settings(server.port))
+        first, second = send(connection, FIRST, SECOND)
+        connection.close()
+    assert first.verdict is Verdict.SENT
+    assert (second.verdict, second.phase) == (Verdict.FAIL, phase)
+    assert server.bodies == [ON_WIRE, b".\r\n"]
+
+
+def test_a_reply_to_the_dot_before_the_content_is_no_success() -> None:
+    both = (content(None), *ENVELOPE, say("250 first\n250 ok\n250 ok\n354 go on\n250 too soon"))
+    with scripted(*GROUP, *both, content("554 5.6.0 no"), serve) as server:
+        connection = Connection(server_settings(server.port))
+        first, second = send(connection, FIRST, SECOND)
+        connection.close()
+        assert server.dialogues[0].over.wait(5)
+    assert (first.verdict, second.verdict) == (Verdict.SENT, Verdict.RETRY)
+    assert server.bodies == [ON_WIRE]
+
+
 def test_an_announced_mail_that_does_not_come_leaves_nothing_behind() -> None:
     both = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 never")) as server:

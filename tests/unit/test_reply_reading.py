@@ -96,6 +96,50 @@ def test_octets_after_a_reply_are_pending_and_are_the_next_reply() -> None:
         assert not reader.pending
 
 
+def ahead(octets: bytes) -> ReplyReader:
+    """A reader that took these octets together with the reply before them."""
+    wire = Wire(b"250 before\r\n" + octets)
+    reader = ReplyReader(wire)
+    assert reader.read(5.0) == (250, b"before")
+    return reader
+
+
+@pytest.mark.parametrize("rcpt", [b"250 ok", b"251 will forward", b"250 ", b"252 2.1.5 \xff"])
+def test_good_replies_up_to_the_354_are_taken_at_one_look(rcpt: bytes) -> None:
+    reader = ahead(b"250 ok\r\n" + rcpt + b"\r\n354 go on\r\n")
+    with reader.sock:
+        assert reader.agreed(2)
+        assert not reader.pending
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"",
+        b"250 ok\r\n354 go on\r\n",
+        b"250 ok\r\n250 ok\r\n",
+        b"250 ok\r\n250 ok\r\n250 ok\r\n354 go on\r\n",
+        b"250 ok\r\n550 no\r\n354 go on\r\n",
+        b"450 no\r\n250 ok\r\n354 go on\r\n",
+        b"250 ok\r\n354 ok\r\n354 go on\r\n",
+        b"250 ok\r\n250 ok\r\n554 no\r\n",
+        b"250 ok\r\n250 ok\r\n250 ok\r\n",
+        b"250 ok\r\n250 ok\r\n354 go on\r\n250 too soon\r\n",
+        b"250 ok\r\n250 ok\r\n354 go on\r\n2",
+        b"250 ok\r\n250 ok\r\n354 go on\r",
+        b"250-ok\r\n250 ok\r\n354 go on\r\n",
+        b"250 ok\n250 ok\n354 go on\n",
+        b"250 o\rk\r\n250 ok\r\n354 go on\r\n",
+        b"2500 ok\r\n250 ok\r\n354 go on\r\n",
+    ],
+)
+def test_of_any_others_none_is_taken(octets: bytes) -> None:
+    reader = ahead(octets)
+    with reader.sock:
+        assert not reader.agreed(2)
+        assert reader.pending == bool(octets)
+
+
 def test_a_drip_does_not_move_the_deadline_and_each_wait_gets_only_what_is_left() -> None:
     waits: list[float | None] = []
     now = iter(range(100))
