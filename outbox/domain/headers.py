@@ -36,11 +36,19 @@ CPython's parser takes a time that grows with their square or worse: minutes for
 that may be what a visitor typed. A list of addresses may be as long as it likes.
 """
 
+MAX_PARAMETER_NAME = 40
+"""Characters of a MIME parameter's name; RFC 2231 and RFC 6838 know none that is half as long.
+
+Where one leaves no room on a line for its value, CPython's folding never ends.
+"""
+_LONG_NAME = re.compile(rf'[^\s;="]{{{MAX_PARAMETER_NAME + 1},}}')
+
 LEAKS = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 """What CPython's parser and generator raise for a message that they cannot read or write."""
 
 ORIGINATORS = ("From", "Sender", "Reply-To")
 DESTINATIONS = ("To", "Cc", "Bcc")
+PARAMETERISED = ("content-type", "content-disposition")
 _MAILBOXES = frozenset(
     f"{again}{name.lower()}" for name in (*ORIGINATORS, *DESTINATIONS) for again in ("", "resent-")
 )
@@ -56,6 +64,7 @@ def check_headers(message: Message[Any, Any]) -> None:
             if not _NAME.fullmatch(name):
                 raise InvalidMessage("header", "a name has characters that RFC 5322 §2.2 forbids")
             _check_length(name, str(value))
+            _check_parameters(name, str(value))
             if _FORBIDDEN.search(unfolded(_decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
         filename = part.get_filename()
@@ -72,6 +81,17 @@ def _check_length(field: str, value: str) -> None:
             raise InvalidMessage(name, rule)
     elif len(value) > (most := MAX_PARAMETERS if name.startswith("content-") else MAX_HEADER):
         raise InvalidMessage(field, f"has more than {most} characters")
+
+
+def _check_parameters(field: str, value: str) -> None:
+    """Refuse a parameter that could never be written."""
+    if field.lower() not in PARAMETERISED or not _LONG_NAME.search(value):
+        return
+    names = modern.header_factory(field, unfolded(value)).params
+    if any(len(name) > MAX_PARAMETER_NAME for name in names):
+        raise InvalidMessage(
+            field, f"a parameter's name has at most {MAX_PARAMETER_NAME} characters"
+        )
 
 
 def _decoded(part: Message[Any, Any], name: str, value: object) -> str:

@@ -54,6 +54,35 @@ def test_a_recipient_too_long_to_be_read_is_refused_at_once(shop: Shop) -> None:
 
 
 @pytest.mark.databases("sqlite")
+@pytest.mark.timeout(20)  # CPython's folding would never end
+@pytest.mark.parametrize("length", [41, 60, 80, 800])
+@pytest.mark.parametrize("header", ["Content-Type: text/plain", "Content-Disposition: attachment"])
+def test_a_parameter_whose_name_leaves_no_room_for_its_value_is_refused(
+    shop: Shop, header: str, length: int
+) -> None:
+    name, kind = header.split(": ")
+    strange = "\u00fc" * length
+    value = f"{kind}; {strange}*=utf-8''{'%F0%9F%98%80' * 30}"
+    with shop.session() as session, pytest.raises(InvalidMessage) as caught:
+        shop.outbox.enqueue(parsed(name, value), session=session)
+    assert caught.value.field == name
+    assert caught.value.rule == "a parameter's name has at most 40 characters"
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.timeout(20)
+def test_a_parameter_of_the_longest_name_is_written(shop: Shop) -> None:
+    mail = message("a@x.example")
+    long = f"attachment; {'n' * 40}*=utf-8''{'%F0%9F%98%80' * 300}"
+    mail.add_attachment(b"x", "application", "zip", filename="\U0001f600" * 300)
+    with shop.session() as session:
+        shop.outbox.enqueue(parsed("Content-Disposition", long), session=session)
+        shop.outbox.enqueue(mail, session=session)
+        session.commit()
+    assert shop.count(shop.tables.email) == 2
+
+
+@pytest.mark.databases("sqlite")
 def test_a_nul_in_a_body_is_encoded_and_arrives(sending: Shop, catcher: Catcher) -> None:
     mail = message("a@x.example", text="before\0after")
     with sending.session() as session:
