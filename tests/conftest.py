@@ -23,6 +23,9 @@ from tests.servers.smtp_sink import SmtpSink
 # Its assertions tell what differs, as those in a test's own file do.
 pytest.register_assert_rewrite("tests.verdicts.play")
 
+_TESTS = Path(__file__).parent
+_MEASURED = ("unit", "integration")
+
 DATABASES = ("sqlite", "postgresql", "mariadb")
 BROKERS = ("redis", "rabbitmq")
 
@@ -45,6 +48,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line(
             "markers", f"{kind}s(*names): run on these {kind}s only, not on all of them"
         )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure coverage in unit and integration tests only.
+
+    The others run the same code in processes of their own, or over and over; measured too, they
+    take twice as long on two cores and bring no line that these lack.
+    """
+    for item in items:
+        if item.path.relative_to(_TESTS).parts[0] not in _MEASURED:
+            item.add_marker("no_cover")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

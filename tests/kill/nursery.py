@@ -53,14 +53,11 @@ class Nursery:
         self._config = config
 
     def __enter__(self) -> Self:
-        # Its children die without a word: no coverage is measured in them.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE")}
         self._parent = subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps(self._config)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=_ROOT,
-            env=environment,
             text=True,
             start_new_session=True,
         )
