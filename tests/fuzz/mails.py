@@ -210,9 +210,10 @@ def _wire(address: str) -> str:
 
 def _check_values(draft: Draft, read: EmailMessage) -> None:
     subject = draft.values.get("subject")
+    if draft.values.get("header_name") == "Subject":
+        subject = None  # the header of its own took its place, in some kinds of message
     if isinstance(subject, str) and draft.kind != "parsed" and not _UNREAD.search(subject):
-        subjects = read.get_all("Subject", [""])  # two, where the header of its own is another
-        assert _bare(subject) in map(_bare, subjects)
+        assert _bare(read.get("Subject", "")) == _bare(subject)
     own = draft.values.get("header")
     if isinstance(own, str) and draft.kind == "flask" and "header_name" not in draft.values:
         assert "=?" in own or _bare(read.get("X-Own", "")) == _bare(own)
