@@ -71,7 +71,8 @@ def _in_time() -> Iterator[None]:
     """Fail for an input that takes too long, and cut it: with some, CPython's parsers never end."""
     started = time.thread_time()
     previous = signal.signal(signal.SIGVTALRM, _cut)
-    signal.setitimer(signal.ITIMER_VIRTUAL, CPU)
+    # Again and again: in a finaliser or a collector's callback it would be ignored.
+    signal.setitimer(signal.ITIMER_VIRTUAL, CPU, 0.1)
     try:
         yield
     except _Cut:
