@@ -49,7 +49,7 @@ LEAKS = (MessageError, LookupError, ValueError, TypeError, AttributeError, Recur
 ORIGINATORS = ("From", "Sender", "Reply-To")
 DESTINATIONS = ("To", "Cc", "Bcc")
 PARAMETERISED = ("content-type", "content-disposition")
-_MAILBOXES = frozenset(
+MAILBOXES = frozenset(
     f"{again}{name.lower()}" for name in (*ORIGINATORS, *DESTINATIONS) for again in ("", "resent-")
 )
 
@@ -75,7 +75,7 @@ def check_headers(message: Message[Any, Any]) -> None:
 def _check_length(field: str, value: str) -> None:
     """Refuse a value that would take too long to read."""
     name = field.lower()
-    if name in _MAILBOXES:
+    if name in MAILBOXES:
         if any(len(mailbox) > MAX_MAILBOX for mailbox in value.split(",")):
             rule = f"an address with its name has at most {MAX_MAILBOX} characters"
             raise InvalidMessage(name, rule)

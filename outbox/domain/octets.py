@@ -11,7 +11,8 @@ from io import BytesIO
 from typing import Any
 
 from .address import CONTROL
-from .headers import FOLD_AT, unfolded
+from .errors import InvalidMessage
+from .headers import FOLD_AT, MAILBOXES, parse_addresses, unfolded
 from .wire import has_long_line, normalise
 
 _ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
@@ -40,6 +41,18 @@ def folded(name: str, value: str) -> str:
     return lines.removeprefix("\r\n ")  # nothing is gained by an empty first line
 
 
+def _check_people(name: str, text: str, written: bytes) -> None:
+    """Refuse a list that CPython breaks: of a comma too many it can make somebody's address."""
+    if name.lower() in MAILBOXES:
+        _, _, found = written.decode("ascii").partition(": ")
+        if _mailboxes(name, found) != _mailboxes(name, text):
+            raise InvalidMessage(name.lower(), "has no place where a long line can be folded")
+
+
+def _mailboxes(name: str, value: str) -> list[str]:
+    return [address.addr_spec for address in parse_addresses(name, value.rstrip())]
+
+
 class _Generator(BytesGenerator):
     """CPython's, but for headers that need nothing.
 
@@ -64,7 +77,9 @@ class _Generator(BytesGenerator):
         text = str(value)
         if b"=?" in written and text.isascii() and "=?" not in text:
             plain = f"{name}: {folded(name, text)}\r\n".encode()
-            return written if has_long_line(plain) else plain
+            if not has_long_line(plain):
+                return plain
+            _check_people(name, text, written)
         return written
 
     def _as_it_is(self, value: str) -> bool:

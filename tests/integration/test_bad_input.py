@@ -70,6 +70,21 @@ def test_a_parameter_whose_name_leaves_no_room_for_its_value_is_refused(
 
 
 @pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("commas", [995, 1500])
+def test_commas_of_which_a_fold_would_make_addresses_are_refused(shop: Shop, commas: int) -> None:
+    with shop.session() as session, pytest.raises(InvalidMessage, match=r"^cc: "):
+        shop.outbox.enqueue(parsed("Cc", "," * commas), session=session)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_name_that_fits_no_line_is_encoded_and_names_the_same(shop: Shop) -> None:
+    with shop.session() as session:
+        mail = shop.outbox.enqueue(parsed("Cc", f"{'n' * 970} <b@x.example>"), session=session)
+        session.commit()
+    assert shop.mail(mail.id).recipients == 2
+
+
+@pytest.mark.databases("sqlite")
 @pytest.mark.timeout(20)
 def test_a_parameter_of_the_longest_name_is_written(shop: Shop) -> None:
     mail = message("a@x.example")
