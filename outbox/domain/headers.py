@@ -37,9 +37,9 @@ that may be what a visitor typed. A list of addresses may be as long as it likes
 """
 
 MAX_PARAMETER_NAME = 40
-"""Characters of a MIME parameter's name; RFC 2231 and RFC 6838 know none that is half as long.
+"""Characters of a MIME parameter's name, far more than `filename` or `modification-date` have.
 
-Where one leaves no room on a line for its value, CPython's folding never ends.
+Where one leaves no room on a line for its value (RFC 2231 §3), CPython's folding never ends.
 """
 _LONG_NAME = re.compile(rf'[^\s;="]{{{MAX_PARAMETER_NAME + 1},}}')
 

@@ -71,12 +71,12 @@ def test_a_lease_that_is_lost_in_the_middle_sends_nothing_more(
     sending.runtime.clock = lambda: now[0]
     seen: list[str] = []
 
-    def sleep(address: str) -> None:
+    def linger(address: str) -> None:
         seen.append(address)
         if len(seen) == 3:
             now[0] += LEASE + 1
 
-    catcher.reply_to_recipient = sleep
+    catcher.reply_to_recipient = linger
     (made,) = sending.claim()
     relay(sending.runtime, made.token)
     assert len(catcher.mails) == 2
