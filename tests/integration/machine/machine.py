@@ -180,7 +180,8 @@ class Machine(Transactions):
     def _judged(self, worker: Worker, verdicts: list[str]) -> list[tuple[Waiting, str]]:
         judged = list(zip(worker.window.values(), verdicts, strict=False))
         for waiting, verdict in judged:
-            mail = self.model.mails.get(waiting.id)
+            # A copy that is told of after a person's word was out before it, and no lie of ours.
+            mail = None if waiting.id in worker.decided else self.model.mails.get(waiting.id)
             if mail is not None and verdict in ("sent", "unknown"):
                 mail.copies += 1
             self.model.record(worker.token, waiting.id, verdict)
@@ -237,6 +238,9 @@ class Machine(Transactions):
         else:
             made = database.run(lambda c: resolve.resolve(c, database, [chosen], outcome))
             assert made == self.model.resolve(chosen, outcome)
+        if made:
+            for worker in self.workers:
+                worker.decided.add(chosen)
 
     @rule(seconds=LATER)
     def later(self, seconds: float) -> None:

@@ -29,6 +29,7 @@ class Worker:
     token: UUID
     left: dict[int, Waiting]
     window: dict[int, Waiting] = field(default_factory=dict)
+    decided: set[int] = field(default_factory=set)  # mails that a person has spoken about since
 
 
 class Clock:
