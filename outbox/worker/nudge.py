@@ -50,14 +50,18 @@ class Nudge:
         self._silent_until = 0.0
         self._next = 0.0  # no publish before this moment on our clock; the thread's own
         self._asked = deque[float]()  # moments on our clock; no lock, so that a fork holds none
-        self._due = inf  # the earliest of them; the thread's own
+        self._due = inf  # the earliest of them; only the thread sets it
 
     def wake(self, seconds: float = 0.0) -> None:
         """Ask for a sweep in so many seconds. Returns at once."""
         if self._process != os.getpid() or self._thread is None or not self._thread.is_alive():
             self._start()
-        self._asked.append(self._clock() + seconds)
-        self._wanted.set()
+        moment = self._clock() + seconds
+        # A publish that is still to begin serves this wake too. In a stream of commits the thread
+        # would else run, and take the interpreter's lock, once for each of them.
+        if self._due > moment:
+            self._asked.append(moment)
+            self._wanted.set()
 
     def renew_lock(self) -> None:
         """In a forked child: the parent's other threads are gone, and with them their unlocking."""
