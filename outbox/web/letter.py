@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from email.utils import format_datetime, formatdate
+from functools import lru_cache
+from time import time
 
 import flask_mail
 
@@ -87,8 +89,14 @@ def _fields(
     if send_at is not None:
         shown.append(("Date", format_datetime(send_at)))
     elif not dated:
-        shown.append(("Date", formatdate()))
+        shown.append(("Date", _date(int(time()))))
     return shown
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    """Many mails are written in one second."""
+    return formatdate(second)
 
 
 def _is_plain(head: Head, fields: list[tuple[str, str]]) -> bool:
