@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from . import backoff
 from .lifecycle import Status, settle
 from .settings import OnUnknown
+from .values import value_type
 from .verdict import RecipientResult, Reply, Transaction, Verdict
 
 MAX_DOUBTS = 3
@@ -31,7 +32,7 @@ class RecipientStatus(StrEnum):
     SUPPRESSED = "suppressed"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Facts:
     """What is known of a mail before its transaction is judged."""
 
@@ -46,7 +47,7 @@ class Facts:
     settled: frozenset[RecipientStatus] = frozenset()  # what earlier transactions came to
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Conclusion:
     """What to write: the new status and the counters' changes.
 
@@ -63,21 +64,26 @@ class Conclusion:
     again: bool = False  # more recipients than one transaction takes: go on at once
 
 
+def taken(result: Transaction) -> Conclusion:
+    """Conclude as `conclude` does for a mail with one recipient, who has it now: nearly every mail.
+
+    Nothing that is known of the mail beforehand changes that.
+    """
+    [only] = result.recipients
+    return Conclusion(
+        status=Status.SENT,
+        reply=result.reply,
+        attempts=1,
+        recipients=((only.address, RecipientStatus.SENT, result.reply),),
+    )
+
+
 def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) -> Conclusion:
     """Apply the verdict table to one mail. `random` yields numbers from 0 to 1."""
     if result.verdict is Verdict.HALT:
         return Conclusion(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
     if result.verdict is Verdict.UNSENT:
         return _lost(facts, result)
-    if result.verdict is Verdict.SENT and len(result.recipients) == 1:
-        [only] = result.recipients
-        if not facts.settled and facts.doubtful <= {only.address}:  # nearly every mail
-            return Conclusion(
-                status=Status.SENT,
-                reply=result.reply,
-                attempts=1,
-                recipients=((only.address, RecipientStatus.SENT, result.reply),),
-            )
     statuses = {r.address: _recipient(facts, r) for r in result.recipients}
     recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
     reached = frozenset(statuses.values()) | facts.settled

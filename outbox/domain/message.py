@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from email.message import Message
 from email.utils import format_datetime, formatdate, make_msgid
@@ -17,6 +16,7 @@ from .address import check_address, id_domain
 from .errors import InvalidMessage
 from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
 from .octets import flatten
+from .values import value_type
 from .wire import fits, header_names
 
 MAX_MESSAGE_ID = 250
@@ -31,7 +31,7 @@ _VOLATILE = re.compile(
 _MESSAGE_ID = re.compile(r"<[!-~]+@[!-~]+>")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Prepared:
     """One mail, ready to be stored. The bytes on the wire are `headers` + `content`."""
 

@@ -112,6 +112,9 @@ ROWS: tuple[Row, ...] = (
 )
 """The first row that applies judges."""
 
+_ACCEPTED = Judgement(verdict=Verdict.SENT)
+"""What the first row says, of nearly every mail: it is not looked up."""
+
 
 def judge(
     phase: Phase, reply: Reply, *, event: Event | None = None, accepted: bool = False
@@ -121,6 +124,8 @@ def judge(
     `event` says what happened where no reply came. `accepted` says that the transaction already
     has a recipient.
     """
+    if phase is Phase.DOT and event is None and reply.code // 100 == 2:
+        return _ACCEPTED
     key = event or str(reply.code)
     row = next(row for row in ROWS if row.applies(phase, key, reply, accepted))
     return Judgement(

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from .address import CONTROL
@@ -56,7 +57,7 @@ class ServerSettings:
     order: int = 1  # the lowest is used first
     weight: float = 1.0  # its share among those of its order
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The server's name in routes, the breaker, the attempt log and the statistics."""
         return self.label or f"{self.host}:{self.port}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from .values import value_type
 
 
 class Phase(StrEnum):
@@ -33,7 +35,7 @@ class Verdict(StrEnum):
     NEXT = "next"  # a recipient only: too many for this transaction, goes with the next at once
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Reply:
     """A server's reply, cleaned: no control characters, at most 500 characters of text.
 
@@ -46,7 +48,7 @@ class Reply:
     text: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class RecipientResult:
     """What became of one recipient in one transaction."""
 
@@ -55,7 +57,7 @@ class RecipientResult:
     reply: Reply
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Transaction:
     """The typed result of one SMTP transaction: never an exception.
 
@@ -72,7 +74,7 @@ class Transaction:
     alert: bool = False  # a person must act: the credentials are refused
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Envelope:
     """RFC 5321's envelope: the reverse path, the forward paths and what they need."""
 

@@ -28,35 +28,34 @@ def command(*words: str, utf8: bool = False) -> bytes:
     CR, LF and NUL are refused, so that no value becomes a second command; so is non-ASCII text
     where SMTPUTF8 was not agreed (RFC 6531 §3.1).
     """
-    line = " ".join(words)
-    if _FORBIDDEN.search(line):
-        raise CommandError(f"{words[0]}: a command line must not contain CR, LF or NUL")
+    return _line(" ".join(words), utf8)
+
+
+def _line(text: str, utf8: bool) -> bytes:
+    if _FORBIDDEN.search(text):
+        raise CommandError(f"{text[:4]}: a command line must not contain CR, LF or NUL")
     try:
-        return line.encode("utf-8" if utf8 else "ascii") + b"\r\n"
+        return text.encode("utf-8" if utf8 else "ascii") + b"\r\n"
     except UnicodeEncodeError:
-        raise CommandError(f"{words[0]}: a non-ASCII command line needs SMTPUTF8") from None
+        raise CommandError(f"{text[:4]}: a non-ASCII command line needs SMTPUTF8") from None
 
 
 def mail_line(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> bytes:
     """Return the MAIL command with the parameters that the server knows."""
-    words = ["MAIL", f"FROM:{_path(envelope.sender)}"]
+    text = f"MAIL FROM:{_path(envelope.sender)}"
     if "size" in extensions:
-        words.append(f"SIZE={size}")
+        text += f" SIZE={size}"
     if (envelope.eightbit or envelope.smtputf8) and "8bitmime" in extensions:
-        words.append("BODY=8BITMIME")
+        text += " BODY=8BITMIME"
     if envelope.smtputf8:
-        words.append("SMTPUTF8")
-    words += _known(envelope.mail_options, extensions)
-    return command(*words, utf8=envelope.smtputf8)
+        text += " SMTPUTF8"
+    return _line(text + _known(envelope.mail_options, extensions), envelope.smtputf8)
 
 
 def rcpt_lines(envelope: Envelope, extensions: Mapping[str, str]) -> list[bytes]:
     """Return one RCPT command for each recipient, in their order."""
-    options = _known(envelope.rcpt_options, extensions)
-    return [
-        command("RCPT", f"TO:{_path(recipient)}", *options, utf8=envelope.smtputf8)
-        for recipient in envelope.recipients
-    ]
+    options, utf8 = _known(envelope.rcpt_options, extensions), envelope.smtputf8
+    return [_line(f"RCPT TO:{_path(to)}{options}", utf8) for to in envelope.recipients]
 
 
 def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str:
@@ -80,13 +79,13 @@ def _path(address: str) -> str:
     return f"<{address}>"
 
 
-def _known(options: Sequence[str], extensions: Mapping[str, str]) -> list[str]:
+def _known(options: Sequence[str], extensions: Mapping[str, str]) -> str:
     """Return the options whose extension is offered, without those that are set from the mail."""
     if not options:  # as in almost every mail
-        return []
+        return ""
     keywords = ((option, option.partition("=")[0].upper()) for option in options)
-    return [
-        option
+    return "".join(
+        f" {option}"
         for option, keyword in keywords
         if keyword not in _OURS and _EXTENSION.get(keyword, keyword.lower()) in extensions
-    ]
+    )

@@ -51,15 +51,17 @@ def conclude(phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusal
     """
     verdict = judgement.verdict
     own = {} if verdict in (Verdict.HALT, Verdict.UNSENT) else refusals.results
+    results = [
+        own.get(place) or RecipientResult(address=address, verdict=verdict, reply=reply)
+        for place, address in enumerate(refusals.envelope.recipients)
+    ]
+    named = judgement.retry_after
     return Transaction(
         verdict=verdict,
         phase=phase,
         reply=reply,
-        recipients=tuple(
-            own.get(place) or RecipientResult(address=address, verdict=verdict, reply=reply)
-            for place, address in enumerate(refusals.envelope.recipients)
-        ),
-        retry_after=_later(judgement.retry_after, refusals.retry_after if own else None),
+        recipients=tuple(results),
+        retry_after=_later(named, refusals.retry_after) if own else named,
         alert=judgement.alert,
     )
 

@@ -6,11 +6,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, bindparam, exists, select
+from sqlalchemy import Connection, Select, bindparam, exists, func, select
 
 from ..domain.address import suppression_key
 from ..domain.conclusion import RecipientStatus
@@ -27,40 +27,51 @@ _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
 
 def load(connection: Connection, database: Database, token: UUID) -> Batch:
     """Return the mails that carry this token, in id order."""
-    rows = connection.execute(database.built(_statement), {"claim": token}).all()
-    several = _recipients(connection, database, [row.id for row in rows if row.recipients > 1])
-    now = utc(rows[0].now) if rows else datetime.now(UTC)  # an empty batch sends nothing
-    waiting = [_waiting(row, several.get(row.id), now) for row in rows]
-    # The list is empty in most shops: the first query has told.
-    barred = bool(rows and rows[0].any_suppressed)
+    standing = connection.execute(database.built(_standing), {"claim": token}).one()
+    rows = connection.execute(database.built(_mails), {"claim": token}).all()
+    several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
+    now = utc(standing.now)
+    waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
+    # The list is empty in most shops: then nobody is looked up.
+    barred = standing.any_suppressed
     suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
     if suppressed:
         waiting = [_without(mail, suppressed) for mail in waiting]
-    halted = _halted(connection, database) if rows and rows[0].any_halted else {}
+    halted = _halted(connection, database) if standing.any_halted else {}
     return Batch(
         began_at=now,
         mails=tuple(waiting),
-        lane=rows[0].lane if rows else "",
-        priority=Priority(rows[0].priority) if rows else Priority.NORMAL,
+        lane=standing.lane,
+        priority=Priority(standing.priority),
         halted=frozenset(halted),
-        ramps=breaker.ramps(connection, database) if rows and rows[0].any_recovering else {},
+        ramps=breaker.ramps(connection, database) if standing.any_recovering else {},
         probed=next((server for server, prober in halted.items() if prober == token), None),
     )
 
 
-def _statement(database: Database) -> Select[*tuple[Any, ...]]:
-    email = database.tables.email
-    columns = (
-        email.c.id, email.c.content_id, email.c.size, email.c.attempts, email.c.max_attempts,
-        email.c.deliveries, email.c.doubts, email.c.on_unknown, email.c.created_at,
-        email.c.send_at, email.c.expires_at, email.c.sender, email.c.recipient,
-        email.c.recipients, email.c.smtputf8, email.c.eightbit, email.c.headers,
-        email.c.esmtp_options, email.c.lane, email.c.priority, database.now().label("now"),
+def _standing(database: Database) -> Select[*tuple[Any, ...]]:
+    """What holds for the whole batch, told once and not with each of its mails."""
+    lease = database.tables.lease.c
+    return select(
+        lease.lane,
+        lease.priority,
+        database.now().label("now"),
         exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
         exists(select(database.tables.breaker.c.server)).label("any_halted"),
         breaker.recovering(database).label("any_recovering"),
+    ).where(lease.token == bindparam("claim"))
+
+
+def _mails(database: Database) -> Select[*tuple[Any, ...]]:
+    email = database.tables.email.c
+    columns = (
+        email.id, email.recipients, email.content_id, email.size, email.attempts,
+        email.max_attempts, email.deliveries, email.doubts, email.on_unknown,
+        func.coalesce(email.send_at, email.created_at), email.expires_at,
+        email.sender, email.recipient, email.smtputf8, email.eightbit, email.headers,
+        email.esmtp_options,
     )  # fmt: skip
-    return select(*columns).where(email.c.token == bindparam("claim")).order_by(email.c.id)
+    return select(*columns).where(email.token == bindparam("claim")).order_by(email.id)
 
 
 def _halted(connection: Connection, database: Database) -> dict[str, UUID | None]:
@@ -71,9 +82,8 @@ def _halted(connection: Connection, database: Database) -> dict[str, UUID | None
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
     (  # a row's attributes by name would take longer than all the rest of the batch's reading
-        email_id, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
-        created_at, send_at, expires_at, sender, recipient, _, smtputf8, eightbit, headers,
-        options, *_,
+        email_id, _, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
+        since, expires_at, sender, recipient, smtputf8, eightbit, headers, options,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
     doubtful = frozenset(addresses if doubts else ())
@@ -94,7 +104,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         doubts=doubts,
         on_unknown=OnUnknown(on_unknown) if on_unknown else None,
         several=several is not None,
-        age=(now - utc(send_at or created_at)).total_seconds(),
+        age=(now - utc(since)).total_seconds(),
         expires=expires_at is not None,
         envelope=Envelope(
             sender=sender,

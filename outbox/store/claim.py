@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Insert,
+    Row,
     Select,
     Update,
     any_,
@@ -91,24 +92,23 @@ def _batch(
 
 def _take(
     connection: Connection, database: Database, share: Share, token: UUID, since: Mark | None
-) -> list[tuple[int, int]]:
+) -> Sequence[Row[int, int]]:
     tables, now = database.tables, database.now()
     if database.dialect in RETURNING:
         mark = since if database.dialect == "postgresql" else None
         statement = database.built(_statement, replace(share, batches=1), mark is not None)
         marks = {(share.lane, share.priority): mark} if mark else {}
-        rows = connection.execute(statement, {"claim": token} | values(marks)).all()
-        return [(row.id, row.deliveries) for row in rows]
+        return connection.execute(statement, {"claim": token} | values(marks)).all()
     due = connection.execute(due_statement(tables, share, now, database.dialect)).all()
     if not due:
         return []
-    ids = [row.id for row in due]
+    ids = [email_id for email_id, _ in due]
     taken = connection.execute(guarded_statement(tables, ids, token)).rowcount
     if taken != len(ids):  # another claimed some: what is ours now carries our token
         email = tables.email.c
         ours = select(email.id, email.deliveries).where(email.token == token)
-        return [(row.id, row.deliveries) for row in connection.execute(ours)]
-    return [(row.id, row.deliveries) for row in due]
+        return connection.execute(ours).all()
+    return due
 
 
 def _statement(database: Database, share: Share, is_marked: bool) -> Update:
@@ -147,9 +147,7 @@ def claim_statement(
     )
 
 
-def due_statement(
-    tables: Tables, share: Share, now: clock, dialect: str
-) -> Select[tuple[int, int]]:
+def due_statement(tables: Tables, share: Share, now: clock, dialect: str) -> Select[int, int]:
     """Select the due mails of one batch, oldest first, passing over those that others lock."""
     email = tables.email
     due = (

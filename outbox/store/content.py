@@ -121,7 +121,7 @@ def find(connection: Connection, database: Database, row: Columns) -> int | None
 
 def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
     """Return the contents of these ids. One that is missing or damaged is missing in the answer."""
-    rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))})
+    rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
     return {key: body for key, crc, body in rows if crc32(body) == crc}
 
 

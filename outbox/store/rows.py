@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from uuid import UUID
 
@@ -12,10 +12,11 @@ from ..domain.lanes import route_of
 from ..domain.lifecycle import Status
 from ..domain.priority import Priority
 from ..domain.settings import OnUnknown
+from ..domain.values import value_type
 from ..domain.verdict import Envelope, Phase, Verdict
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Email:
     """What `enqueue` returns: the mail as it stood in the caller's transaction."""
 
@@ -30,7 +31,7 @@ class Email:
     created: bool  # False where the idempotency key found the mail that was there already
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Claim:
     """A claimed batch: the token that stands in the WHERE of every later write."""
 
@@ -40,7 +41,7 @@ class Claim:
     lane: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Waiting:
     """A claimed mail as a send task reads it: all but its content."""
 
@@ -62,7 +63,7 @@ class Waiting:
     suppressed: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Batch:
     """A started batch. `began_at` is the database's time at its start."""
 
@@ -80,7 +81,7 @@ class Batch:
         return route_of(self.lane)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Entry:
     """The result of one mail's transaction, to be recorded."""
 

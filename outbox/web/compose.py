@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from email.encoders import encode_base64
 from email.header import Header
 from email.message import EmailMessage, Message
@@ -21,6 +20,7 @@ from ..domain.address import CONTROL, check_address, is_ordinary
 from ..domain.errors import InvalidMessage
 from ..domain.headers import LEAKS, MAX_MAILBOX, parse_addresses, plain_address, written
 from ..domain.octets import folded
+from ..domain.values import value_type
 
 Address = str | tuple[str, str]
 Pair = tuple[str, str]
@@ -71,7 +71,7 @@ def check_options(source: flask_mail.Message) -> None:
     _check_options("rcpt_options", source.rcpt_options)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value_type(frozen=True, kw_only=True, slots=True)
 class Head:
     """The fields of a message, checked and written, in Flask-Mail's order."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 
-from ..domain.conclusion import Conclusion, Facts, RecipientStatus, conclude
+from ..domain.conclusion import Conclusion, Facts, RecipientStatus, conclude, taken
 from ..domain.lifecycle import Status, settle
 from ..domain.redirect import redirect, restore
 from ..domain.verdict import Envelope, Phase, RecipientResult, Reply, Transaction, Verdict
@@ -34,6 +34,7 @@ class Delivery:
         self._way = way
         self._heartbeat = heartbeat
         self._began = began
+        self._epoch = batch.began_at.timestamp() - began
         self._contents = Contents(runtime.database, runtime.settings.window_bytes)
         self._contents.expect(batch.mails)
         self.halted = False  # the way is closed: what is left goes back uncharged
@@ -56,7 +57,7 @@ class Delivery:
             if mail.id in self.innocent:
                 yield self.give_back(mail)
                 return
-            conclusion = conclude(self._facts(mail), result, random=self._runtime.random)
+            conclusion = self._conclude(mail, result)
             yield self._entry(mail, conclusion, result.verdict, result.phase, started)
             if not conclusion.again:
                 return
@@ -130,6 +131,11 @@ class Delivery:
         outlast(trip)  # results of this window wait for their record
         return self._way.go_on()
 
+    def _conclude(self, mail: Waiting, result: Transaction) -> Conclusion:
+        if result.verdict is Verdict.SENT and not mail.several:
+            return taken(result)
+        return conclude(self._facts(mail), result, random=self._runtime.random)
+
     def _facts(self, mail: Waiting) -> Facts:
         settings = self._settings
         left = settings.lifetime - mail.age - (self._runtime.clock() - self._began)
@@ -172,8 +178,7 @@ class Delivery:
 
     def _now(self) -> datetime:
         """The database's time, told by this host's monotonic clock since the batch began."""
-        since = timedelta(seconds=self._runtime.clock() - self._began)
-        return self._batch.began_at + since
+        return datetime.fromtimestamp(self._epoch + self._runtime.clock(), UTC)
 
 
 def _rest(

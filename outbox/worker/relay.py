@@ -188,7 +188,8 @@ class _Relay:
                 self._add(entry)
                 if entry.conclusion.again:
                     self._advance([])
-            self._acquit(mails)
+            if self._delivery.innocent:
+                self._acquit(mails)
             self._heartbeat.progress()
             if self._runtime.clock() - opened_at > self._settings.window_seconds:
                 self._advance([])
@@ -197,9 +198,8 @@ class _Relay:
     def _acquit(self, mails: list[Waiting]) -> None:
         """Charge none of those whom the server refused as it refuses everybody."""
         innocent = self._delivery.innocent
-        if innocent:
-            uncharged = {m.id: self._delivery.give_back(m) for m in mails if m.id in innocent}
-            self._results = [uncharged.get(e.email_id, e) for e in self._results]
+        uncharged = {m.id: self._delivery.give_back(m) for m in mails if m.id in innocent}
+        self._results = [uncharged.get(e.email_id, e) for e in self._results]
 
     def _add(self, entry: Entry) -> None:
         self._results.append(entry)

@@ -44,6 +44,7 @@ class Way:
         self._refusals: dict[str, Refusals] = {}
         self.server: ServerSettings
         self.connection: Connection
+        self.refusals: Refusals  # by this server
 
     @property
     def buckets(self) -> Mapping[str, Rate]:
@@ -55,11 +56,6 @@ class Way:
     def halted(self) -> bool:
         """Whether the server's breaker stood open when the batch began: success closes it."""
         return self.server.name in self._halted
-
-    @property
-    def refusals(self) -> Refusals:
-        """What the server has refused."""
-        return self._refusals[self.server.name]
 
     @property
     def watched(self) -> Collection[Refusals]:
@@ -95,6 +91,7 @@ class Way:
         self._lent.callback(self.connection.rest)  # only while it is lent to us
         if name not in self._refusals:
             self._refusals[name] = Refusals(self._runtime, self.server, halted=self.halted)
+        self.refusals = self._refusals[name]
         return True
 
     def __enter__(self) -> Self:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.backoff import delay
-from outbox.domain.conclusion import MAX_DOUBTS, Conclusion, Facts, conclude
+from outbox.domain.conclusion import MAX_DOUBTS, Conclusion, Facts, conclude, taken
 from outbox.domain.conclusion import RecipientStatus as R
 from outbox.domain.lifecycle import FINISHED, TRANSITIONS, Status
 from outbox.domain.settings import OnUnknown
@@ -79,6 +79,18 @@ def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
     if doubt_after(case[0], found) and found.status in FINISHED | {Status.UNKNOWN}:
         assert found.status in (Status.SENT, Status.UNKNOWN)
         assert found.doubts > 0 or found.status is Status.SENT
+
+
+@ALWAYS
+@given(cases())
+def test_a_single_recipient_who_has_the_mail_needs_no_facts(
+    case: tuple[Facts, Transaction, float],
+) -> None:
+    known, result, _ = case
+    only = replace(result.recipients[0], verdict=V.SENT)
+    accepted = replace(result, verdict=V.SENT, recipients=(only,))
+    alone = replace(known, doubtful=known.doubtful & {only.address}, settled=frozenset())
+    assert taken(accepted) == judged((alone, accepted, 0.5))
 
 
 @ALWAYS

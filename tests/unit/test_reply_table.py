@@ -84,6 +84,15 @@ def test_too_many_recipients_after_an_accepted_one_wait_for_the_next_transaction
     assert (judgement.verdict, judgement.renew) == (Verdict.NEXT, False)
 
 
+@pytest.mark.parametrize("line", ["250 2.0.0 Ok", "251 will forward", "299", "200 wait 5 s"])
+def test_a_good_reply_to_the_dot_is_judged_as_its_row_says(line: str) -> None:
+    told = reply(line)
+    row = next(row for row in ROWS if row.applies(Phase.DOT, str(told.code), told, True))
+    found = judge(Phase.DOT, told)
+    assert (found.verdict, found.alert, found.renew) == (row.verdict, row.alert, row.renew)
+    assert found.retry_after is None
+
+
 def test_a_person_is_called_where_only_a_person_can_help() -> None:
     assert judge(Phase.AUTH, reply("535 5.7.8 wrong")).alert
     assert judge(Phase.AUTH, NONE, event=Event.LACKING).alert

@@ -1,0 +1,26 @@
+"""Values are told apart by what they hold, and nobody is asked to change one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from outbox.domain.values import value_type
+from outbox.domain.verdict import Reply
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """A value."""
+
+    left: int
+    right: tuple[int, ...] = ()
+
+
+def test_equal_values_are_one_key() -> None:
+    assert {Pair(left=1): "one"}[Pair(left=1)] == "one"
+    assert Pair(left=1) != Pair(left=1, right=(2,))
+
+
+def test_another_value_is_a_copy() -> None:
+    first = Reply(code=250, text="Ok")
+    assert (replace(first, code=251).code, first.code) == (251, 250)
