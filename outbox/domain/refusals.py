@@ -71,7 +71,7 @@ class Streak:
         if result.verdict in _NO_VERDICT:
             return None
         refusal = refusal_of(result)
-        if refusal is None or refusal != self.refusal:
+        if refusal != self.refusal:
             self.refusal = refusal
             self._mails, self._seen = set(), set()
         if refusal is None:

@@ -49,7 +49,10 @@ def write_body(
     server may have it all.
     """
     counted = not isinstance(sock, ssl.SSLSocket)
-    octets, size, sent = memoryview(wire + behind if behind else wire), len(wire), 0
+    octets: bytes | memoryview = wire + behind if behind else wire
+    size, sent = len(wire), 0
+    if len(octets) > BLOCK:  # a block of a large one is no copy
+        octets = memoryview(octets)
     if sock.gettimeout() != seconds:
         sock.settimeout(seconds)
     while sent < len(octets):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _line(text: str, utf8: bool) -> bytes:
 
 def mail_line(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> bytes:
     """Return the MAIL command with the parameters that the server knows."""
-    text = f"MAIL FROM:{_path(envelope.sender)}"
+    text = f"MAIL FROM:{_reverse_path(envelope.sender)}"
     if "size" in extensions:
         text += f" SIZE={size}"
     if (envelope.eightbit or envelope.smtputf8) and "8bitmime" in extensions:
@@ -77,6 +78,12 @@ def _path(address: str) -> str:
     if not _PATH.fullmatch(address):
         raise CommandError('an address must not contain white space, <, > or " unquoted')
     return f"<{address}>"
+
+
+@lru_cache(maxsize=64)
+def _reverse_path(sender: str) -> str:
+    """A shop has few senders."""
+    return _path(sender)
 
 
 def _known(options: Sequence[str], extensions: Mapping[str, str]) -> str:
