@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from . import backoff
@@ -32,7 +32,7 @@ class RecipientStatus(StrEnum):
     SUPPRESSED = "suppressed"
 
 
-@value_type(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
     """What is known of a mail before its transaction is judged."""
 

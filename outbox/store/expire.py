@@ -24,7 +24,8 @@ def expire(database: Database) -> int:
     over = expired(database)
 
     def work(connection: Connection) -> int:
-        # In the index's order: by the id, the planner may walk through every mail for the few.
+        # In the index's order: by the id, the planner may walk through every mail for the few. And
+        # not in the order of other locks: what skips the locked ones waits for nobody.
         statement = select(email.c.id).where(over).order_by(email.c.expires_at).limit(CHUNK)
         ids = connection.execute(statement.with_for_update(skip_locked=True)).scalars().all()
         if not ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from ..domain.values import value_type
 from ..domain.verdict import Envelope, Phase, Verdict
 
 
-@value_type(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Email:
     """What `enqueue` returns: the mail as it stood in the caller's transaction."""
 
@@ -31,7 +31,7 @@ class Email:
     created: bool  # False where the idempotency key found the mail that was there already
 
 
-@value_type(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
     """A claimed batch: the token that stands in the WHERE of every later write."""
 
@@ -63,7 +63,7 @@ class Waiting:
     suppressed: frozenset[str] = frozenset()
 
 
-@value_type(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
     """A started batch. `began_at` is the database's time at its start."""
 

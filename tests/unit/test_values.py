@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
+import pytest
+
+from outbox import Priority, Status
 from outbox.domain.values import value_type
 from outbox.domain.verdict import Reply
+from outbox.store.rows import Email
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
@@ -24,3 +28,19 @@ def test_equal_values_are_one_key() -> None:
 def test_another_value_is_a_copy() -> None:
     first = Reply(code=250, text="Ok")
     assert (replace(first, code=251).code, first.code) == (251, 250)
+
+
+def test_what_users_are_given_is_frozen() -> None:
+    email = Email(
+        id=1,
+        message_id="<a@b>",
+        status=Status.PENDING,
+        priority=Priority.NORMAL,
+        key=None,
+        tag=None,
+        recipients=1,
+        size=10,
+        created=True,
+    )
+    with pytest.raises(FrozenInstanceError):
+        email.status = Status.SENT  # type: ignore[misc]

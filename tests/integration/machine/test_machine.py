@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from outbox import Status
 from tests.integration.conftest import Shops
 from tests.integration.machine.machine import Machine
 from tests.integration.machine.model import LEASE, MAX_ATTEMPTS, MAX_DELIVERIES
@@ -19,12 +20,15 @@ if os.environ.get("CI", "").lower() != "true":  # five minutes for a person; CI 
     PHASES.append(Phase.shrink)
 
 
+def machine_on(shops: Shops) -> type[Machine]:
+    config = {"OUTBOX_MAX_ATTEMPTS": MAX_ATTEMPTS, "OUTBOX_MAX_DELIVERIES": MAX_DELIVERIES}
+    return type("Machine", (Machine,), {"shop": shops.open(OUTBOX_LEASE=LEASE, **config)})
+
+
 @pytest.mark.timeout(600)
 def test_the_tables_are_what_the_model_says(shops: Shops) -> None:
-    config = {"OUTBOX_MAX_ATTEMPTS": MAX_ATTEMPTS, "OUTBOX_MAX_DELIVERIES": MAX_DELIVERIES}
-    machine = type("Machine", (Machine,), {"shop": shops.open(OUTBOX_LEASE=LEASE, **config)})
     run_state_machine_as_test(
-        machine,
+        machine_on(shops),
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=STEPS,
@@ -34,3 +38,15 @@ def test_the_tables_are_what_the_model_says(shops: Shops) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_a_verdict_that_comes_after_a_person_s_word_changes_nothing(shops: Shops) -> None:
+    state = machine_on(shops)()
+    state.stock(count=1, hold=True)
+    state.set_out(limit=1, size=0)
+    state.lose(dies=False, pick=0)
+    state.decide(outcome=Status.FAILED, pick=0)
+    state.finish(pick=0, verdicts=["sent", "sent"])
+    state.the_promise_holds()
+    state.the_table_is_the_models()
+    assert [mail.status for mail in state.model.mails.values()] == [Status.FAILED]
