@@ -1,10 +1,12 @@
 """Real servers for the tests: each starts when a test first asks for it, and ends with the run."""
 
+import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zlib import crc32
 
 import pytest
 
@@ -24,10 +26,19 @@ from tests.servers.smtp_sink import SmtpSink
 pytest.register_assert_rewrite("tests.verdicts.play")
 
 _TESTS = Path(__file__).parent
+_ACCEPTANCE = _TESTS / "acceptance"
 _MEASURED = ("unit", "integration")
+_OVER_AND_OVER = (
+    "test_conclusion_invariants.py",
+    "test_corpus.py",
+    "test_kill_switch.py",
+    "test_machine.py",
+    "test_verdicts.py",
+)
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 BROKERS = ("redis", "rabbitmq")
+_SERVERS = {*DATABASES, *BROKERS}
 
 FIGURES = "figures"
 """The property of a test under which `record_property` keeps a line for the end of the run."""
@@ -40,6 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
     parser.addoption("--database", action="append", choices=DATABASES, help="only on this database")
     parser.addoption("--broker", action="append", choices=BROKERS, help="on this broker, all of it")
+    parser.addoption("--whole", action="store_true", help="all on every database and broker")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,15 +62,57 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure coverage in unit and integration tests only.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the databases and the brokers take turns, and measure coverage where a line is run first.
 
-    The others run the same code in processes of their own, or over and over; measured too, the
-    suite takes twice as long on two cores and does not end in CI's time.
+    Only the store knows one database from another: its tests, and those that kill, run on each.
+    All others run on one of them, another for each case. `--whole` runs all on all, which on two
+    cores does not end in CI's time; nor would the suite if coverage was measured everywhere.
     """
     for item in items:
-        if item.path.relative_to(_TESTS).parts[0] not in _MEASURED:
+        if not _is_measured(item):
             item.add_marker("no_cover")
+    if not config.getoption("--whole"):
+        kept = {item for turns in _turns(items) for item in turns}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
+
+
+def _turns(items: list[pytest.Item]) -> Iterator[list[pytest.Item]]:
+    """Yield what is to run of each case: all of its turns, or one that its name decides."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(_case(item), []).append(item)
+    for name, turns in cases.items():
+        yield turns if _is_run_on_each(turns) else [turns[crc32(name.encode()) % len(turns)]]
+
+
+def _case(item: pytest.Item) -> str:
+    """Return the test's name without its database and its broker."""
+    test, _, turn = item.nodeid.rstrip("]").partition("[")
+    servers = _SERVERS if _ACCEPTANCE in item.path.parents else DATABASES
+    return "-".join([test, *(part for part in turn.split("-") if part not in servers)])
+
+
+def _is_run_on_each(turns: Sequence[pytest.Item]) -> bool:
+    match turns[0].path.relative_to(_TESTS).parts:
+        case ("acceptance", *_):  # each database with one of the brokers, one alone with both
+            return len({item.name.partition("[")[2].split("-")[0] for item in turns}) > 1
+        case ("integration", *folders, file):
+            return "machine" in folders or "store" in file
+        case _:
+            return True
+
+
+def pytest_collection_finish() -> None:
+    """Have the collector pass over what is imported, and come less often: a fifth of the time."""
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
+
+
+def _is_measured(item: pytest.Item) -> bool:
+    place = item.path.relative_to(_TESTS)
+    return place.parts[0] in _MEASURED and place.name not in _OVER_AND_OVER
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Column, Integer, String
 
 from outbox import Outbox
+
+EARLY = 0.1
+"""How much of a backoff's jitter is used: who waits for a retry waits three seconds, not thirty."""
 
 db = SQLAlchemy()
 outbox = Outbox()
@@ -39,6 +43,7 @@ def create_app(config: Mapping[str, Any]) -> Flask:
     app.extensions["celery"] = celery
     db.init_app(app)
     outbox.init_app(app, db=db)
+    app.extensions["outbox"].runtime.random = lambda: EARLY * random.random()
     return app
 
 

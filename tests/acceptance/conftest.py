@@ -92,6 +92,7 @@ class System:
             *options,
             environment=self.environment(tree),
             working_directory=tree,
+            warm=True,
         )
 
     def environment(self, tree: Path) -> dict[str, str]:

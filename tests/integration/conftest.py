@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import Email, Outbox, Priority
 from outbox.domain.conclusion import Conclusion
-from outbox.domain.lifecycle import ARROWS, Status
+from outbox.domain.lifecycle import Status
 from outbox.domain.verdict import Phase, Reply, Verdict
 from outbox.store import counter, lease
 from outbox.store.claim import claim
@@ -29,6 +29,7 @@ from outbox.store.rows import Batch, Claim, Entry
 from outbox.store.window import advance
 from outbox.web.state import state_of
 from outbox.worker.runtime import Runtime
+from tests.integration.schema import create
 from tests.servers.catcher import Catcher
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -223,8 +224,7 @@ class Shops:
         shop = Shop(app=app, outbox=outbox, engine=engine, orders=orders, sessions=sessions)
         self.opened.append(shop)
         if not sa.inspect(engine).has_table("orders"):
-            metadata.create_all(engine)
-            _enforce_lifecycle(engine)
+            create(metadata, engine)
         return shop
 
     def close(self) -> None:
@@ -248,32 +248,6 @@ def _orders(metadata: sa.MetaData) -> sa.Table:
         sa.Column("customer", sa.String(50), unique=True),
         mysql_engine="InnoDB",
     )
-
-
-_TRIGGERS = {
-    "sqlite": (
-        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email WHEN {illegal}"
-        " BEGIN SELECT RAISE(ABORT, 'illegal step'); END",
-    ),
-    "postgresql": (
-        "CREATE FUNCTION legal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {illegal} THEN"
-        " RAISE EXCEPTION 'illegal step'; END IF; RETURN NEW; END $$",
-        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email FOR EACH ROW EXECUTE FUNCTION legal()",
-    ),
-    "mariadb": (
-        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email FOR EACH ROW BEGIN IF {illegal} THEN"
-        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'illegal step'; END IF; END",
-    ),
-}
-
-
-def _enforce_lifecycle(engine: sa.Engine) -> None:
-    """Have the database itself refuse every step that is not in the lifecycle's table."""
-    steps = [(arrow.source, arrow.target) for arrow in ARROWS] + [(s, s) for s in Status]
-    legal = " OR ".join(f"(OLD.status = '{a}' AND NEW.status = '{b}')" for a, b in steps)
-    with engine.begin() as connection:
-        for statement in _TRIGGERS[engine.dialect.name]:
-            connection.exec_driver_sql(statement.format(illegal=f"NOT ({legal})"))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion, server, standing, write
+from tests.integration.pauses import stand_still
 from tests.servers.catcher import Catcher
 from tests.waiting import wait_until
 
@@ -66,8 +67,10 @@ def spare() -> Iterator[Catcher]:
 
 
 def recovered(shop: Shop, name: str = "a") -> None:
+    """Have the server come back, and stop the clock in the middle of the ramp's first second."""
     breaker.trip(shop.database, name, reason="connect: refused")
     breaker.close(shop.database, name)
+    stand_still(shop).later(0.5)
 
 
 def small(**config: Any) -> dict[str, Any]:

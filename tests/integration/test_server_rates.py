@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -11,9 +13,12 @@ from outbox import Priority
 from outbox.domain.rate import SLACK, Rate
 from outbox.store import breaker
 from outbox.store.rate import take, waits
+from outbox.worker import relay
 from outbox.worker.drain import drain
+from outbox.worker.pace import Pace
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion, attempts, server, standing, write
+from tests.integration.pauses import Pauses
 from tests.servers.catcher import Catcher
 
 SENT = ("sent", 1, 0, 0)
@@ -140,21 +145,26 @@ def test_a_permit_that_others_snatch_does_not_bring_sweep_after_sweep(
 
 
 def test_traffic_splits_over_two_rates_at_the_pace_of_both_together(
-    shops: Shops, catcher: Catcher, spare: Catcher
+    shops: Shops, catcher: Catcher, spare: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against the real clock. A alone would take over three seconds."""
-    shop = pair(shops, catcher, spare, "20/s", "20/s")
-    write(shop, 70)
+    """A alone would need 20 seconds."""
+    shop = pair(shops, catcher, spare, "2/s", "2/s")
+    pause = Pauses(shop)
+    monkeypatch.setattr(relay, "Pace", partial(Pace, pause=pause))
+    write(shop, 40)
     motion, began = Motion(shop=shop), time.monotonic()
     while set(shop.statuses()) != {"sent"}:
         motion.beat()
         motion.claims.clear()
-    seconds = time.monotonic() - began
-    split = {name: count for (name, _), count in attempts(shop).items()}
-    assert split["a"] + split["b"] == 70
-    assert max(split.values()) <= 20 * (seconds + SLACK) + 8, "one window may be over"
-    assert min(split.values()) >= 20
-    assert 70 / 40 - SLACK - 0.2 <= seconds < 3.0
+        pause(0.1)
+    waited = sum(pause.made)
+    split = Counter[str]()
+    for (name, _), count in attempts(shop).items():
+        split[name] += count
+    seconds = waited + time.monotonic() - began
+    assert split["a"] + split["b"] == 40
+    assert max(split.values()) <= 2 * (seconds + SLACK) + 2, "one window may be over"
+    assert waited <= 40 / 4 + 2, "permits were left lying"
 
 
 def test_the_first_server_keeps_its_order_while_it_has_permits(

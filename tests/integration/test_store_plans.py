@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from outbox import Priority
 from outbox.store.expire import expire
 from outbox.store.survey import survey
 from outbox.store.urgent import urgent_stirs, urgent_waits
-from tests.integration.conftest import Shop, addresses, message
+from tests.integration.conftest import Shop, addresses, newsletter
 
 MAILS = 3000
 
@@ -36,8 +37,13 @@ def backlog(shop: Shop) -> Shop:
     """A shop whose mails are all due, none urgent, and all expire some day; statistics know it."""
     some_day = datetime.now(UTC) + timedelta(days=30)
     with shop.session() as session:
-        mails = (message(address) for address in addresses(MAILS))
-        shop.outbox.enqueue_many(mails, session=session, expires_at=some_day)
+        shop.outbox.enqueue_many(
+            newsletter(),
+            addresses(MAILS),
+            session=session,
+            expires_at=some_day,
+            priority=Priority.NORMAL,
+        )
         session.commit()
     with shop.engine.begin() as connection:
         connection.exec_driver_sql("ANALYZE outbox_email")

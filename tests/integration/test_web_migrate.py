@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from sqlalchemy import create_engine, inspect
 
 from outbox.store.version import VERSION
+from tests.servers.warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = """
@@ -58,17 +57,13 @@ def flask(database_url: str, tmp_path: Path) -> Flask:
     environment = {**os.environ, "DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}
 
     def run(*words: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "flask", "--app", "shop", *words],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        log = tmp_path / "printed"
+        log.write_bytes(b"")
+        arguments = ["--app", "shop", *words]
+        done = Warm("flask", arguments, directory=tmp_path, environment=environment, log=log)
+        status, printed = done.wait(), log.read_text()
+        assert status == code, printed
+        return printed
 
     return run
 

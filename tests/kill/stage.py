@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from outbox.store import counter
+from tests.conftest import DATABASES
 from tests.kill.faults import Fault
 from tests.kill.judgement import Moment, Recording
 from tests.kill.ledger import Ledger
@@ -32,6 +33,7 @@ class Stage:
     pipelining: bool
     hold: bool
     config: Config
+    whole: bool = True  # or else the databases take turns
     say: Callable[[str], None] = print
     _first: dict[sa.Table, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -41,6 +43,12 @@ class Stage:
         server = "pipelining" if self.pipelining else "one by one"
         policy = "hold" if self.hold else "resend"
         return f"{self.shop.engine.dialect.name}, {server}, {policy}"
+
+    def turn(self, moments: list[Moment]) -> list[Moment]:
+        """Return those that are this database's to try; the three together have all of them."""
+        place = DATABASES.index(self.shop.engine.dialect.name)
+        mine = [moment for moment in moments if moment.number % len(DATABASES) == place]
+        return moments if self.whole else mine
 
     def begin(self) -> None:
         """Put the six mails into an empty table, the same rows each time; empty the broker."""

@@ -35,7 +35,11 @@ def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well
             "KILL_AT": str(len(same) + 1),
         }
         with CeleryProcess(
-            "tests.kill.celery_app", "worker", "--concurrency=1", environment=environment
+            "tests.kill.celery_app",
+            "worker",
+            "--concurrency=1",
+            environment=environment,
+            warm=True,
         ) as worker:
             stage.shop.runtime.publish("outbox.sweep", SWEEP_QUEUE)
             wait_until(lambda: not worker.running, 60, lambda: f"its death:\n{worker.printed()}")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(600)
 def test_a_worker_that_slept_past_its_lease_at_any_point_sends_nothing_more(stage: Stage) -> None:
     recording = stage.record()
     tally = Tally(recording=recording, title=stage.title)
-    for moment in outside(recording.points()):
+    for moment in stage.turn(outside(recording.points())):
         stage.begin()
         stopped = stage.stop(moment, tally)
         others = stage.nursery.run("worker", offset=stopped.offset)

@@ -1,11 +1,14 @@
 """Real Celery processes, to be killed, frozen and asked to end."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from tests.servers.server import Server
+from tests.servers.warm import Warm
 
 _ROOT = Path(__file__).parents[2]
 
@@ -15,6 +18,7 @@ class CeleryProcess(Server):
 
     Inside the context it has said that it is ready. `kill_9` takes the pool's children along;
     `terminate` begins a warm shutdown and returns, `wait_exit` waits for its end, `stop` does both.
+    A `warm` one is forked by a process that has imported Celery already, and not executed.
     """
 
     name: ClassVar[str] = "celery"
@@ -27,20 +31,37 @@ class CeleryProcess(Server):
         *options: str,
         environment: Mapping[str, str] | None = None,
         working_directory: Path = _ROOT,
+        warm: bool = False,
     ) -> None:
         self._app = app
         self._role = role
         self._options = options
         self._environment = {"PYTHONUNBUFFERED": "1", **(environment or {})}
         self._working_directory = working_directory
+        self._warm = warm
+
+    def launch(self) -> "subprocess.Popen[bytes] | Warm":
+        if not self._warm:
+            return super().launch()
+        self.log.touch()
+        return Warm(
+            "celery",
+            self._arguments(),
+            directory=self._working_directory,
+            environment={**os.environ, **self._environment},
+            log=self.log,
+        )
 
     def command(self) -> Sequence[str | Path]:
-        celery = [sys.executable, "-m", "celery", "-A", self._app, self._role]
+        return [sys.executable, "-m", "celery", *self._arguments()]
+
+    def _arguments(self) -> list[str]:
         own = {
             "worker": ["--hostname", f"{self.directory.name}@%h"],
             "beat": ["--pidfile=", f"--schedule={self.directory / 'schedule'}"],
         }
-        return [*celery, "--loglevel=INFO", *own[self._role], *self._options]
+        role = ["-A", self._app, self._role, "--loglevel=INFO"]
+        return [*role, *own[self._role], *self._options]
 
     def environment(self) -> Mapping[str, str]:
         return self._environment

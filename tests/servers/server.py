@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 
 from tests.servers import family, leash
 from tests.servers.family import Member
+from tests.servers.warm import Warm
 from tests.waiting import wait_until
 
 UNPRIVILEGED = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
@@ -39,7 +40,7 @@ class Server(ABC):
     directory: Path
     data: Path  # what a restart finds again
     durable: bool = True  # False: only the death of processes must be survived, so memory will do
-    _process: "subprocess.Popen[bytes] | None" = None
+    _process: "subprocess.Popen[bytes] | Warm | None" = None
     _leader: Member | None = None
     _frozen: frozenset[Member] = frozenset()
     _log_start: int = 0
@@ -119,19 +120,7 @@ class Server(ABC):
         """Start it, on the same port and data as before; return when it answers."""
         assert not self.running, f"{self.name} runs already"
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.command(),
-                cwd=self.working_directory(),
-                env={**os.environ, **self.environment()},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                user=self.owner,
-                group=self.owner,
-                extra_groups=self.groups,
-            )
+        self._process = self.launch()
         self._leader = family.look_up(self._process.pid)
         leash.hold(self._process.pid)
         try:
@@ -145,6 +134,22 @@ class Server(ABC):
         except BaseException:
             self.kill_9()
             raise
+
+    def launch(self) -> "subprocess.Popen[bytes] | Warm":
+        """Start its first process, at the head of a session of its own."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                self.command(),
+                cwd=self.working_directory(),
+                env={**os.environ, **self.environment()},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                user=self.owner,
+                group=self.owner,
+                extra_groups=self.groups,
+            )
 
     def terminate(self) -> None:
         """Ask its parent process to end, and return at once."""
@@ -161,6 +166,7 @@ class Server(ABC):
             lambda: f"{self.name} to end; it printed:\n{self.printed()[-4000:]}",
         )
         self._forget()
+        assert process.returncode is not None
         return process.returncode
 
     def stop(self, timeout: float | None = None) -> int:

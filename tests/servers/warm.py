@@ -1,0 +1,161 @@
+"""Starts Python programs at once: a process that has imported their libraries forks them.
+
+`python -m celery` takes seconds of a core to import what it needs, and most of that is the same
+each time. What is started here runs as `python -m` runs it, in a session, a directory and an
+environment of its own. None of this project's code is imported before: it may be another version's.
+
+This file is both sides: imported it is the test's, executed it is the process that forks.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+_LIBRARIES = (
+    "alembic.command", "celery.apps.beat", "celery.apps.worker", "celery.bin.celery",
+    "celery.concurrency.prefork", "celery.worker.components", "celery.worker.consumer",
+    "flask.cli", "flask_mail", "flask_migrate", "flask_sqlalchemy", "kombu.transport.pyamqp",
+    "kombu.transport.redis", "psycopg", "pymysql", "sqlalchemy.dialects.mysql",
+    "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite",
+)  # fmt: skip
+
+_lock = threading.Lock()
+_parent: subprocess.Popen[str] | None = None
+
+
+class Warm:
+    """A process that was forked, with what the tests need of a `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        directory: Path,
+        environment: Mapping[str, str],
+        log: Path,
+    ) -> None:
+        self.returncode: int | None = None
+        self.pid: int = _ask(
+            do="start",
+            module=module,
+            arguments=arguments,
+            directory=str(directory),
+            environment=dict(environment),
+            log=str(log),
+        )
+
+    def poll(self) -> int | None:
+        """Return the exit status, negative for a signal; None while it runs."""
+        return self._end("poll")
+
+    def wait(self) -> int:
+        """Wait for its end; return its exit status."""
+        status = self._end("wait")
+        assert status is not None
+        return status
+
+    def _end(self, how: str) -> int | None:
+        if self.returncode is None:
+            self.returncode = _ask(do=how, pid=self.pid)
+        return self.returncode
+
+
+def _ask(**job: Any) -> Any:
+    global _parent
+    with _lock:
+        if _parent is None:
+            _parent = _start()
+        assert _parent.stdin is not None
+        assert _parent.stdout is not None
+        _parent.stdin.write(json.dumps(job) + "\n")
+        _parent.stdin.flush()
+        line = _parent.stdout.readline()
+        assert line, "the process that forks has ended"
+        return json.loads(line)
+
+
+def _start() -> subprocess.Popen[str]:
+    bare = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    # -P: the folder of this file is no place to import from.
+    command = [sys.executable, "-P", __file__]
+    pipe = subprocess.PIPE
+    parent = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, env=bare, text=True, start_new_session=True
+    )
+    atexit.register(parent.communicate)  # its input is at an end, and so is it
+    return parent
+
+
+def _main() -> None:
+    for name in _LIBRARIES:
+        import_module(name)
+    gc.freeze()  # memory that no child's collector touches is never copied
+    for line in sys.stdin:
+        job = json.loads(line)
+        match job["do"]:
+            case "start":
+                answer = _fork(job)
+                if answer is None:
+                    runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
+                    return
+            case "poll":
+                answer = _status(job["pid"], os.WNOHANG)
+            case _:
+                answer = _status(job["pid"], 0)
+        print(json.dumps(answer), flush=True)
+
+
+def _fork(job: dict[str, Any]) -> int | None:
+    """Return the child's process id once it leads a session of its own; in the child, None."""
+    ready, done = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(done)
+        os.read(ready, 1)
+        os.close(ready)
+        return pid
+    os.setsid()
+    os.close(ready)
+    os.close(done)
+    _become(job)
+    return None
+
+
+def _become(job: dict[str, Any]) -> None:
+    """Take on what an executed program would have been given."""
+    log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(log)
+    os.close(nothing)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115  (what was read ahead was its parent's)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through=True)  # type: ignore[union-attr]
+    os.chdir(job["directory"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    more = os.environ.get("PYTHONPATH", "")
+    sys.path[:0] = [job["directory"], *filter(None, more.split(os.pathsep))]
+    sys.argv = [job["module"], *job["arguments"]]
+
+
+def _status(pid: int, options: int) -> int | None:
+    found, status = os.waitpid(pid, options)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+if __name__ == "__main__":
+    _main()
