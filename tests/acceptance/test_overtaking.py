@@ -30,7 +30,7 @@ BETWEEN = 20  # bulk mails before the next urgent one, so that all goes its usua
 
 @pytest.mark.databases("postgresql")
 @pytest.mark.timeout(600)
-def test_an_urgent_mail_among_a_newsletter_is_accepted_within_a_second(
+def test_no_more_of_a_newsletter_than_a_second_brings_goes_before_an_urgent_mail(
     database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     with Delay(recorder.port, ONE_WAY) as distant:

@@ -33,7 +33,7 @@ class Stage:
     pipelining: bool
     hold: bool
     config: Config
-    whole: bool = True  # or else the databases take turns
+    whole: bool = True  # or else each database tries a third of the points
     say: Callable[[str], None] = print
     _first: dict[sa.Table, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class Stage:
         return f"{self.shop.engine.dialect.name}, {server}, {policy}"
 
     def turn(self, moments: list[Moment]) -> list[Moment]:
-        """Return those that are this database's to try; the three together have all of them."""
+        """Return those that this database tries: all, or every third, from another one on."""
         place = DATABASES.index(self.shop.engine.dialect.name)
         mine = [moment for moment in moments if moment.number % len(DATABASES) == place]
         return moments if self.whole else mine
