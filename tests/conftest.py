@@ -99,7 +99,7 @@ def _is_run_on_each(turns: Sequence[pytest.Item]) -> bool:
         case ("acceptance", *_):  # each database with one of the brokers, one alone with both
             return len({item.name.partition("[")[2].split("-")[0] for item in turns}) > 1
         case ("integration", *folders, file):
-            return "machine" in folders or "store" in file
+            return "machine" in folders or "store" in file or "kill_switch" in file
         case _:
             return True
 

@@ -138,7 +138,7 @@ def test_an_order_is_in_the_inbox_and_ctrl_c_leaves_no_process(state: Path, data
         form = demo.visitor.form("double-click@example.com")
         with ThreadPoolExecutor(2) as clicks:
             assert list(clicks.map(demo.visitor.submit, [form, form])) == [200, 200]
-        wait_for(lambda: demo.visitor.has_mail("double-click@example.com"), seconds=30, what="mail")
+        wait_for(lambda: demo.visitor.has_mail("double-click@example.com"), seconds=5, what="mail")
 
         assert demo.visitor.order("ada@example.com") == 200
         took = wait_for(lambda: demo.visitor.has_mail("ada@example.com"), seconds=30, what="mail")

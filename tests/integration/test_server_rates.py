@@ -164,6 +164,7 @@ def test_traffic_splits_over_two_rates_at_the_pace_of_both_together(
     seconds = waited + time.monotonic() - began
     assert split["a"] + split["b"] == 40
     assert max(split.values()) <= 2 * (seconds + SLACK) + 2, "one window may be over"
+    assert seconds >= (40 - 2) / 4 - SLACK, "the first of each comes at once"
     assert waited <= 40 / 4 + 2, "permits were left lying"
 
 
