@@ -69,7 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     All others run on one of them, another for each case. `--whole` runs all on all, which on two
     cores does not end in CI's time; nor would the suite if coverage was measured everywhere.
     """
-    for item in items:
+    # Under `--no-cov` pytest-cov would pause what it never started.
+    for item in [] if config.getoption("no_cov", default=False) else items:
         if not _is_measured(item):
             item.add_marker("no_cover")
     if not config.getoption("--whole"):
