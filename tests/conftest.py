@@ -1,15 +1,16 @@
 """Real servers for the tests: each starts when a test first asks for it, and ends with the run."""
 
 import gc
+import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from zlib import crc32
 
 import pytest
+from hypothesis import settings
 
+from tests.dealing import deal
 from tests.servers import authority as certificates
 from tests.servers import sqlite
 from tests.servers.authority import Authority
@@ -21,24 +22,10 @@ from tests.servers.rabbitmq import RabbitMQ
 from tests.servers.redis import RedisServer
 from tests.servers.server import memory
 from tests.servers.smtp_sink import SmtpSink
+from tests.turns import BROKERS, DATABASES, on_each_server, take_turns
 
 # Its assertions tell what differs, as those in a test's own file do.
 pytest.register_assert_rewrite("tests.verdicts.play")
-
-_TESTS = Path(__file__).parent
-_ACCEPTANCE = _TESTS / "acceptance"
-_MEASURED = ("unit", "integration")
-_OVER_AND_OVER = (
-    "test_conclusion_invariants.py",
-    "test_corpus.py",
-    "test_kill_switch.py",
-    "test_machine.py",
-    "test_verdicts.py",
-)
-
-DATABASES = ("sqlite", "postgresql", "mariadb")
-BROKERS = ("redis", "rabbitmq")
-_SERVERS = {*DATABASES, *BROKERS}
 
 FIGURES = "figures"
 """The property of a test under which `record_property` keeps a line for the end of the run."""
@@ -51,69 +38,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
     parser.addoption("--database", action="append", choices=DATABASES, help="only on this database")
     parser.addoption("--broker", action="append", choices=BROKERS, help="on this broker, all of it")
-    parser.addoption("--whole", action="store_true", help="all on every database and broker")
+    parser.addoption("--whole", action="store_true", help="all, on every database and broker")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers that restrict `database_url` and `broker`."""
+    """Register the markers that restrict `database_url` and `broker`; choose how much is tried."""
     for kind in ("database", "broker"):
         config.addinivalue_line(
             "markers", f"{kind}s(*names): run on these {kind}s only, not on all of them"
         )
+    config.addinivalue_line("markers", "turn(name): run on this one unless all run on all")
+    settings.register_profile("whole", max_examples=500)
+    if config.getoption("--whole"):
+        settings.load_profile("whole")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on each server that it is for."""
+    on_each_server(metafunc)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let the databases and the brokers take turns, and measure coverage where a line is run first.
-
-    Only the store knows one database from another: its tests, and those that kill, run on each.
-    All others run on one of them, another for each case. `--whole` runs all on all, which on two
-    cores does not end in CI's time; nor would the suite if coverage was measured everywhere.
-    """
-    # Under `--no-cov` pytest-cov would pause what it never started.
-    for item in [] if config.getoption("no_cov", default=False) else items:
-        if not _is_measured(item):
-            item.add_marker("no_cover")
-    if not config.getoption("--whole"):
-        kept = {item for turns in _turns(items) for item in turns}
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = [item for item in items if item in kept]
-
-
-def _turns(items: list[pytest.Item]) -> Iterator[list[pytest.Item]]:
-    """Yield what is to run of each case: all of its turns, or one that its name decides."""
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        cases.setdefault(_case(item), []).append(item)
-    for name, turns in cases.items():
-        yield turns if _is_run_on_each(turns) else [turns[crc32(name.encode()) % len(turns)]]
-
-
-def _case(item: pytest.Item) -> str:
-    """Return the test's name without its database and its broker."""
-    test, _, turn = item.nodeid.rstrip("]").partition("[")
-    servers = _SERVERS if _ACCEPTANCE in item.path.parents else DATABASES
-    return "-".join([test, *(part for part in turn.split("-") if part not in servers)])
-
-
-def _is_run_on_each(turns: Sequence[pytest.Item]) -> bool:
-    match turns[0].path.relative_to(_TESTS).parts:
-        case ("acceptance", *_):  # each database with one of the brokers, one alone with both
-            return len({item.name.partition("[")[2].split("-")[0] for item in turns}) > 1
-        case ("integration", *folders, file):
-            return "machine" in folders or "store" in file or "kill_switch" in file
-        case _:
-            return True
+    """Leave out what is another server's turn, and deal the rest to the processes."""
+    take_turns(config, items)
+    items[:] = deal(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 def pytest_collection_finish() -> None:
     """Have the collector pass over what is imported, and come less often: a fifth of the time."""
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
-
-
-def _is_measured(item: pytest.Item) -> bool:
-    place = item.path.relative_to(_TESTS)
-    return place.parts[0] in _MEASURED and place.name not in _OVER_AND_OVER
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -131,37 +85,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         tried[source] += inputs
     for source, number in tried.items():
         terminalreporter.write_line(f"inputs tried: {number:>6} {source}")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what uses `database_url`, itself or through a fixture, on each database.
-
-    So it is with `broker`. What uses both runs on each database and on each broker, and not on each
-    pair of them: nothing of ours knows both.
-    """
-    kinds = {"database_url": ("database", DATABASES), "broker": ("broker", BROKERS)}
-    used = {name: kind for name, kind in kinds.items() if name in metafunc.fixturenames}
-    turns = list(product(*(_wanted(metafunc, *kind) for kind in used.values())))
-    if len(used) == 2 and not metafunc.config.getoption("--broker"):
-        databases = {turn[0] for turn in turns}
-        turns = [turn for turn in turns if _is_run(turn[0], turn[1], databases)]
-    if used:
-        metafunc.parametrize(tuple(used), turns, indirect=True)
-
-
-def _wanted(metafunc: pytest.Metafunc, kind: str, known: Sequence[str]) -> list[str]:
-    marker = metafunc.definition.get_closest_marker(f"{kind}s")
-    wanted = marker.args if marker else known
-    assert set(wanted) <= set(known), f"unknown {kind} in {metafunc.definition.nodeid}"
-    allowed = metafunc.config.getoption(f"--{kind}") or known
-    return [name for name in known if name in wanted and name in allowed]
-
-
-def _is_run(database: str, broker: str, databases: set[str]) -> bool:
-    """RabbitMQ takes MariaDB's turn where a test has it, and is one turn more where it has not."""
-    if "mariadb" in databases:
-        return (database == "mariadb") == (broker == "rabbitmq")
-    return broker == "redis" or database == max(databases, key=DATABASES.index)
 
 
 @pytest.fixture(scope="session")

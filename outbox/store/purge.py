@@ -41,6 +41,10 @@ def _drop(connection: Connection, database: Database, ids: list[int]) -> None:
 
     The rows are locked first and asked about in a new statement: an enqueue that reuses one of
     them either holds its lock, and we pass it over, or has committed, and we see its mail.
+
+    On MariaDB an enqueue may wait from the DELETE to our commit, which is the next round trip: the
+    foreign key's check locks what is left of the removed mails in its index, and that lock passes
+    to the gap beside it when InnoDB clears them away.
     """
     content, email = database.tables.content, database.tables.email
     locked = (

@@ -9,7 +9,7 @@ from outbox import Status
 from tests.acceptance.conftest import SLOTS, WINDOW, System
 from tests.waiting import wait_until
 
-READERS = 2000
+READERS = 800
 
 
 def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(

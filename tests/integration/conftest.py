@@ -20,7 +20,7 @@ from outbox import Email, Outbox, Priority
 from outbox.domain.conclusion import Conclusion
 from outbox.domain.lifecycle import Status
 from outbox.domain.verdict import Phase, Reply, Verdict
-from outbox.store import counter, lease
+from outbox.store import counter, enqueue, lease
 from outbox.store.claim import claim
 from outbox.store.database import Database
 from outbox.store.models import Tables
@@ -268,3 +268,9 @@ def shop(shops: Shops) -> Shop:
 def sending(shops: Shops, catcher: Catcher) -> Shop:
     """A shop whose mails go to the catcher."""
     return shops.open(MAIL_PORT=catcher.port)
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of what goes in one statement: few mails are several of them."""
+    monkeypatch.setattr(enqueue, "CHUNK", enqueue.CHUNK // 10)

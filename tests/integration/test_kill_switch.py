@@ -97,7 +97,7 @@ def workers(shops: Shops, port: int, mails: int) -> Iterator[Workers]:
 
 @pytest.fixture
 def mails(database_url: str) -> int:
-    return 10_000 if database_url.startswith("postgresql") else 500
+    return 5_000 if database_url.startswith("postgresql") else 500
 
 
 def enqueue(shop: Shop, mails: int) -> None:
@@ -151,6 +151,7 @@ def die_in_the_middle_of_bodies(workers: Workers, port: int) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.turn("postgresql")
 def test_ten_minutes_of_outage_charge_nobody_and_everything_is_delivered_after_it(
     workers: Workers, port: int, mails: int
 ) -> None:

@@ -79,13 +79,14 @@ def test_the_rows_say_when_they_are_due(shop: Shop) -> None:
     assert all(row["content"][0] for row in rows)
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_the_iterables_and_functions_of_the_user_may_ask_the_same_session(shop: Shop) -> None:
     """A list of readers is often a query on the session that they are enqueued in."""
     with shop.session() as session:
         shop.order(session, "Ada")
 
         def readers() -> Iterator[str]:
-            for address in addresses(1500):
+            for address in addresses(150):
                 assert session.execute(select(shop.orders.c.customer)).scalar_one() == "Ada"
                 yield address
 
@@ -98,10 +99,10 @@ def test_the_iterables_and_functions_of_the_user_may_ask_the_same_session(shop: 
             return f"https://x.example/{customer}/{address}"
 
         shop.outbox.enqueue_many(newsletter(), readers(), session=session)
-        shop.outbox.enqueue_many(newsletter(), addresses(1500), session=session, unsubscribe=url)
+        shop.outbox.enqueue_many(newsletter(), addresses(150), session=session, unsubscribe=url)
         shop.outbox.enqueue_many(mails(), session=session)
         session.commit()
-    assert shop.count(shop.tables.email) == 4500
+    assert shop.count(shop.tables.email) == 450
 
 
 def test_large_mails_of_one_run_share_what_is_the_same_in_them(shop: Shop) -> None:

@@ -25,8 +25,7 @@ def stage(
     with staged(
         database_url, redis, pipelining=server == "pipelining", hold=policy == "hold"
     ) as made:
-        first = request.param == _COMBINATIONS[0]
-        made.whole = first or request.config.getoption("--whole")
+        made.whole = request.config.getoption("--whole")
         made.say = lambda line: record_property(FIGURES, line)
         yield made
 

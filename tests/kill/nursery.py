@@ -11,13 +11,13 @@ import gc
 import json
 import os
 import signal
-import subprocess
+import socket
 import sys
-import tempfile
 import threading
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ from tests.kill.roles import Worker, rescue_only, serve
 from tests.kill.shop import Config, Shop, build
 from tests.kill.tracer import Kind, Tracer
 from tests.servers import leash
+from tests.servers.warm import Warm
 from tests.waiting import wait_until
 
 _ROOT = Path(__file__).parents[2]
@@ -53,15 +54,23 @@ class Nursery:
         self._config = config
 
     def __enter__(self) -> Self:
-        self._parent = subprocess.Popen(
-            [sys.executable, "-m", __name__, json.dumps(self._config)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=_ROOT,
-            text=True,
-            start_new_session=True,
-        )
-        leash.hold(self._parent.pid)
+        self._directory = TemporaryDirectory(prefix="outbox-nursery-")
+        self._log = Path(self._directory.name) / "log"
+        address = str(Path(self._directory.name) / "socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(address)
+            listener.listen()
+            listener.settimeout(60)
+            self._parent = Warm(
+                __name__,
+                [json.dumps(self._config), address],
+                directory=_ROOT,
+                environment=os.environ,
+                log=self._log,
+            )
+            leash.hold(self._parent.pid)
+            with listener.accept()[0] as link:
+                self._link = link.makefile("rw")
         return self
 
     def __exit__(
@@ -71,8 +80,10 @@ class Nursery:
         trace: TracebackType | None,
     ) -> None:
         os.killpg(self._parent.pid, signal.SIGKILL)  # whoever is still stopped, too
-        self._parent.communicate()
+        self._parent.wait()
         leash.release(self._parent.pid)
+        self._link.close()
+        self._directory.cleanup()
 
     def warm_up(self) -> None:
         """Have the parent go through all of it once, so that its children build no statement."""
@@ -109,12 +120,10 @@ class Nursery:
         )
 
     def _ask(self, **job: Any) -> dict[str, Any]:
-        assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
-        self._parent.stdin.write(json.dumps(job) + "\n")
-        self._parent.stdin.flush()
-        line = self._parent.stdout.readline()
-        assert line, "the nursery ended"
+        self._link.write(json.dumps(job) + "\n")
+        self._link.flush()
+        line = self._link.readline()
+        assert line, f"the nursery ended:\n{self._log.read_text('utf-8')}"
         told: dict[str, Any] = json.loads(line)
         return told
 
@@ -149,7 +158,7 @@ class _Parent:
         return {}
 
     def _fork(self, job: dict[str, Any]) -> int:
-        report = tempfile.TemporaryFile()  # noqa: SIM115  (open until the child is dead)
+        report = TemporaryFile()  # noqa: SIM115  (open until the child is dead)
         pid = os.fork()
         if pid:
             self._reports[pid] = report
@@ -212,9 +221,13 @@ def _tell(report: int, **facts: Any) -> None:
 
 
 def _main() -> None:
-    parent = _Parent(json.loads(sys.argv[1]))
-    for line in sys.stdin:
-        print(json.dumps(parent.obey(json.loads(line))), flush=True)
+    config, address = sys.argv[1:]
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(address)
+        parent, jobs = _Parent(json.loads(config)), link.makefile("rw")
+        for line in jobs:
+            jobs.write(json.dumps(parent.obey(json.loads(line))) + "\n")
+            jobs.flush()
 
 
 if __name__ == "__main__":

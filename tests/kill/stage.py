@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from outbox.store import counter
-from tests.conftest import DATABASES
 from tests.kill.faults import Fault
 from tests.kill.judgement import Moment, Recording
 from tests.kill.ledger import Ledger
@@ -20,6 +19,9 @@ from tests.kill.nursery import End, Nursery
 from tests.kill.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
 from tests.kill.tally import Tally
 from tests.servers.redis import RedisServer
+from tests.turns import DATABASES
+
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -44,11 +46,10 @@ class Stage:
         policy = "hold" if self.hold else "resend"
         return f"{self.shop.engine.dialect.name}, {server}, {policy}"
 
-    def turn(self, moments: list[Moment]) -> list[Moment]:
+    def turn(self, points: Sequence[T]) -> Sequence[T]:
         """Return those that this database tries: all, or every third, from another one on."""
-        place = DATABASES.index(self.shop.engine.dialect.name)
-        mine = [moment for moment in moments if moment.number % len(DATABASES) == place]
-        return moments if self.whole else mine
+        first = DATABASES.index(self.shop.engine.dialect.name)
+        return points if self.whole else points[first :: len(DATABASES)]
 
     def begin(self) -> None:
         """Put the six mails into an empty table, the same rows each time; empty the broker."""

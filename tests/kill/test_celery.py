@@ -26,7 +26,7 @@ def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well
 ) -> None:
     recording = stage.record()
     tally = Tally(recording=recording, title=f"{stage.title}, celery worker")
-    for moment in _some(recording):
+    for moment in stage.turn(_some(recording)):
         stage.begin()
         same = [other for other in recording.moments[: moment.number] if other.what == moment.what]
         environment = {

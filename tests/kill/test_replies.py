@@ -23,7 +23,7 @@ def test_whichever_commit_has_its_reply_lost_no_mail_is_lost_and_none_repeated(
 ) -> None:
     recording = stage.record()
     tally = Tally(recording=recording, title=stage.title)
-    for moment in recording.points(Kind.COMMITTED):
+    for moment in stage.turn(recording.points(Kind.COMMITTED)):
         stage.begin()
         end = stage.nursery.run("worker trace", fault=Fault.LOSE, at=moment.number)
         assert end.done

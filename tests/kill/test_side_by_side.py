@@ -63,7 +63,7 @@ def test_a_rescue_takes_no_mail_from_a_worker_that_lives(stage: Stage) -> None:
     first = next(m for m in living if _window(m.standing))
     started = [m for m in living if m.number >= first.number]
     rest = next(m for m in started if not _window(m.standing) and m.kind is Kind.COMMITTED)
-    for moment in outside([m for m in started if m.number < rest.number]):
+    for moment in stage.turn(outside([m for m in started if m.number < rest.number])):
         stage.begin()
         stage.kill(published, tally)
         worker = stage.stop(moment, tally, late, beat=False, rounds=1)

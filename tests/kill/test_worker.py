@@ -3,9 +3,8 @@
 The points are recorded first: every commit (before it and after it), every statement that commits
 by itself, every write to the SMTP server, every reply, every publish (before it and after it).
 Then, for each of them, a process is killed there with SIGKILL and another one runs until nothing is
-due. With the server that takes PIPELINING and under `resend` each database has every point; in the
-other combinations a third of them, from another one on. `--whole` tries all of them in all,
-`OUTBOX_KILL_EVERY=10` every tenth.
+due. Each database tries every third point, from another one on; with `--whole` all of them.
+`OUTBOX_KILL_EVERY=10` tries every tenth.
 """
 
 from __future__ import annotations

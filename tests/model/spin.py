@@ -54,11 +54,11 @@ class Search:
     def shortest_story(self) -> Result:
         """Find the shortest run that breaks a promise."""
         shortest = Search(directory=self.directory, macros={**self.macros, "SHORTEST": 1})
-        return shortest._run("-O1", "-DSAFETY", "-DBFS")
+        return shortest._run("-O0", "-DSAFETY", "-DBFS")  # to compile it takes the time
 
     def said(self) -> set[str]:
         """Return everything that an action says in any run."""
-        self._compile("-O1", "-DSAFETY", "-DPRINTF")
+        self._compile("-O0", "-DSAFETY", "-DPRINTF")
         with subprocess.Popen(
             ["./pan", "-m100000", "-w22"], cwd=self.directory, stdout=subprocess.PIPE, text=True
         ) as process:

@@ -19,7 +19,7 @@ SLOW = [HealthCheck.too_slow]  # no time decides
 
 V = Verdict
 REPLY = Reply(code=0)
-ALWAYS = settings(deadline=None, suppress_health_check=SLOW, max_examples=500)
+ALWAYS = settings(deadline=None, suppress_health_check=SLOW)
 # Where the whole was judged, what a recipient may carry besides (`smtp.outcome.conclude`).
 OWN = (V.FAIL, V.RETRY)
 

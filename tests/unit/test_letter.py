@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +23,6 @@ from outbox.web.compose import author, standard
 
 LIMITS: dict[str, int] = {"max_size": 5000, "split_size": 400}
 MOMENT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-EXAMPLES = int(os.environ.get("LETTER_EXAMPLES", "300"))
 Answer = Prepared | str
 """A mail, or the text of the refusal."""
 
@@ -116,7 +114,7 @@ messages = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(deadline=None)
 @given(messages, st.sampled_from([None, MOMENT]))
 def test_the_short_way_says_what_the_long_way_says_or_nothing(
     fields: dict[str, Any], send_at: datetime | None

@@ -13,7 +13,7 @@ from tests.integration.conftest import Shops
 from tests.integration.machine.machine import Machine
 from tests.integration.machine.model import LEASE, MAX_ATTEMPTS, MAX_DELIVERIES
 
-EXAMPLES = int(os.environ.get("OUTBOX_MACHINE_EXAMPLES", "50"))
+EXAMPLES = os.environ.get("OUTBOX_MACHINE_EXAMPLES")
 STEPS = 40
 PHASES = [Phase.generate]
 if os.environ.get("CI", "").lower() != "true":  # five minutes for a person; CI shows what it found
@@ -26,11 +26,11 @@ def machine_on(shops: Shops) -> type[Machine]:
 
 
 @pytest.mark.timeout(600)
-def test_the_tables_are_what_the_model_says(shops: Shops) -> None:
+def test_the_tables_are_what_the_model_says(shops: Shops, pytestconfig: pytest.Config) -> None:
     run_state_machine_as_test(
         machine_on(shops),
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=int(EXAMPLES or (50 if pytestconfig.getoption("--whole") else 20)),
             stateful_step_count=STEPS,
             deadline=None,
             database=None,
