@@ -3,7 +3,7 @@
 DB ?= sqlite
 ARGS ?=
 ONLY ?=
-JOBS ?= 4
+JOBS ?= logical
 MINUTES ?= 2
 EXTRAS := demo,test,check
 
@@ -24,8 +24,9 @@ help: ## list the targets
 demo: $(STAMP) ## run the whole shop, all embedded: DB=sqlite (default) or DB=postgres; Ctrl-C ends it
 	@exec $(BIN)/python -m webapp.demo --db $(DB)
 
+# As many processes as cores: with twice as many the same tests took half as much again of them.
 test: $(STAMP) ## run all tests on all databases with coverage; ARGS="-k sweep" is handed to pytest
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 4 --dist worksteal --cov --cov-report=term $(ARGS)
 
 check: $(STAMP) ## lint, format, types, import layers
 	$(BIN)/ruff check

@@ -96,8 +96,10 @@ def workers(shops: Shops, port: int, mails: int) -> Iterator[Workers]:
 
 
 @pytest.fixture
-def mails(database_url: str) -> int:
-    return 5_000 if database_url.startswith("postgresql") else 500
+def mails(database_url: str, pytestconfig: pytest.Config) -> int:
+    if not database_url.startswith("postgresql"):
+        return 500
+    return 10_000 if pytestconfig.getoption("--whole") else 3_000
 
 
 def enqueue(shop: Shop, mails: int) -> None:

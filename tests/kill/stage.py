@@ -35,7 +35,7 @@ class Stage:
     pipelining: bool
     hold: bool
     config: Config
-    whole: bool = True  # or else each database tries a third of the points
+    share: int = 1  # each database tries one of so many points
     say: Callable[[str], None] = print
     _first: dict[sa.Table, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -47,9 +47,9 @@ class Stage:
         return f"{self.shop.engine.dialect.name}, {server}, {policy}"
 
     def turn(self, points: Sequence[T]) -> Sequence[T]:
-        """Return those that this database tries: all, or every third, from another one on."""
-        first = DATABASES.index(self.shop.engine.dialect.name)
-        return points if self.whole else points[first :: len(DATABASES)]
+        """Return those that this database tries: all, or its share, from another one on."""
+        place = DATABASES.index(self.shop.engine.dialect.name)
+        return points[place * self.share // len(DATABASES) :: self.share]
 
     def begin(self) -> None:
         """Put the six mails into an empty table, the same rows each time; empty the broker."""
