@@ -32,6 +32,7 @@ class MariaDB(Server):
         self._options = options
 
     def prepare(self) -> None:
+        (self.directory / "temporary").mkdir()
         install = [_program("mariadb-install-db"), *self._common()]
         install += ["--auth-root-authentication-method=normal"]
         install += ["--skip-test-db", "--skip-name-resolve"]
@@ -82,6 +83,8 @@ class MariaDB(Server):
             "--no-defaults",
             f"--user={getpass.getuser()}",
             f"--datadir={self.data}",
+            # One that starts clears away every temporary table in there, whosever it is.
+            f"--tmpdir={self.directory / 'temporary'}",
         ]
 
     def _run(self, statement: str) -> tuple[tuple[Any, ...], ...]:
