@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -13,14 +14,16 @@ from sqlalchemy.sql import ClauseElement, visitors
 from benchmarks.ours import Ours
 from outbox.domain.claims import Share
 from outbox.domain.priority import Priority
+from outbox.store.backlog import count_statement, counted
 from outbox.store.claim import claim_statement
 from outbox.store.low_water import Mark, beyond, values
 from outbox.store.survey import survey_statement
+from outbox.store.ways import marked
 
 MAILS = "outbox_email"
 _FIRST = text(
     "SELECT due_at, id FROM outbox_email WHERE due_at IS NOT NULL"
-    " ORDER BY lane, priority, due_at, id LIMIT 1"
+    " ORDER BY priority, lane, due_at, id LIMIT 1"
 )
 
 
@@ -56,16 +59,18 @@ def plans(made: Ours) -> dict[str, Plan]:
     settings, database = runtime.settings, runtime.database
     share = Share(lane="", priority=Priority.NORMAL, batches=1, size=settings.batch)
     way = (share.lane, share.priority)
-    lanes, servers, now = runtime.lanes, runtime.servers, database.now()
-    since = beyond(runtime.tables.email, way)
-    statements: dict[str, ClauseElement] = {
-        "survey": survey_statement(database, lanes, servers, most(made)),
-        "survey from its mark": survey_statement(database, lanes, servers, most(made), [way]),
-        "claim": claim_statement(runtime.tables, share, uuid4(), now, database.dialect, since),
-    }
+    now, since = database.now(), beyond(runtime.tables.email, way)
     connection = made.app.db.session.connection()
-    marks = values({way: Mark(*connection.execute(_FIRST).one())})
-    found = {name: _plan(connection, each, marks) for name, each in statements.items()}
+    first = {way: Mark(*connection.execute(_FIRST).one())}
+    start = {"now": datetime.now(UTC), **counted(database, first, {way: most(made)})}
+    look, count = survey_statement(database), count_statement(database, ways=1)
+    claim = claim_statement(runtime.tables, share, uuid4(), now, database.dialect, since)
+    found = {
+        "survey": _plan(connection, look, marked(database, {})),
+        "survey from its mark": _plan(connection, look, marked(database, first)),
+        "count": _plan(connection, count, start),
+        "claim": _plan(connection, claim, values(first)),
+    }
     made.app.db.session.rollback()
     return found
 
@@ -93,6 +98,6 @@ def _plan(connection: Connection, statement: ClauseElement, marks: Mapping[str, 
 def _read(node: dict[str, Any]) -> Iterator[Scan]:
     if node.get("Relation Name") == MAILS and node["Node Type"].endswith("Scan"):
         rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-        yield Scan(node.get("Index Name", node["Node Type"]), int(rows * node["Actual Loops"]))
+        yield Scan(node.get("Index Name", node["Node Type"]), round(rows * node["Actual Loops"]))
     for child in node.get("Plans", ()):
         yield from _read(child)

@@ -103,14 +103,18 @@ def mariadb() -> Iterator[MariaDB]:
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The SQLAlchemy URL of a fresh, empty database; the test runs once on each database."""
+    """The SQLAlchemy URL of a fresh database; the test runs once on each database.
+
+    It is empty, and for a test that opens shops it has their tables.
+    """
+    fill = request.getfixturevalue("shop_tables") if "shops" in request.fixturenames else None
     if request.param == "sqlite":
         with TemporaryDirectory(prefix="outbox-sqlite-", dir=memory() or tmp_path) as directory:
-            yield sqlite.new_database(Path(directory))
+            yield sqlite.new_database(Path(directory), fill)
         return
     fixture = {"postgresql": "postgres", "mariadb": "mariadb"}[request.param]
     server: Postgres | MariaDB = request.getfixturevalue(fixture)
-    url = server.new_database()
+    url = server.new_database(fill)
     yield url
     server.drop_database(url)
 

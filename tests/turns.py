@@ -13,6 +13,7 @@ _TESTS = Path(__file__).parent
 _ACCEPTANCE = _TESTS / "acceptance"
 _MEASURED = ("unit", "integration")
 _OVER_AND_OVER = (
+    "test_blame.py",
     "test_conclusion_invariants.py",
     "test_corpus.py",
     "test_kill_switch.py",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+import idna
+
 from .errors import InvalidMessage
-from .idna import Unsure, to_ascii
 
 MAX_LOCAL = 64
 MAX_DOMAIN = 255
@@ -25,6 +26,10 @@ _ORDINARY = re.compile(
     rf"(?=.{{1,{MAX_ADDRESS}}}\Z)(?=[^@]{{1,{MAX_LOCAL}}}@)"
     rf"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@{_LABEL.pattern}(?:\.{_LABEL.pattern})*"
 )
+_NO_NAME = (
+    "the domain is not a valid international name (UTS 46, IDNA 2008);"
+    " one that exists all the same has an ASCII form (xn--…)"
+)
 _LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
 
 
@@ -39,6 +44,8 @@ def check_address(address: object, field: str) -> str:
         raise InvalidMessage(field, "an address must be text")
     if is_ordinary(address):
         return address
+    if len(address) > MAX_LOCAL + 1 + MAX_DOMAIN:  # what follows takes longer than one look
+        raise InvalidMessage(field, f"an address is at most {MAX_ADDRESS} octets")
     if CONTROL.search(address):
         raise InvalidMessage(field, "an address must not contain control characters or line breaks")
     local, at, domain = address.rpartition("@")
@@ -59,14 +66,14 @@ def check_address(address: object, field: str) -> str:
 def _domain(domain: str, field: str) -> str:
     if _LITERAL.fullmatch(domain):
         return domain
+    if len(domain) > MAX_DOMAIN:
+        raise InvalidMessage(field, f"the domain is over {MAX_DOMAIN} octets")
     if not domain.isascii():
         try:
-            domain = to_ascii(domain)
-        except Unsure:
-            raise InvalidMessage(field, "write this domain in its ASCII form (xn--…)") from None
+            domain = idna.encode(domain, uts46=True, std3_rules=True).decode("ascii")
         except UnicodeError:
-            raise InvalidMessage(field, "the domain is not a valid international name") from None
-    if len(domain) > MAX_DOMAIN or not all(map(_LABEL.fullmatch, domain.split("."))):
+            raise InvalidMessage(field, _NO_NAME) from None
+    if not all(map(_LABEL.fullmatch, domain.split("."))):
         raise InvalidMessage(field, "the domain is not a valid host name")
     return domain
 

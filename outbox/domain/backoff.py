@@ -10,6 +10,9 @@ STEPS: tuple[float, ...] = (30, 120, 600, 1800, 3600, 7200)
 FLOOR = 1.0
 """Seconds: the least wait, so that full jitter never makes a hot loop."""
 
+BEHIND_FIRST, BEHIND_MAX = 5.0, 7200.0
+"""Seconds: the shortest and the longest delay of an email that waits behind the others."""
+
 GREYLIST_FLOOR = 60.0
 """Seconds: greylisting servers refuse who comes back sooner."""
 
@@ -32,3 +35,12 @@ def delay(
     if named is None:
         return jittered
     return max(jittered, named * (1 + 0.1 * random()))
+
+
+def behind(waited: float, named: float | None = None) -> float:
+    """Return the seconds for which an email waits behind the others, uncharged.
+
+    Each delay is as long as all that the email has `waited` before, so that one which comes back
+    for ever comes back less and less often. A delay that the server `named` is kept as the least.
+    """
+    return max(BEHIND_FIRST, min(BEHIND_MAX, waited), named or 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
 from math import inf
 from types import MappingProxyType
 
@@ -13,7 +14,7 @@ from .priority import Priority
 from .rate import SLACK
 
 AGED = 60.0
-"""Seconds after which a bulk mail no longer waits for a slot that nobody else wants."""
+"""Seconds after which an email no longer waits for a slot that nobody more urgent wants."""
 
 AHEAD = 1.0
 """Seconds before a bucket opens at which its lane is claimed from: a batch may wait for a permit,
@@ -31,7 +32,7 @@ Way = tuple[str, Priority]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Due:
-    """Mails that wait: how many, counted up to a limit, and the oldest one's age in seconds."""
+    """Emails that wait: at least so many, and the oldest one's age in seconds."""
 
     mails: int
     age: float = 0.0
@@ -71,7 +72,8 @@ def share(
     A small backlog is spread evenly, but not below one window a batch. Lanes of one priority get
     slots in turn, those with the fewest batches in flight first. Bulk never takes the last free
     slot where there are two slots or more. Beyond the slots goes one urgent batch, and one window
-    of bulk that has waited too long, where none is in flight yet.
+    of normal mail and one of bulk that have waited too long, where none is in flight yet: whatever
+    comes in without end, nothing less urgent stands still.
 
     `rooms` names the batches that a route's servers take at once, where that is bounded: by caps on
     their connections, or because they have just come back from an outage.
@@ -91,8 +93,28 @@ def share(
     )
     for priority in Priority:
         plan.spread(priority)
-    plan.spread_aged()
+    for priority in (Priority.NORMAL, Priority.BULK):
+        plan.spread_aged(priority)
     return tuple(plan.shares)
+
+
+def contenders(
+    due: Mapping[Way, Due],
+    flight: Mapping[Way, Flight],
+    *,
+    lanes: Lanes,
+    lags: Mapping[str, float],
+    slots: int,
+    rooms: Mapping[str, float] = MappingProxyType({}),
+) -> list[Way]:
+    """Return the ways that may get a slot, urgent first, whatever number of emails waits there.
+
+    Only their emails need to be counted: there are no more of them than slots, in each priority.
+    """
+    plan = _Plan(
+        due=due, flight=flight, lanes=lanes, lags=lags, rooms=rooms, slots=slots, batch=1, window=1
+    )
+    return [(lane, priority) for priority in Priority for lane in plan.next(priority)]
 
 
 def next_opening(lags: Mapping[str, float]) -> float | None:
@@ -107,7 +129,11 @@ def next_opening(lags: Mapping[str, float]) -> float | None:
 
 @dataclass(kw_only=True)
 class _Plan:
-    """The shares made so far, and what they leave."""
+    """The shares made so far, and what they leave.
+
+    Whatever is asked for each lane is kept as a sum: hundreds of lanes may wait, and a sweep is to
+    take some milliseconds.
+    """
 
     due: Mapping[Way, Due]
     flight: Mapping[Way, Flight]
@@ -119,63 +145,97 @@ class _Plan:
     window: int
     shares: list[Share] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._loads = Counter[str]()  # batches in flight by lane
+        self._running = Counter[Priority]()
+        self._used = Counter[str]()  # batches by route, those of the shares included
+        for (lane, priority), found in self.flight.items():
+            self._loads[lane] += found.batches
+            self._running[priority] += found.batches
+            self._used[route_of(lane)] += found.batches
+
     def spread(self, priority: Priority) -> None:
         """Give the free slots to the lanes in which mails of this priority wait."""
-        waiting = sorted(
-            (lane for lane, which in self.due if which is priority and self._has_room(lane, {})),
-            key=lambda lane: (self._load(lane), -self.due[lane, priority].age, lane),
-        )
-        mails = self._claimable(waiting, priority)
-        wanted = {lane: self._wanted(lane, priority, mails[lane]) for lane in waiting}
-        for lane, room in self._dealt(wanted, self._room(priority)).items():
-            size = min(self.batch, max(self._least(lane), -(-mails[lane] // room)))
-            self._add(lane, priority, min(room, -(-mails[lane] // size)), size)
+        lanes = self.next(priority)
+        mails = self._claimable(lanes, priority)
+        wanted = {lane: self._wanted(lane, priority, mails[lane]) for lane in lanes}
+        for lane, batches in self._dealt(wanted, self._room(priority)).items():
+            size = min(self.batch, max(self._least(lane), -(-mails[lane] // batches)))
+            self._add(lane, priority, min(batches, -(-mails[lane] // size)), size)
 
-    def spread_aged(self) -> None:
-        """Send one window of bulk beyond the slots, where bulk waits too long and has none."""
-        bulk = Priority.BULK
-        if self._running(bulk) or any(part.priority is bulk for part in self.shares):
+    def next(self, priority: Priority) -> list[str]:
+        """Return the lanes that are next to get a slot each, no more than there are slots.
+
+        Each of them can use one: its servers have room, and its buckets have a permit left for one
+        email when those before it have taken theirs.
+        """
+        waiting = (lane for lane, which in self.due if which is priority)
+        taken, used = self._taken(priority), Counter[str]()
+        found: list[str] = []
+        for lane in sorted(
+            waiting, key=lambda lane: (self._loads[lane], -self.due[lane, priority].age, lane)
+        ):
+            if len(found) >= self._room(priority):
+                break
+            buckets, route = self.lanes.buckets(lane), route_of(lane)
+            left = all(taken[name] < rate.within(HORIZON) for name, rate in buckets.items())
+            if left and self._has_room(lane, used[route]) and self._wanted(lane, priority, 1):
+                found.append(lane)
+                taken.update(buckets.keys())
+                used[route] += 1
+        return found
+
+    def spread_aged(self, priority: Priority) -> None:
+        """Send one window beyond the slots, where mail waits too long and none is on its way."""
+        if self._running[priority] or any(part.priority is priority for part in self.shares):
             return
-        aged = [(due.age, lane) for (lane, which), due in self.due.items() if which is bulk]
-        ready = [(age, lane) for age, lane in aged if age > AGED and self._is_open(lane)]
-        if ready:
-            _, lane = max(ready)
-            self._add(lane, bulk, 1, self._least(lane))
+        waiting = [(due.age, lane) for (lane, which), due in self.due.items() if which is priority]
+        aged = sorted(((age, lane) for age, lane in waiting if age > AGED), reverse=True)
+        lane = next((lane for _, lane in aged if self._is_open(lane, priority)), None)
+        if lane is not None:
+            self._add(lane, priority, 1, self._least(lane))
 
-    def _is_open(self, lane: str) -> bool:
-        """Return whether a batch of bulk could go: by the lane's rate, and by its servers."""
-        return self._claimable([lane], Priority.BULK)[lane] > 0 and self._has_room(lane, {})
+    def _is_open(self, lane: str, priority: Priority) -> bool:
+        """Return whether a batch could go: by the lane's rate, and by its servers."""
+        return self._claimable([lane], priority)[lane] > 0 and self._has_room(lane)
 
     def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
         self.shares.append(Share(lane=lane, priority=priority, batches=batches, size=size))
+        self._used[route_of(lane)] += batches
 
     def _room(self, priority: Priority) -> int:
-        running = sum(found.batches for found in self.flight.values())
-        free = self.slots - running - sum(part.batches for part in self.shares)
-        if priority is Priority.URGENT and not self._running(priority):
+        free = self.slots - self._running.total() - sum(part.batches for part in self.shares)
+        if priority is Priority.URGENT and not self._running[priority]:
             return max(free, 1)
         return free - 1 if priority is Priority.BULK and self.slots > 1 else free
 
     def _claimable(self, waiting: Sequence[str], priority: Priority) -> dict[str, int]:
-        """Return the mails of each lane that its rates let be claimed now."""
+        """Return the mails of each lane that its rates let be claimed now.
+
+        What a bucket has left is divided among the lanes that draw on it.
+        """
+        taken = self._taken(priority)
+        rivals = Counter(bucket for lane in waiting for bucket in self.lanes.buckets(lane))
         mails: dict[str, int] = {}
-        for place, lane in enumerate(waiting):
+        for lane in waiting:
             mails[lane] = self.due[lane, priority].mails
-            for bucket, rate in self.lanes.buckets(lane).items():
-                beside = self.lanes.drawing_on(bucket)
-                left = rate.within(HORIZON) - self._taken(beside, priority)
-                left -= sum(mails.get(other, 0) for other in waiting[:place] if other in beside)
-                rivals = sum(other in beside for other in waiting[place:])
-                mails[lane] = min(mails[lane], max(0, -(-left // rivals)))
+            buckets = self.lanes.buckets(lane)
+            for bucket, rate in buckets.items():
+                left = rate.within(HORIZON) - taken[bucket]
+                mails[lane] = min(mails[lane], max(0, -(-left // rivals[bucket])))
+            taken.update(dict.fromkeys(buckets, mails[lane]))
+            rivals.subtract(buckets.keys())
         return mails
 
-    def _taken(self, beside: frozenset[str], priority: Priority) -> int:
-        """Return the mails of these lanes that are claimed and have their permits before ours."""
-        return sum(
-            found.mails
-            for (lane, which), found in self.flight.items()
-            if which <= priority and lane in beside
-        ) + sum(part.batches * part.size for part in self.shares if part.lane in beside)
+    def _taken(self, priority: Priority) -> Counter[str]:
+        """Return the mails that are claimed and have their permits before ours, by bucket."""
+        taken = Counter[str]()
+        for (lane, which), found in self.flight.items():
+            if which <= priority:
+                taken.update(dict.fromkeys(self.lanes.buckets(lane), found.mails))
+        for part in self.shares:
+            taken.update(dict.fromkeys(self.lanes.buckets(part.lane), part.batches * part.size))
+        return taken
 
     def _wanted(self, lane: str, priority: Priority, mails: int) -> int:
         """Return the most batches that this lane can use: of a rate in full use a few keep up."""
@@ -183,50 +243,34 @@ class _Plan:
         buckets = self.lanes.buckets(lane).items()
         pressed = [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
         if pressed:
-            running = sum(self._running(which, lane) for which in Priority if which <= priority)
+            ahead = [self.flight.get((lane, which)) for which in Priority if which <= priority]
             enough = max(2, min(rate.within(_RESPONSE) for rate in pressed))
-            batches = min(batches, enough - running)
+            batches = min(batches, enough - sum(found.batches for found in ahead if found))
         return max(0, batches)
 
     def _dealt(self, wanted: Mapping[str, int], room: int) -> dict[str, int]:
         """Deal the slots out in turn, each to the lane with the fewest batches in flight."""
-        dealt = Counter[str]()
-        for _ in range(room):
-            open_ = [
-                lane
-                for lane, most in wanted.items()
-                if dealt[lane] < most and self._has_room(lane, dealt)
-            ]
-            if not open_:
-                break
-            dealt[min(open_, key=lambda lane: self._load(lane) + dealt[lane])] += 1
+        dealt, used = Counter[str](), Counter[str]()
+        turns = [(self._loads[lane], place, lane) for place, lane in enumerate(wanted)]
+        heapify(turns)
+        while room > 0 and turns:
+            load, place, lane = turns[0]
+            route = route_of(lane)
+            if dealt[lane] == wanted[lane] or not self._has_room(lane, used[route]):
+                heappop(turns)
+                continue
+            dealt[lane] += 1
+            used[route] += 1
+            room -= 1
+            heapreplace(turns, (load + 1, place, lane))
         return dict(dealt)
 
-    def _has_room(self, lane: str, dealt: Mapping[str, int]) -> bool:
-        """Return whether the servers of the lane's route take one batch more."""
+    def _has_room(self, lane: str, more: int = 0) -> bool:
+        """Return whether the servers of the lane's route take one batch more, after so many."""
         route = route_of(lane)
-        taken = [
-            *(
-                found.batches
-                for (other, _), found in self.flight.items()
-                if route_of(other) == route
-            ),
-            *(part.batches for part in self.shares if route_of(part.lane) == route),
-            *(batches for other, batches in dealt.items() if route_of(other) == route),
-        ]
-        return sum(taken) < self.rooms.get(route, inf)
+        return self._used[route] + more < self.rooms.get(route, inf)
 
     def _least(self, lane: str) -> int:
         """Return the mails below which a batch of this lane is not split."""
         chunk = self.lanes.chunk(lane)
         return self.window if chunk is None else min(chunk, self.window)
-
-    def _load(self, lane: str) -> int:
-        return sum(self._running(priority, lane) for priority in Priority)
-
-    def _running(self, priority: Priority, lane: str | None = None) -> int:
-        return sum(
-            found.batches
-            for (other, which), found in self.flight.items()
-            if which is priority and lane in (None, other)
-        )

@@ -18,6 +18,8 @@ MAX_DOUBTS = 3
 ALONE_FROM = 2
 """Deliveries from which on a mail is claimed alone, so that it can fail no neighbour."""
 
+_BEHIND = frozenset({Verdict.SUSPECT, Verdict.LACKING})
+
 LOST_DELAY = 30.0
 """Seconds before a mail comes back that the server dropped in the middle of its body."""
 
@@ -42,7 +44,9 @@ class Facts:
     max_deliveries: int
     doubts: int
     on_unknown: OnUnknown
+    waited: float = 0.0  # seconds: all delays that its own put-offs have given it
     seconds_left: float  # of its lifetime; infinite where it has an `expires_at`
+    backoff: tuple[float, ...] = backoff.STEPS
     doubtful: frozenset[str] = frozenset()  # recipients with unresolved doubt
     settled: frozenset[RecipientStatus] = frozenset()  # what earlier transactions came to
 
@@ -81,9 +85,11 @@ def taken(result: Transaction) -> Conclusion:
 def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) -> Conclusion:
     """Apply the verdict table to one mail. `random` yields numbers from 0 to 1."""
     if result.verdict is Verdict.HALT:
-        return Conclusion(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
+        return _put_back(facts, result)
     if result.verdict is Verdict.UNSENT:
         return _lost(facts, result)
+    if result.verdict in _BEHIND:
+        return _behind(facts, result)
     statuses = {r.address: _recipient(facts, r) for r in result.recipients}
     recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
     reached = frozenset(statuses.values()) | facts.settled
@@ -104,6 +110,12 @@ def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) 
     if verdicts & {Verdict.RETRY, Verdict.NEXT}:
         return _put_off(facts, result, common, reached, random)
     return replace(common, status=_end(reached))
+
+
+def blamed(result: Transaction) -> Transaction:
+    """Return the result of a suspect that turned out to be to blame: it is charged as a RETRY."""
+    recipients = tuple(replace(one, verdict=Verdict.RETRY) for one in result.recipients)
+    return replace(result, verdict=Verdict.RETRY, recipients=recipients)
 
 
 def _recipient(facts: Facts, result: RecipientResult) -> RecipientStatus:
@@ -131,7 +143,7 @@ def _end(reached: frozenset[RecipientStatus]) -> Status:
 
 def _doubt(facts: Facts, common: Conclusion, random: Callable[[], float]) -> Conclusion:
     doubted = replace(common, doubts=facts.doubts + 1)
-    wait = backoff.delay(facts.attempts + 1, random=random)
+    wait = backoff.delay(facts.attempts + 1, random=random, steps=facts.backoff)
     over = (
         facts.on_unknown is OnUnknown.HOLD
         or facts.doubts + 1 >= MAX_DOUBTS
@@ -148,8 +160,9 @@ def _put_off(
     reached: frozenset[RecipientStatus],
     random: Callable[[], float],
 ) -> Conclusion:
-    named = [result.retry_after] if result.retry_after is not None else []
-    wait = backoff.delay(facts.attempts + 1, random=random, named=max(named, default=None))
+    wait = backoff.delay(
+        facts.attempts + 1, random=random, steps=facts.backoff, named=result.retry_after
+    )
     if facts.attempts + 1 < facts.max_attempts and wait < facts.seconds_left:
         return replace(common, delay=wait)
     given_up = tuple(
@@ -167,27 +180,31 @@ def _give_up(facts: Facts, address: str, status: RecipientStatus) -> RecipientSt
 
 
 def _lost(facts: Facts, result: Transaction) -> Conclusion:
-    """The server is up and dropped this mail before its final dot: only a life is charged."""
+    """The server is up and dropped this email before its final dot: only a life is charged."""
     lives = facts.deliveries + 1
     if lives >= facts.max_deliveries:
-        end = settle(Status.FAILED, in_doubt=bool(facts.doubtful))
-        if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
-            end = Status.SENT
-        given_up = tuple(
-            (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), result.reply)
-            for r in result.recipients
-        )
-        return Conclusion(
-            status=end,
-            reply=result.reply,
-            deliveries=1,
-            doubts=facts.doubts,
-            recipients=given_up,
-        )
-    return Conclusion(
-        status=Status.PENDING,
-        reply=result.reply,
-        deliveries=1,
-        doubts=facts.doubts,
-        delay=LOST_DELAY * lives,
+        return replace(_given_up(facts, result), deliveries=1)
+    return replace(_put_back(facts, result), deliveries=1, delay=LOST_DELAY * lives)
+
+
+def _behind(facts: Facts, result: Transaction) -> Conclusion:
+    """Nobody knows whether this email is to blame: uncharged, it waits behind the others."""
+    wait = backoff.behind(facts.waited, result.retry_after)
+    if wait >= facts.seconds_left:
+        return _given_up(facts, result)
+    return replace(_put_back(facts, result), delay=wait)
+
+
+def _put_back(facts: Facts, result: Transaction) -> Conclusion:
+    return Conclusion(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
+
+
+def _given_up(facts: Facts, result: Transaction) -> Conclusion:
+    end = settle(Status.FAILED, in_doubt=bool(facts.doubtful))
+    if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
+        end = Status.SENT
+    recipients = tuple(
+        (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), result.reply)
+        for r in result.recipients
     )
+    return Conclusion(status=end, reply=result.reply, doubts=facts.doubts, recipients=recipients)

@@ -29,12 +29,17 @@ FOLD_AT = 78
 
 MAX_HEADER = 32_768
 MAX_PARAMETERS = 4_000
+MAX_AUTHORS = 4_000
 MAX_MAILBOX = 998
-"""Characters of a header, of one with MIME parameters, and of one address with its name.
+"""Characters of a header, of one with MIME parameters, of From, Sender and Reply-To, and of one
+address with its name.
 
 CPython's parser takes a time that grows with their square or worse: minutes for a long text, and
-that may be what a visitor typed. A list of addresses may be as long as it likes.
+that may be what a visitor typed. A list of recipients may be as long as it likes.
 """
+
+MAX_COMMAS = 100
+"""Commas in a list for each "@" in it. CPython takes a millisecond also for an empty entry."""
 
 MAX_PARAMETER_NAME = 40
 """Characters of a MIME parameter's name, far more than `filename` or `modification-date` have.
@@ -46,9 +51,12 @@ _LONG_NAME = re.compile(rf'[^\s;="]{{{MAX_PARAMETER_NAME + 1},}}')
 LEAKS = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 """What CPython's parser and generator raise for a message that they cannot read or write."""
 
+NO_LIST = "is not a list of addresses (RFC 5322 §3.4)"
+
 ORIGINATORS = ("From", "Sender", "Reply-To")
 DESTINATIONS = ("To", "Cc", "Bcc")
 PARAMETERISED = ("content-type", "content-disposition")
+_AUTHORS = frozenset(map(str.lower, ORIGINATORS))
 MAILBOXES = frozenset(
     f"{again}{name.lower()}" for name in (*ORIGINATORS, *DESTINATIONS) for again in ("", "resent-")
 )
@@ -63,13 +71,18 @@ def check_headers(message: Message[Any, Any]) -> None:
         for name, value in part.raw_items():
             if not _NAME.fullmatch(name):
                 raise InvalidMessage("header", "a name has characters that RFC 5322 §2.2 forbids")
-            _check_length(name, str(value))
+            _check_length(name, _whole(value))
             _check_parameters(name, str(value))
             if _FORBIDDEN.search(unfolded(_decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
         filename = part.get_filename()
         if filename and CONTROL.search(filename):
             raise InvalidMessage("filename", "must not contain control characters or line breaks")
+
+
+def _whole(value: object) -> str:
+    """Return a value as it was given: a parsed list's text is what the parser understood of it."""
+    return str(getattr(value, "_parse_tree", value) if hasattr(value, "addresses") else value)
 
 
 def _check_length(field: str, value: str) -> None:
@@ -79,6 +92,10 @@ def _check_length(field: str, value: str) -> None:
         if any(len(mailbox) > MAX_MAILBOX for mailbox in value.split(",")):
             rule = f"an address with its name has at most {MAX_MAILBOX} characters"
             raise InvalidMessage(name, rule)
+        if name.removeprefix("resent-") in _AUTHORS and len(value) > MAX_AUTHORS:
+            raise InvalidMessage(name, f"has more than {MAX_AUTHORS} characters")
+        if value.count(",") > MAX_COMMAS * (value.count("@") + 1):
+            raise InvalidMessage(name, NO_LIST)
     elif len(value) > (most := MAX_PARAMETERS if name.startswith("content-") else MAX_HEADER):
         raise InvalidMessage(field, f"has more than {most} characters")
 
@@ -147,9 +164,9 @@ def parse_addresses(name: str, value: Any) -> tuple[Address, ...]:
         ]
         parsed: tuple[Address, ...] = header.addresses
     except LEAKS:
-        raise InvalidMessage(field, "is not a list of addresses (RFC 5322 §3.4)") from None
+        raise InvalidMessage(field, NO_LIST) from None
     if broken:
-        raise InvalidMessage(field, "is not a list of addresses (RFC 5322 §3.4)")
+        raise InvalidMessage(field, NO_LIST)
     return parsed
 
 

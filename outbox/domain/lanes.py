@@ -8,8 +8,10 @@ costs no look at the mails that wait in it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
 
 from .address import domain_of
 from .rate import Rate
@@ -23,6 +25,9 @@ ALL = "all"
 """The bucket of `OUTBOX_RATE`. The others are "domain:NAME", and "server:NAME" of a route."""
 
 _DOMAIN = "domain:"
+
+_KNOWN = 10_000
+"""Lanes whose buckets are kept at most. Names of lanes come out of the table, from any version."""
 
 HORIZON = 2.0
 """Seconds' worth of permits that may be claimed at a time. The rest waits in the table."""
@@ -48,30 +53,19 @@ class Charge:
     debts: Wants
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Lanes:
     """Which lane a mail waits in, and which buckets a lane draws on.
 
-    `routes` gives the buckets of each route, by its name without an at sign. Lanes that the
-    settings no longer name, but in which mails still wait, are adopted for the life of a process;
-    a route that is gone has the buckets of the default one.
+    `routes` gives the buckets of each route, by its name without an at sign. All of it follows from
+    a lane's name, so that nothing here grows with the lanes that there could be: a thousand domains
+    over five routes are five thousand. A lane that the settings no longer name keeps what is left
+    of its limits; a route that is gone has the buckets of the default one.
     """
 
     rate: Rate | None = None
     domains: Mapping[str, Rate] = field(default_factory=dict)
     routes: Mapping[str, Mapping[str, Rate]] = field(default_factory=lambda: {"": {}})
-    names: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.adopt(
-            lane
-            for route in self.routes
-            for lane in (route, *(f"{route}@{d}" for d in self.domains))
-        )
-
-    def adopt(self, lanes: Iterable[str]) -> None:
-        """Know these lanes too; names are sorted by code points, as the database sorts them."""
-        self.names = tuple(sorted({*self.names, *lanes}))
 
     def of(self, route: str, recipients: Sequence[str]) -> str:
         """Return the lane of a mail: by the first of its limited domains, in sorted order."""
@@ -80,8 +74,19 @@ class Lanes:
         limited = sorted({domain_of(address) for address in recipients} & self.domains.keys())
         return f"{route}@{limited[0]}" if limited else route
 
-    def buckets(self, lane: str) -> dict[str, Rate]:
+    def buckets(self, lane: str) -> Mapping[str, Rate]:
         """Return the buckets that must be open for a mail of this lane to go."""
+        if (found := self._known.get(lane)) is None:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            found = self._known[lane] = self._found(lane)
+        return found
+
+    @cached_property
+    def _known(self) -> dict[str, Mapping[str, Rate]]:
+        return {}
+
+    def _found(self, lane: str) -> Mapping[str, Rate]:
         route, _, domain = lane.partition("@")
         found = dict(self.routes.get(route, self.routes.get("", {})))
         if self.rate is not None:
@@ -90,17 +95,20 @@ class Lanes:
             found[_DOMAIN + domain] = self.domains[domain]
         return found
 
-    def all_buckets(self) -> dict[str, Rate]:
-        """Return every bucket of every lane."""
-        return {name: rate for lane in self.names for name, rate in self.buckets(lane).items()}
+    @cached_property
+    def all_buckets(self) -> Mapping[str, Rate]:
+        """Every bucket of every lane."""
+        everybody = {} if self.rate is None else {ALL: self.rate}
+        found = {_DOMAIN + domain: rate for domain, rate in self.domains.items()} | everybody
+        return found | {name: rate for own in self.routes.values() for name, rate in own.items()}
 
-    def drawing_on(self, bucket: str) -> frozenset[str]:
-        """Return the lanes that draw on this bucket."""
-        return frozenset(lane for lane in self.names if bucket in self.buckets(lane))
+    def share_a_bucket(self, lane: str, other: str) -> bool:
+        """Return whether what goes the one way takes permits from the other; so does the same."""
+        return lane == other or not self.buckets(lane).keys().isdisjoint(self.buckets(other))
 
-    def beside(self, lane: str) -> frozenset[str]:
-        """Return the lanes that draw on a bucket of this one: itself, and others."""
-        return frozenset({lane}).union(*map(self.drawing_on, self.buckets(lane)))
+    def is_closed(self, lane: str, lags: Mapping[str, float], most: float = 0.0) -> bool:
+        """Return whether a bucket of this lane lags by more than `most` seconds behind now."""
+        return any(lags.get(name, -inf) > most for name in self.buckets(lane))
 
     def chunk(self, lane: str) -> int | None:
         """Return the most permits for one window of this lane; None where nothing limits it."""

@@ -57,7 +57,11 @@ ARROWS: tuple[Arrow, ...] = (
         (Status.CANCELLED, "withdrawn while waiting"),
         (Status.EXPIRED, "expired while waiting"),
         (Status.SUPPRESSED, "all recipients were suppressed while waiting"),
-        (Status.FAILED, "its worker died too often with this mail alone"),
+        (
+            Status.FAILED,
+            "its worker died too often with this mail alone; or, of several recipients, some were"
+            " refused and the rest are suppressed",
+        ),
         (Status.SENT, "withdrawn, expired or given up after a part of it was sent"),
         (Status.UNKNOWN, "withdrawn, expired, suppressed or given up while in doubt"),
     ),
@@ -65,6 +69,7 @@ ARROWS: tuple[Arrow, ...] = (
         Status.SENDING,
         (Status.SENT, "2xx after the final dot"),
         (Status.PENDING, "4xx or doubt, charged; halt or lost before the final dot, uncharged"),
+        (Status.CLAIMED, "its window closed by time before its turn: known to be unsent"),
         (Status.FAILED, "5xx for all, or attempts, lifetime or deliveries used up"),
         (
             Status.UNKNOWN,

@@ -9,7 +9,7 @@ from typing import Any
 
 from .address import CONTROL, check_address, id_domain
 from .errors import InvalidMessage
-from .headers import written
+from .headers import MAX_MAILBOX, written
 from .message import Prepared
 from .wire import has_long_line, header_names
 
@@ -30,6 +30,8 @@ def _pair(recipient: Any) -> tuple[str, Any]:
     name, address = recipient
     if not isinstance(name or "", str):
         raise InvalidMessage("recipients", "a name must be text")
+    if len(name or "") > MAX_MAILBOX:
+        raise InvalidMessage("recipients", f"a name has at most {MAX_MAILBOX} characters")
     if CONTROL.search(name or ""):
         raise InvalidMessage("recipients", "a name must not contain control characters")
     return name or "", address

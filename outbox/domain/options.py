@@ -9,11 +9,10 @@ from typing import Any
 from .address import CONTROL
 from .errors import InvalidMessage
 from .priority import Priority
-from .settings import OnUnknown
+from .settings import MOST_TRIES, OnUnknown
 
 MAX_KEY = 255
 MAX_TAG = 100
-MAX_ATTEMPTS = 1000
 MAX_ID = 2**63 - 1
 
 
@@ -48,7 +47,7 @@ class Options:
         if on_unknown is not None and on_unknown not in list(OnUnknown):
             raise InvalidMessage("on_unknown", f"must be one of {', '.join(OnUnknown)}")
         if max_attempts is not None and not _is_count(max_attempts):
-            raise InvalidMessage("max_attempts", f"must be a number from 1 to {MAX_ATTEMPTS}")
+            raise InvalidMessage("max_attempts", f"must be a number from 1 to {MOST_TRIES}")
         return cls(
             priority=Priority.of(priority),
             send_at=starts,
@@ -61,7 +60,7 @@ class Options:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_ATTEMPTS
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIES
 
 
 def _moment(field: str, value: Any) -> datetime | None:

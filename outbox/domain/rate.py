@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +22,9 @@ SLACK = 0.25
 
 MARGIN = 0.1
 """Seconds by which all but urgent mail takes later, so that urgent is first at each opening."""
+
+LONGEST = 3650 * 86_400.0
+"""Seconds of debt at most, ten years: a database, and Python, tell no moment in any distance."""
 
 _CHUNK = 0.2
 _UNITS = {"s": 1, "min": 60, "h": 3600, "day": 86_400}
@@ -59,13 +63,23 @@ def wait(lag: float, margin: float = 0.0) -> float:
     return max(0.0, lag + margin)
 
 
+def lag(tat: datetime, taken_at: datetime | None, now: datetime) -> float:
+    """Return the seconds until a bucket's permits are used up.
+
+    They count from the last take on, where that lies in the future: the clock was ahead when it was
+    made, and what it owed then is what it owes now. So no bucket is ever closed for longer than for
+    what was taken of it, and still for all of that.
+    """
+    return (tat - (now if taken_at is None else max(now, taken_at))).total_seconds()
+
+
 def taken(lag: float, rate: Rate, permits: int) -> float:
     """Return the lag of an open bucket after these permits were taken.
 
     Any number may be taken of an open bucket: one mail to a thousand recipients fits every rate,
     and what follows waits until it is paid off.
     """
-    return max(lag, -SLACK) + permits * rate.interval
+    return min(LONGEST, max(lag, -SLACK) + permits * rate.interval)
 
 
 def read_rate(key: str, value: Any) -> Rate | None:

@@ -7,13 +7,19 @@ Client host [192.0.2.1] blocked using …"). Each by itself looks like the refus
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from .blame import Common, Traits
 from .replies import is_greylisting
 from .verdict import Phase, RecipientResult, Reply, Transaction, Verdict
 
 REFUSAL_LENGTH = 255
-_NO_VERDICT = frozenset({Verdict.HALT, Verdict.UNSENT})
+
+_ODD = 3
+"""Refusals alike in a row from which on an email that differs is tried next."""
+
+_NO_VERDICT = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
 _REFUSED = frozenset({Verdict.RETRY, Verdict.FAIL})
 
 _MASKS = (
@@ -35,10 +41,15 @@ _OWN_TEXT = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alike:
-    """The server refuses every mail alike: open its breaker, with an alert, and charge nobody."""
+    """The server refuses every mail alike: open its breaker, with an alert, and charge nobody.
+
+    Unless what the refused emails have in `common` explains it.
+    """
 
     refusal: str  # the fingerprint, for the breaker
     mails: frozenset[int]  # of the streak: results not recorded yet go back uncharged
+    common: Common
+    known: bool  # the server's breaker is open for this very refusal
 
     @property
     def reason(self) -> str:
@@ -60,10 +71,17 @@ class Streak:
         self._needed = needed
         self._known = known
         self.refusal: str | None = None  # of the streak that goes on; None where there is none
-        self._mails: set[int] = set()
+        self._mails: dict[int, Traits] = {}
         self._seen: set[object] = set()
 
-    def add(self, mail: int, result: Transaction, *, content: int) -> Alike | None:
+    @property
+    def common(self) -> Common | None:
+        """What the refused emails have in common, once they are too many for chance."""
+        return Common.of(self._mails.values()) if len(self._mails) >= _ODD else None
+
+    def add(
+        self, mail: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
+    ) -> Alike | None:
         """Note the result of a mail, by its id and its content's; say whether the row is full.
 
         A HALT, and what never was sent, judge no mail and leave the streak as it is.
@@ -73,14 +91,19 @@ class Streak:
         refusal = refusal_of(result)
         if refusal != self.refusal:
             self.refusal = refusal
-            self._mails, self._seen = set(), set()
+            self._mails, self._seen = {}, set()
         if refusal is None:
             return None
-        self._mails.add(mail)
+        self._mails[mail] = traits()
         self._seen.add(_distinct(result, content))
         if refusal != self._known and len(self._seen) < self._needed:
             return None
-        return Alike(refusal=refusal, mails=frozenset(self._mails))
+        return Alike(
+            refusal=refusal,
+            mails=frozenset(self._mails),
+            common=Common.of(self._mails.values()),
+            known=refusal == self._known,
+        )
 
 
 def reason(refusal: str) -> str:

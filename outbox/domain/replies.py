@@ -20,7 +20,9 @@ class Event(StrEnum):
     TIMEOUT = "timeout"  # the reply's total deadline passed
     GARBAGE = "garbage"  # octets came that are no SMTP reply
     LACKING = "lacking"  # the server does not offer what this step needs: nothing was sent
+    MALFORMED = "malformed"  # the envelope makes no command line: no server can take it
     LEASE = "lease"  # our lease was lost: the fence said no
+    OVERDUE = "overdue"  # the transaction as a whole took longer than it may
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,21 +81,25 @@ GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down"
 ROWS: tuple[Row, ...] = (
     # The only success: RFC 5321 §4.2.1 asks clients to look at the first digit.
     Row(DOT, "2", Verdict.SENT),
-    # The server as a whole: no mail is to blame.
-    Row(ANY, "421", Verdict.HALT),
-    Row(ANY, "530", Verdict.HALT, alert=True),  # it wants AUTH or STARTTLS: our configuration
+    # The session: no email is to blame.
+    Row(SESSION, "530", Verdict.HALT, alert=True),  # it wants AUTH or STARTTLS: our configuration
+    Row(AUTH, "421", Verdict.HALT),
     Row(AUTH, "5", Verdict.HALT, alert=True),  # 535, and its kin 534 and 538
     Row(AUTH, Event.LACKING, Verdict.HALT, alert=True),
     Row(SESSION, "", Verdict.HALT),
+    # A halting reply to an email's own command: the next email tells whose fault it is.
+    Row(MAILING, "421", Verdict.SUSPECT),
+    Row(MAILING, "530", Verdict.SUSPECT, alert=True),
     # Providers that throttle with a code of their own. Gmail's 421 4.7.0 is a 421 as any other.
-    # 450 4.2.1 by itself is one disabled mailbox (RFC 3463): it must not stop the whole queue.
-    Row(MAILING, "454", Verdict.HALT, text=SES_THROTTLE),
-    Row(MAILING, "450", Verdict.HALT, enhanced="4.2.1", text=GMAIL_THROTTLE),
-    # At MAIL nothing but the sender is known: what the server says is about itself.
-    Row(MAIL, "4", Verdict.HALT, enhanced="4.3."),  # 4.3.x is the mail system's own status
-    Row(MAIL, "4", Verdict.HALT, text=THROTTLE),
-    Row(MAIL, "5", Verdict.HALT, text=THROTTLE),
-    Row(MAIL, Event.LACKING, Verdict.FAIL),
+    # 450 4.2.1 by itself is one disabled mailbox (RFC 3463): it is that recipient's own.
+    Row(MAILING, "454", Verdict.SUSPECT, text=SES_THROTTLE),
+    Row(MAILING, "450", Verdict.SUSPECT, enhanced="4.2.1", text=GMAIL_THROTTLE),
+    # At MAIL only the sender and the size are known: the server may well speak about itself.
+    Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the mail system's own status
+    Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),
+    Row(MAIL, "5", Verdict.SUSPECT, text=THROTTLE),
+    Row(MAIL, Event.LACKING, Verdict.LACKING),
+    Row(MAIL, Event.MALFORMED, Verdict.FAIL),
     # Out of step: we and the server no longer talk about the same command.
     Row(MAILING, "503", Verdict.RETRY, renew=True),
     # Too many recipients (RFC 5321 §4.5.3.1.10; 552 is the older code for the same).
@@ -108,6 +114,7 @@ ROWS: tuple[Row, ...] = (
     Row(BEFORE_DOT, Event.CLOSED, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.LEASE, Verdict.UNSENT, renew=True),
+    Row(BEFORE_DOT, Event.OVERDUE, Verdict.RETRY, renew=True),
     Row(BEFORE_DOT, "", Verdict.RETRY, renew=True),  # garbage, and 2xx or 3xx out of place
 )
 """The first row that applies judges."""
@@ -132,7 +139,7 @@ def judge(
         verdict=row.verdict,
         retry_after=_retry_after(row.verdict, reply),
         alert=row.alert,
-        renew=row.renew or row.verdict is Verdict.HALT,
+        renew=row.renew or row.verdict in (Verdict.HALT, Verdict.SUSPECT),
     )
 
 
@@ -145,7 +152,7 @@ _GREYLIST = _text(r"gr[ea]ylist")
 
 
 def _retry_after(verdict: Verdict, reply: Reply) -> float | None:
-    if verdict not in (Verdict.RETRY, Verdict.HALT):
+    if verdict not in (Verdict.RETRY, Verdict.HALT, Verdict.SUSPECT):
         return None
     named = named_delay(reply.text)
     if verdict is Verdict.RETRY and is_greylisting(reply):

@@ -45,6 +45,7 @@ class ServerSettings:
     connect_timeout: float
     command_timeout: float
     dot_timeout: float
+    transaction_timeout: float
     connection_mails: int
     connection_seconds: float
     tls_verify: bool

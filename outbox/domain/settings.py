@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from .address import check_address
+from .backoff import FLOOR, STEPS
 from .errors import ConfigurationError, InvalidMessage
 from .rate import Rate, read_domain_rates, read_rate
 
@@ -19,8 +20,14 @@ if TYPE_CHECKING:  # where `outbox.smtp` still looks for it
 PREFIX = "OUTBOX_"
 KIBI = 1024
 DAY = 86_400.0
+"""Also the most of a lease and of a time-out: a socket, and SQLite, count milliseconds in 31 bits,
+which are 24 days."""
 MOST = 2**31 - 1
 """Of every number: 68 years in seconds, 2 GiB in bytes. Databases cannot reckon with much more."""
+MOST_MAILS = 10_000
+"""Of one batch. Its ids are values of one statement, and SQLite takes 32,766 of these."""
+MOST_TRIES = 30_000
+"""Attempts of one email, or workers lost with it: their columns end at 32,767."""
 
 
 class OnUnknown(StrEnum):
@@ -35,16 +42,30 @@ def setting(
     doc: str,
     *,
     least: float | None = None,
+    most: float = MOST,
     read: Callable[[str, Any], Any] | None = None,
     shown: bool = True,
 ) -> Any:
-    """Declare one setting: its default, its line in the documentation and its least value.
+    """Declare one setting: its default, its line in the documentation, its least and most value.
 
     Where a value is more than a number or a text, `read` makes it from the key and what stands
     there, or raises ConfigurationError. One that is not `shown` holds secrets and is in no
     representation.
     """
-    return field(default=default, metadata={"doc": doc, "least": least, "read": read}, repr=shown)
+    bounds = {"least": least, "most": most}
+    return field(default=default, metadata={"doc": doc, **bounds, "read": read}, repr=shown)
+
+
+def read_backoff(key: str, value: Any) -> tuple[float, ...]:
+    """Read the delays of `OUTBOX_BACKOFF`, from the first on; else raise ConfigurationError."""
+    if not isinstance(value, (list, tuple)) or not value:
+        raise ConfigurationError(f"{key} must be a list of seconds, such as [30, 120, 600]")
+    for seconds in value:
+        if type(seconds) not in (int, float) or not FLOOR <= seconds <= DAY:
+            raise ConfigurationError(
+                f"{key} must hold seconds from {FLOOR:g} to {DAY:g}, not {seconds!r}"
+            )
+    return tuple(map(float, value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +76,9 @@ class Settings:
     """
 
     slots: int = setting(4, "batches in flight at once; set it to your workers' processes", least=1)
-    batch: int = setting(400, "mails claimed for one send task", least=1)
+    batch: int = setting(
+        400, "mails claimed for one send task, up to 10,000", least=1, most=MOST_MAILS
+    )
     window: int = setting(20, "mails of one task that can be in doubt at any moment", least=1)
     window_bytes: int = setting(
         4 * KIBI * KIBI, "bytes of one window; one mail may exceed it", least=1
@@ -64,7 +87,9 @@ class Settings:
     batch_seconds: float = setting(
         15.0, "a task gives back what is left after this time", least=0.1
     )
-    lease: float = setting(30.0, "a claim's lease; a living worker renews it at a third", least=1.0)
+    lease: float = setting(
+        30.0, "a claim's lease; a living worker renews it at a third", least=1.0, most=DAY
+    )
     rate: Rate | None = setting(
         None,
         "recipients a time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
@@ -80,25 +105,41 @@ class Settings:
     )
     sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
     nudge: bool = setting(True, "sweep at once after a commit")
-    max_attempts: int = setting(12, "SMTP attempts with a verdict on the mail", least=1)
-    max_deliveries: int = setting(
-        5, "lost workers, the last ones alone, before a mail fails", least=3
+    max_attempts: int = setting(
+        12, "SMTP attempts with a verdict on the mail, up to 30,000", least=1, most=MOST_TRIES
     )
-    lifetime: float = setting(2 * DAY, "a mail without `expires_at` is tried this long", least=1.0)
+    max_deliveries: int = setting(
+        5,
+        "lost workers, the last ones alone, before a mail fails, up to 30,000",
+        least=3,
+        most=MOST_TRIES,
+    )
+    backoff: tuple[float, ...] = setting(
+        STEPS, "before the second, third, … attempt; the last repeats", read=read_backoff
+    )
+    lifetime: float = setting(
+        2 * DAY, "an email without `expires_at` fails when its own delays come to this", least=1.0
+    )
     on_unknown: OnUnknown = setting(OnUnknown.RESEND, "a mail in doubt: `resend` or `hold`")
     max_size: int = setting(35 * KIBI * KIBI, "bytes of one mail as sent", least=1)
     reuse_size: int = setting(64 * KIBI, "contents from this size on are stored once", least=0)
     retention: float = setting(30 * DAY, "`purge` removes mails finished this long ago", least=0.0)
     health_age: float = setting(
-        300.0, "`health` fails when the oldest due mail is older", least=0.0
+        300.0, "`health` fails when the oldest due or claimed mail is older", least=0.0
     )
     mail_autocommit: bool = setting(
         False, "`OutboxMail` commits when the session holds nothing else"
     )
-    connect_timeout: float = setting(10.0, "to connect to the SMTP server", least=0.1)
-    command_timeout: float = setting(300.0, "for one SMTP reply, as a whole", least=0.1)
+    connect_timeout: float = setting(10.0, "to connect to the SMTP server", least=0.1, most=DAY)
+    command_timeout: float = setting(300.0, "for one SMTP reply, as a whole", least=0.1, most=DAY)
     dot_timeout: float = setting(
-        600.0, "for the reply to the final dot (RFC 5321 §4.5.3.2.6)", least=0.1
+        600.0, "for the reply to the final dot (RFC 5321 §4.5.3.2.6)", least=0.1, most=DAY
+    )
+    transaction_timeout: float = setting(
+        900.0,
+        "from MAIL to the final dot; an email that takes longer is charged",
+        least=0.1,
+        most=DAY,
     )
     connection_mails: int = setting(1000, "mails over one SMTP connection", least=1)
     connection_seconds: float = setting(300.0, "life of one SMTP connection", least=0.0)
@@ -156,7 +197,7 @@ def _check_redirect(address: str) -> None:
 
 
 def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
-    default, least = declared.default, declared.metadata["least"]
+    default, least, most = (declared.default, *map(declared.metadata.get, ("least", "most")))
     if declared.metadata["read"] is not None:
         return declared.metadata["read"](key, value)
     if isinstance(default, OnUnknown):
@@ -174,6 +215,6 @@ def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
     # `not >=` also refuses NaN, which compares false with everything.
     if least is not None and not value >= least:
         raise ConfigurationError(f"{key} must be at least {least}")
-    if least is not None and value > MOST:
-        raise ConfigurationError(f"{key} must be at most {MOST}")
+    if least is not None and value > most:
+        raise ConfigurationError(f"{key} must be at most {most}")
     return float(value) if whole else value

@@ -30,7 +30,9 @@ class Verdict(StrEnum):
     RETRY = "retry"  # put off: one attempt charged, backoff
     FAIL = "fail"  # refused for good
     UNKNOWN = "unknown"  # in doubt: the final dot went out and no reply came
-    HALT = "halt"  # the server cannot be used: give the batch back, charge nobody
+    HALT = "halt"  # there is no session with the server: charge nobody
+    SUSPECT = "suspect"  # a halting reply to this email's own command: its fault, or the server's?
+    LACKING = "lacking"  # the server does not offer what this email needs: another one may
     UNSENT = "unsent"  # the connection or the lease went before the final dot: known unsent
     NEXT = "next"  # a recipient only: too many for this transaction, goes with the next at once
 
@@ -72,6 +74,7 @@ class Transaction:
     recipients: tuple[RecipientResult, ...] = ()
     retry_after: float | None = None  # seconds, where the reply names a time
     alert: bool = False  # a person must act: the credentials are refused
+    overdue: bool = False  # the transaction took longer than it may: the server is suspected too
 
 
 @value_type(frozen=True, kw_only=True, slots=True)

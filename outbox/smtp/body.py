@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import ssl
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..domain.replies import Event
@@ -36,9 +37,17 @@ def prepare(content: bytes) -> bytes:
 
 
 def write_body(
-    sock: socket.socket, wire: bytes, behind: bytes, fence: Callable[[], bool], seconds: float
+    sock: socket.socket,
+    wire: bytes,
+    behind: bytes,
+    fence: Callable[[], bool],
+    seconds: float,
+    left: Callable[[], float] = lambda: inf,
+    progress: Callable[[], object] = lambda: None,
 ) -> None:
     """Write all of `wire`, then `behind`, each block within `seconds`.
+
+    `left` tells how many seconds remain for the transaction; `progress` is called for each block.
 
     Raises Torn where the writing ended before the final dot was handed over; the caller must close.
     An error behind the dot is none of this mail's: the reply to the dot tells.
@@ -60,7 +69,8 @@ def write_body(
         holds_dot = sent < size < sent + len(block) + _TERMINATOR
         try:
             if sent:
-                _wait_writable(sock, seconds)
+                progress()
+                _wait_writable(sock, min(seconds, left()))
             # As late as can be: after this question only the write itself takes time.
             if (holds_dot or not sent) and not fence():
                 raise Torn(Event.LEASE, "the lease was lost", Phase.BODY)
@@ -72,7 +82,9 @@ def write_body(
                 return
             lost = NoReply.of(error)
             phase = Phase.BODY if counted or not holds_dot else Phase.DOT
-            raise Torn(lost.event, lost.reply.text, phase) from error
+            overdue = phase is Phase.BODY and left() <= 0
+            event = Event.OVERDUE if overdue else lost.event
+            raise Torn(event, lost.reply.text, phase) from error
 
 
 def _wait_writable(sock: socket.socket, seconds: float) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..domain.replies import Event, judge
@@ -62,6 +64,7 @@ class Client(Session):
         They commit to nothing, because no mail is sent without its own content.
         """
         self.phase, self.stale = Phase.MAIL, False
+        self._until = self._clock() + self._server.transaction_timeout
         refusals = Refusals(envelope)
         try:
             self._start(envelope, len(content), refusals)
@@ -76,6 +79,8 @@ class Client(Session):
             # Never finish DATA after an error of our own: half a mail would be delivered.
             self.close()
             raise
+        finally:
+            self._until = inf
 
     def close(self) -> None:
         """Close without a word; what was announced is forgotten, and no part of it was sent."""
@@ -113,6 +118,8 @@ class Client(Session):
 
     def _lines(self, envelope: Envelope, size: int) -> list[bytes]:
         """Build the envelope's commands, before any of them leaves."""
+        if not envelope.recipients:
+            raise NoReply(Event.MALFORMED, "the email has no recipient")
         lack = lacking(envelope, size, self.esmtp_features)
         if lack:
             raise NoReply(Event.LACKING, lack)
@@ -120,7 +127,7 @@ class Client(Session):
             mail = mail_line(envelope, size, self.esmtp_features)
             return [mail, *rcpt_lines(envelope, self.esmtp_features)]
         except CommandError as error:
-            raise NoReply(Event.LACKING, str(error)) from None
+            raise NoReply(Event.MALFORMED, str(error)) from None
 
     def _replies_to(self, group: range, last: int, refusals: Refusals) -> None:
         """Read every reply of a group, those behind a refusal too (RFC 2920 §3.1)."""
@@ -174,11 +181,21 @@ class Client(Session):
         # A large mail alone fills the line, and its octets should not be copied once more.
         commands = self._announcement(following if len(content) < BLOCK else None)
         try:
-            write_body(self.sock, prepare(content), commands, fence, self._server.command_timeout)
+            write_body(
+                self.sock,
+                prepare(content),
+                commands,
+                fence,
+                self._server.command_timeout,
+                self._left,
+                self.progress,
+            )
         except Torn as torn:
             self.phase = torn.phase
             raise
         self.announced = following if commands else None
+        # From here on only patience helps: a reply that is given up is a doubt.
+        self._until = inf
         self.phase, self._patience = Phase.DOT, self._server.dot_timeout
         try:
             return parse_reply(*self.getreply())
@@ -205,11 +222,14 @@ class Client(Session):
         if judgement.renew:
             self.stale = phase is Phase.MAIL and (reply.code == 421 or event is Event.CLOSED)
             self.close()
+        elif event is Event.LACKING:
+            self.stale = True  # its EHLO may be of a server that has been set up anew since
         elif phase is Phase.DATA:
             self._reset()
         if self._ahead and self.announced is None:
             self.close()  # the next mail must not take an old reply for its own
-        return conclude(phase, reply, judgement, refusals)
+        result = conclude(phase, reply, judgement, refusals)
+        return replace(result, overdue=True) if event is Event.OVERDUE else result
 
     def _reset(self) -> None:
         if self.sock is not None:

@@ -61,8 +61,6 @@ def rcpt_lines(envelope: Envelope, extensions: Mapping[str, str]) -> list[bytes]
 
 def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str:
     """Return why this server cannot take this mail, as a reason for people, or ""."""
-    if not envelope.recipients:
-        return "the mail has no recipient"
     if envelope.smtputf8 and "smtputf8" not in extensions:
         return "the server does not offer SMTPUTF8, which an address of this mail needs"
     if envelope.eightbit and "8bitmime" not in extensions:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from ..domain.verdict import Envelope, Transaction
+from ..domain.verdict import Envelope, Transaction, Verdict
 from .client import Client, client_for
 from .outcome import addressed
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..domain.servers import ServerSettings
+
+
+EHLO_SECONDS = 10.0
+"""For so long it is believed that a server offers what its EHLO said."""
 
 
 class Connection:
@@ -32,6 +36,14 @@ class Connection:
         self._process = os.getpid()
         self._opened = 0.0
         self._mails = 0
+        self._was_used = False  # a message went over it, or it has been idle
+        self._progress: Callable[[], object] = lambda: None
+
+    def report_progress(self, progress: Callable[[], object]) -> None:
+        """Have `progress` called at each reply and each block of content, from now on."""
+        self._progress = progress
+        if self._client is not None:
+            self._client.progress = progress
 
     def connect(self) -> Transaction | None:
         """Make sure that a session is open; a HALT transaction says that none can be had."""
@@ -50,23 +62,31 @@ class Connection:
         """Send one mail as `Client.transact` does, over a connection that is opened if need be.
 
         A server may close an idle connection whenever it likes (RFC 5321 §3.8): where an open one
-        turns out to be gone before MAIL was answered, the mail goes once over a new one.
+        turns out to be gone before MAIL was answered, the mail goes once over a new one. So it is
+        where a connection of some age does not offer what the mail needs: the server may by now.
         """
         client = self._reusable()
         if client is not None:
             result = self._transact(client, envelope, content, fence, following)
-            if not client.stale:
+            lacks = result.verdict is Verdict.LACKING
+            is_new = self._age() <= EHLO_SECONDS if lacks else not self._was_used
+            if is_new or not client.stale:
                 return result
+            self.close()
         opened = self._open()
         if isinstance(opened, Transaction):
             return addressed(opened, envelope)
         return self._transact(opened, envelope, content, fence, following)
+
+    def _age(self) -> float:
+        return self._clock() - self._opened
 
     def rest(self) -> None:
         """Note that no mail follows for now: a connection that awaits an announced one is closed.
 
         Its server waits for a content that does not come; an idle one is kept.
         """
+        self._was_used = True
         if self._client is not None and self._client.announced is not None:
             self.close()
 
@@ -89,7 +109,7 @@ class Connection:
             and client.ready
             and self._process == os.getpid()
             and self._mails < self._server.connection_mails
-            and self._clock() - self._opened < self._server.connection_seconds
+            and self._age() < self._server.connection_seconds
         ):
             return client
         self.close()
@@ -98,11 +118,12 @@ class Connection:
     def _open(self) -> Client | Transaction:
         """Open a new session, or return why there is none."""
         client = client_for(self._server, self._clock)
+        client.progress = self._progress
         halt = client.open()
         if halt is not None:
             return halt
         self._client, self._process = client, os.getpid()
-        self._opened, self._mails = self._clock(), 0
+        self._opened, self._mails, self._was_used = self._clock(), 0, False
         return client
 
     def _transact(
@@ -113,6 +134,7 @@ class Connection:
         fence: Callable[[], bool],
         following: Envelope | None,
     ) -> Transaction:
+        self._was_used = self._mails > 0 or self._was_used
         self._mails += 1
         last = self._mails >= self._server.connection_mails
         return client.transact(envelope, content, fence, None if last else following)

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from ..domain.replies import Judgement
 
 
+_NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
+"""Verdicts that judge no recipient."""
+
+
 class Refusals:
     """The recipients of one mail that were refused or put off by themselves, by their place."""
 
@@ -47,10 +51,10 @@ class Refusals:
 def conclude(phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusals) -> Transaction:
     """Give the mail's verdict to every recipient that was not refused by itself.
 
-    HALT and UNSENT judge nobody: there all recipients carry it.
+    Where it judges nobody, as HALT and SUSPECT, all recipients carry it.
     """
     verdict = judgement.verdict
-    own = {} if verdict in (Verdict.HALT, Verdict.UNSENT) else refusals.results
+    own = {} if verdict in _NOBODY else refusals.results
     results = [
         own.get(place) or RecipientResult(address=address, verdict=verdict, reply=reply)
         for place, address in enumerate(refusals.envelope.recipients)

@@ -6,7 +6,9 @@ import smtplib
 import socket
 import ssl
 import time
+from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..domain.replies import Event, judge
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..domain.servers import ServerSettings
+
+OVERDUE = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
+"""What the log says of it."""
 
 QUIT_SECONDS = 2.0
 """The deadline of the good-bye, which changes nothing."""
@@ -50,7 +55,9 @@ class Session(smtplib.SMTP):
         self._clock = clock
         self._host = server.host  # what TLS verifies
         self._patience = server.command_timeout
+        self._until = inf  # on our clock: when a transaction as a whole must be through
         self._replies: ReplyReader | None = None
+        self.progress: Callable[[], object] = _nothing  # called at each reply and block of content
 
     def open(self) -> Transaction | None:
         """Make the session ready for mails; a HALT transaction says that it cannot be had.
@@ -67,7 +74,10 @@ class Session(smtplib.SMTP):
         except (OSError, ValueError) as error:  # smtplib's exceptions are OSErrors too
             self.close()
             reply, event = _explain(error)
-            return halted(self.phase, reply, judge(self.phase, reply, event=event))
+            judgement = judge(self.phase, reply, event=event)
+            if self.phase is Phase.AUTH:
+                reply = _unquoted(reply, event)
+            return halted(self.phase, reply, judgement)
         except BaseException:
             self.close()
             raise
@@ -91,11 +101,20 @@ class Session(smtplib.SMTP):
             raise NoReply(Event.CLOSED, "the connection is closed")
         if self._replies is None or self._replies.sock is not self.sock:
             self._replies = ReplyReader(self.sock, self._clock)
+        left = self._left()
         try:
-            return self._replies.read(self._patience)
-        except NoReply:
+            reply = self._replies.read(min(self._patience, left))
+        except NoReply as none:
             self.close()
+            if none.event is Event.TIMEOUT and left < self._patience:
+                raise NoReply(Event.OVERDUE, OVERDUE) from none
             raise
+        self.progress()
+        return reply
+
+    def _left(self) -> float:
+        """Return the seconds that are left for the transaction; infinite outside of one."""
+        return max(0.0, self._until - self._clock()) if self._until < inf else inf
 
     def _agreed(self, commands: int) -> bool:
         """Whether the replies up to DATA's 354 were all here, and good; then they are taken."""
@@ -189,6 +208,8 @@ class Session(smtplib.SMTP):
             raise
         except smtplib.SMTPException:
             raise NoReply(Event.LACKING, "the server offers no AUTH mechanism we know") from None
+        if self._ahead:  # it would be taken for the reply to MAIL, and its text kept
+            raise NoReply(Event.GARBAGE, "the server said more than one reply")
 
     def _wanted(self, code: int, lines: bytes, *, first_digit: int) -> None:
         if code // 100 != first_digit:
@@ -220,6 +241,10 @@ def tls_context(ca_file: str, verify: bool) -> ssl.SSLContext:
     return context
 
 
+def _nothing() -> None:
+    """Nobody wants to know of progress."""
+
+
 def _local_name(sock: socket.socket) -> str:
     """Return this host's full name, or its address as a literal (RFC 5321 §4.1.4): no DNS."""
     name = socket.gethostname()
@@ -242,6 +267,18 @@ def _explain(error: OSError | ValueError) -> tuple[Reply, Event | None]:
             lost = NoReply.of(error)
             return lost.reply, lost.event
     return Reply(code=0, text=clean(f"{type(error).__name__}: {error}")), Event.LACKING
+
+
+def _unquoted(reply: Reply, event: Event | None) -> Reply:
+    """Return a reply to AUTH without the server's words: some quote the line with the password."""
+    if event not in (None, Event.GARBAGE):  # then the text is our own
+        return reply
+    # What is no reply at all is quoted behind our words and a colon.
+    ours = reply.enhanced if event is None else reply.text.partition(":")[0]
+    return replace(reply, text=f"{ours} {_WITHHELD}".lstrip())
+
+
+_WITHHELD = "(the server's words are not kept: they may repeat the credentials)"
 
 
 def _octets(text: bytes | str) -> bytes:

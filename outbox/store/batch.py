@@ -10,16 +10,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, bindparam, exists, func, select
+from sqlalchemy import Connection, Select, bindparam, exists, select
 
-from ..domain.address import suppression_key
+from ..domain.address import domain_of, suppression_key
+from ..domain.blame import Traits
 from ..domain.conclusion import RecipientStatus
 from ..domain.priority import Priority
 from ..domain.settings import OnUnknown
 from ..domain.verdict import Envelope
-from . import breaker
+from . import circuit_breaker, server_limits
+from .circuit_breaker import Breaker
 from .clock import utc
 from .database import Database
+from .parts import parts
 from .rows import Batch, Waiting
 
 _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
@@ -37,15 +40,16 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
     suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
     if suppressed:
         waiting = [_without(mail, suppressed) for mail in waiting]
-    halted = _halted(connection, database) if standing.any_halted else {}
+    breakers = circuit_breaker.read(connection, database) if standing.any_known else {}
     return Batch(
         began_at=now,
         mails=tuple(waiting),
         lane=standing.lane,
         priority=Priority(standing.priority),
-        halted=frozenset(halted),
-        ramps=breaker.ramps(connection, database) if standing.any_recovering else {},
-        probed=next((server for server, prober in halted.items() if prober == token), None),
+        breakers=breakers,
+        suspects=suspects(connection, database, breakers.values()),
+        ramps=server_limits.ramps(connection, database) if standing.any_recovering else {},
+        probed=next((name for name, b in breakers.items() if b.prober == token), None),
     )
 
 
@@ -57,8 +61,8 @@ def _standing(database: Database) -> Select[*tuple[Any, ...]]:
         lease.priority,
         database.now().label("now"),
         exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
-        exists(select(database.tables.breaker.c.server)).label("any_halted"),
-        breaker.recovering(database).label("any_recovering"),
+        server_limits.any_known(database).label("any_known"),
+        server_limits.recovering(database).label("any_recovering"),
     ).where(lease.token == bindparam("claim"))
 
 
@@ -67,23 +71,36 @@ def _mails(database: Database) -> Select[*tuple[Any, ...]]:
     columns = (
         email.id, email.recipients, email.content_id, email.size, email.attempts,
         email.max_attempts, email.deliveries, email.doubts, email.on_unknown,
-        func.coalesce(email.send_at, email.created_at), email.expires_at,
+        email.waited, email.expires_at,
         email.sender, email.recipient, email.smtputf8, email.eightbit, email.headers,
         email.esmtp_options,
     )  # fmt: skip
     return select(*columns).where(email.token == bindparam("claim")).order_by(email.id)
 
 
-def _halted(connection: Connection, database: Database) -> dict[str, UUID | None]:
-    """Return the servers whose breakers are open, each with the claim that is its probe."""
-    table = database.tables.breaker
-    return {row.server: row.prober for row in connection.execute(select(table))}
+def suspects(
+    connection: Connection, database: Database, breakers: Iterable[Breaker]
+) -> dict[str, Traits]:
+    """Return what each server's last suspect was like; one that is purged tells nothing."""
+    servers = {b.server: b.suspect_id for b in breakers if b.suspect_id is not None}
+    if not servers:
+        return {}
+    email = database.tables.email.c
+    statement = select(email.id, email.sender, email.recipient, email.size)
+    rows = connection.execute(statement.where(email.id.in_(sorted(set(servers.values())))))
+    traits = {row.id: _traits(row) for row in rows}
+    return {server: traits[id_] for server, id_ in servers.items() if id_ in traits}
+
+
+def _traits(row: Any) -> Traits:
+    domains = frozenset({domain_of(row.recipient)})
+    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
 
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
     (  # a row's attributes by name would take longer than all the rest of the batch's reading
         email_id, _, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
-        since, expires_at, sender, recipient, smtputf8, eightbit, headers, options,
+        waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
     doubtful = frozenset(addresses if doubts else ())
@@ -104,8 +121,8 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         doubts=doubts,
         on_unknown=OnUnknown(on_unknown) if on_unknown else None,
         several=several is not None,
-        age=(now - utc(since)).total_seconds(),
-        expires=expires_at is not None,
+        waited=float(waited),
+        expires_in=None if expires_at is None else (utc(expires_at) - now).total_seconds(),
         envelope=Envelope(
             sender=sender,
             recipients=addresses,
@@ -123,11 +140,11 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
 
 def _recipients(connection: Connection, database: Database, ids: list[int]) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = defaultdict(list)
-    if ids:
-        table = database.tables.recipient
+    table = database.tables.recipient
+    for part in parts(ids):
         statement = (
             select(table.c.email_id, table.c.address, table.c.status)
-            .where(table.c.email_id.in_(ids))
+            .where(table.c.email_id.in_(part))
             .order_by(table.c.email_id, table.c.position)
         )
         for row in connection.execute(statement):
@@ -138,14 +155,13 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
 def _suppressed(
     connection: Connection, database: Database, mails: Iterable[Waiting]
 ) -> frozenset[str]:
-    table = database.tables.suppression
-    keys = sorted(
-        {suppression_key(address) for mail in mails for address in mail.envelope.recipients}
-    )
-    if not keys:
-        return frozenset()
-    statement = select(table.c.address).where(table.c.address.in_(keys))
-    return frozenset(connection.execute(statement).scalars())
+    """Return the suppressed keys among the recipients, of which a batch may have any number."""
+    address = database.tables.suppression.c.address
+    keys = {suppression_key(address) for mail in mails for address in mail.envelope.recipients}
+    found: set[str] = set()
+    for part in parts(sorted(keys)):
+        found.update(connection.execute(select(address).where(address.in_(part))).scalars())
+    return frozenset(found)
 
 
 def _without(mail: Waiting, suppressed: frozenset[str]) -> Waiting:

@@ -78,6 +78,28 @@ def claim_shares(
     return database.run(work) if shares else []
 
 
+def claim_probe(
+    database: Database, way: Way, email_id: int | None, *, lease: float
+) -> Claim | None:
+    """Claim this one email as a probe, or no email at all: then the probe is a session.
+
+    None means that another was faster.
+    """
+    (lane, priority), token = way, uuid4()
+
+    def work(connection: Connection) -> Claim | None:
+        if email_id is not None:
+            guarded = guarded_statement(database.tables, [email_id], token)
+            if connection.execute(guarded).rowcount != 1:
+                return None
+        mails = 0 if email_id is None else 1
+        made = Claim(token=token, priority=priority, mails=mails, lane=lane, is_probe=True)
+        _lease(connection, database, [made], lease)
+        return made
+
+    return database.run(work)
+
+
 def _batch(
     connection: Connection, database: Database, share: Share, since: Mark | None
 ) -> list[Claim]:

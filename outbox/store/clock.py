@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,8 +28,9 @@ class clock(FunctionElement[datetime]):  # noqa: N801  (reads as the SQL functio
     type = MOMENT
     inherit_cache = True
 
-    def __init__(self, seconds: float = 0.0) -> None:
-        super().__init__(bindparam(None, float(seconds), type_=Float(), unique=True))
+    def __init__(self, seconds: Callable[[], float] = float) -> None:
+        """`seconds` is asked whenever the statement runs; without it they are 0."""
+        super().__init__(bindparam(None, callable_=seconds, type_=Float(), unique=True))
 
 
 def _seconds(element: clock, compiler: SQLCompiler, **kw: Any) -> str:

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Index,
     Integer,
     MetaData,
     SmallInteger,
@@ -18,7 +19,7 @@ from ..domain.address import MAX_ADDRESS
 from ..domain.lanes import MAX_BUCKET
 from ..domain.refusals import REFUSAL_LENGTH
 from .clock import MOMENT
-from .columns import LANE, REPLY_LENGTH, TABLE_OPTIONS
+from .columns import ID, LANE, REPLY_LENGTH, TABLE_OPTIONS
 from .version import mark
 
 SERVER_LENGTH = 255
@@ -44,11 +45,14 @@ def lease(metadata: MetaData) -> Table:
 
 
 def breaker(metadata: MetaData) -> Table:
-    """One row a server that cannot be used now; no row means that it can."""
+    """One row a server that is suspected, or cannot be used now; no row means that it can."""
     return Table(
         "outbox_breaker",
         metadata,
         Column("server", String(SERVER_LENGTH), primary_key=True),
+        # The defaults are for an older worker beside this one: it knows open breakers only.
+        Column("state", String(10), nullable=False, server_default="open"),
+        Column("cause", String(10), nullable=False, server_default="session"),
         Column("failures", Integer, nullable=False),
         Column("opened_at", MOMENT, nullable=False),
         Column("retry_at", MOMENT, nullable=False),
@@ -56,6 +60,8 @@ def breaker(metadata: MetaData) -> Table:
         Column("reason", String(REPLY_LENGTH), nullable=False),
         Column("prober", Uuid()),  # the lease of the probe under way
         Column("refusal", String(REFUSAL_LENGTH)),  # how it refuses every mail
+        Column("seen_at", MOMENT),  # when somebody last had it in a configuration
+        Column("suspect_id", ID),  # the email that was halted last; it may be gone
         **TABLE_OPTIONS,
     )
 
@@ -78,6 +84,7 @@ def bucket(metadata: MetaData) -> Table:
         metadata,
         Column("name", String(MAX_BUCKET), primary_key=True),
         Column("tat", MOMENT, nullable=False),  # the theoretical arrival time of GCRA
+        Column("taken_at", MOMENT),  # of the last take, by the clock that `tat` counts from
         **TABLE_OPTIONS,
     )
 
@@ -116,3 +123,30 @@ def counter(metadata: MetaData) -> Table:
         Column("value", BigInteger, nullable=False),
         **TABLE_OPTIONS,
     )
+
+
+def purge(metadata: MetaData) -> Table:
+    """One row: how far purge has gone, and which purge is under way, until when at most."""
+    return Table(
+        "outbox_purge",
+        metadata,
+        Column("id", SmallInteger, primary_key=True, autoincrement=False),
+        Column("walked", ID, nullable=False),  # every email up to this id was passed
+        Column("searched", ID, nullable=False),  # behind it, for those that were not seen then
+        Column("token", Uuid()),
+        Column("expires_at", MOMENT),
+        **TABLE_OPTIONS,
+    )
+
+
+def straggler(metadata: MetaData) -> Table:
+    """Emails that purge has passed and could not remove yet. They may be gone: no foreign key."""
+    table = Table(
+        "outbox_straggler",
+        metadata,
+        Column("email_id", ID, primary_key=True, autoincrement=False),
+        Column("since", MOMENT, nullable=False),  # when it finished; else when it was seen
+        **TABLE_OPTIONS,
+    )
+    Index("ix_outbox_straggler_since", table.c.since, table.c.email_id)
+    return table

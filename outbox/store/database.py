@@ -7,11 +7,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
 
+from . import prepared
+from .answers import is_transient
 from .clock import clock
 from .models import Tables
 
@@ -23,12 +27,6 @@ STATEMENTS = 200
 
 _POLL = 0.001
 """Seconds between two tries for SQLite's write lock, about."""
-
-_SERVER_ERRORS = frozenset({1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1290, 1836})
-"""MariaDB and MySQL: too many connections, shutdown, broken or slow network, read-only."""
-
-_RETRIED_STATES = frozenset({"40001", "40P01"})  # PostgreSQL: serialisation failure, deadlock
-_RETRIED_ERRORS = frozenset({1020, 1205, 1213})  # MariaDB, MySQL: changed row, lock wait, deadlock
 
 
 class Database:
@@ -52,17 +50,25 @@ class Database:
         """The dialect's name: postgresql, sqlite, mariadb, mysql."""
         return self.engine.dialect.name
 
+    @property
+    def connections(self) -> float:
+        """How many connections the engine's pool gives out at once; infinite where any number."""
+        pool = self.engine.pool
+        overflow = getattr(pool, "_max_overflow", -1)
+        if not isinstance(pool, QueuePool) or pool.size() == 0 or overflow < 0:
+            return inf
+        return float(pool.size() + overflow)
+
     def now(self, seconds: float = 0.0) -> clock:
         """Return the SQL expression for the database's time in `seconds`."""
-        return clock(self.offset + seconds)
+        return clock(lambda: self.offset + seconds)
 
     def built(self, build: Callable[..., Result], *key: Hashable) -> Result:
         """Return the statement that `build` makes of this database and this key, made once.
 
-        Building one in Python takes longer than running it. It may hold the database's time, so
-        each clock offset has its own.
+        Building one in Python takes longer than running it.
         """
-        place = (build, self.offset, *key)
+        place = (build, *key)
         if place not in self._built:
             if len(self._built) >= STATEMENTS:
                 self._built.clear()
@@ -85,7 +91,7 @@ class Database:
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work`, which only reads, in autocommit: it takes no lock and no round trip more."""
-        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with self._alone() as connection:
             return work(connection)
 
     def run_alone(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
@@ -93,10 +99,9 @@ class Database:
 
         In autocommit it is one round trip instead of three.
         """
-        autocommit = {"isolation_level": "AUTOCOMMIT"}
         for left in reversed(range(TRIES)):
             try:
-                with self.engine.connect().execution_options(**autocommit) as connection:
+                with self._alone() as connection:
                     return connection.exec_driver_sql(statement, values).all()
             except DBAPIError as error:
                 _wait_or_raise(error, left)
@@ -105,12 +110,25 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Open a transaction that commits at the end of the block."""
-        options = {"isolation_level": "READ COMMITTED"}
-        if self.dialect == "sqlite":
-            options = {"isolation_level": "AUTOCOMMIT"}
-        with self.engine.connect().execution_options(**options) as connection, connection.begin():
+        isolation = "AUTOCOMMIT" if self.dialect == "sqlite" else "READ COMMITTED"
+        with self._connect(isolation) as connection, connection.begin():
             if self.dialect == "sqlite":
                 _begin_immediate(connection, self.patience)
+            prepared.ask(connection)
+            yield connection
+
+    @contextmanager
+    def _alone(self) -> Iterator[Connection]:
+        """Take a connection on which each statement is a transaction."""
+        with self._connect("AUTOCOMMIT") as connection:
+            prepared.ask(connection)
+            yield connection
+
+    @contextmanager
+    def _connect(self, isolation: str) -> Iterator[Connection]:
+        options: dict[str, Any] = {"isolation_level": isolation}
+        connected = self.engine.connect().execution_options(**options)
+        with connected as connection, prepared.unprepared(connection):
             yield connection
 
 
@@ -154,30 +172,3 @@ def _wait_or_raise(error: DBAPIError, left: int) -> None:
         raise error
     # Full jitter: two that met in a deadlock must not meet again.
     time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311
-
-
-def is_transient(error: DBAPIError) -> bool:
-    """Return whether the same transaction may succeed when it is tried again."""
-    original = error.orig
-    if getattr(original, "sqlstate", None) in _RETRIED_STATES:
-        return True
-    arguments = getattr(original, "args", ())
-    if arguments and arguments[0] in _RETRIED_ERRORS:
-        return True
-    return type(original).__module__ == "sqlite3" and "locked" in str(original)
-
-
-def is_outage(error: DBAPIError) -> bool:
-    """Return whether the database was away or too busy, as opposed to refusing what it was told.
-
-    PyMySQL calls every error that it has no name for operational, a violated constraint included,
-    so its numbers decide: from 2000 to 2999 they are the client's own, of a lost connection.
-    """
-    if error.connection_invalidated or is_transient(error):
-        return True
-    if not isinstance(error, (OperationalError, InterfaceError)):
-        return False
-    code = next(iter(getattr(error.orig, "args", ())), None)
-    if type(error.orig).__module__.startswith("pymysql") and isinstance(code, int):
-        return code in _SERVER_ERRORS or code == 0 or 2000 <= code < 3000
-    return True

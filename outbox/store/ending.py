@@ -1,34 +1,60 @@
-"""How a mail ends that is not to be sent any more: the status never lies."""
+"""How an email ends that is not to be sent any more: the status never lies."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Exists, case, exists
+from sqlalchemy import Connection, Row, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status
 from .database import Database
+from .locking import Locked, among
 
 
-def ended(database: Database, target: Status) -> dict[str, Any]:
-    """Return the values that end a mail as `target`, for an UPDATE.
+def end(connection: Connection, database: Database, rows: Sequence[Locked], target: Status) -> int:
+    """End these locked emails as `target`, or as what the truth about each is.
+
+    Returns how many ended as `target`. Whoever holds an email's row holds its recipients too, so a
+    plain read tells what has become of them.
+    """
+    partly_sent = having(connection, database, [row.id for row in rows if row.recipients > 1])
+    fates = ends(rows, target, partly_sent)
+    email, over = database.tables.email, {"token": None, "due_at": None}
+    for status, ids in fates.items():
+        ending = update(email).where(among(database, ids))
+        connection.execute(ending.values(status=status, finished_at=database.now(), **over))
+    return len(fates.get(target, ()))
+
+
+def ends(
+    rows: Iterable[Locked | Row[Any]], target: Status, partly_sent: Collection[int]
+) -> dict[Status, list[int]]:
+    """Return how each of these emails ends, by the ends that occur.
 
     One with unresolved doubt ends `unknown` instead, and one of which a recipient has already got
     a copy ends `sent`.
     """
-    email = database.tables.email
-    status = case(
-        (email.c.doubts > 0, Status.UNKNOWN),
-        (partly_sent(database), Status.SENT),
-        else_=target,
-    )
-    return {"status": status, "due_at": None, "finished_at": database.now()}
+    found: dict[Status, list[int]] = defaultdict(list)
+    for row in rows:
+        end = Status.SENT if row.id in partly_sent else target
+        found[Status.UNKNOWN if row.doubts else end].append(row.id)
+    return dict(found)
 
 
-def partly_sent(database: Database) -> Exists:
-    """A recipient of the mail has a copy."""
-    email, recipient = database.tables.email, database.tables.recipient
-    return exists().where(
-        recipient.c.email_id == email.c.id, recipient.c.status == RecipientStatus.SENT
+def having(
+    connection: Connection,
+    database: Database,
+    ids: Collection[int],
+    status: RecipientStatus = RecipientStatus.SENT,
+) -> frozenset[int]:
+    """Return those of these emails that have a recipient of this status."""
+    if not ids:
+        return frozenset()
+    recipient = database.tables.recipient.c
+    found = select(recipient.email_id).where(
+        recipient.email_id.in_(sorted(ids)), recipient.status == status
     )
+    return frozenset(connection.execute(found).scalars())

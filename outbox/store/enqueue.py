@@ -19,8 +19,9 @@ from ..domain.message import Prepared
 from ..domain.options import Options
 from ..domain.priority import Priority
 from . import content, insert
+from .answers import is_transient
 from .bulk import insert_rows
-from .database import Database, is_transient
+from .database import Database
 from .mail_row import Values, values
 from .rows import Email
 

@@ -1,12 +1,14 @@
-"""pending → expired: mails whose time ran out while they waited."""
+"""pending → expired: emails whose time ran out while they waited."""
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection
 
 from ..domain.lifecycle import Status
+from .apart import each_for_itself
 from .database import Database
-from .ending import ended
+from .ending import end
+from .locking import free, rows
 
 CHUNK = 1000
 
@@ -26,11 +28,12 @@ def expire(database: Database) -> int:
     def work(connection: Connection) -> int:
         # In the index's order: by the id, the planner may walk through every mail for the few. And
         # not in the order of other locks: what skips the locked ones waits for nobody.
-        statement = select(email.c.id).where(over).order_by(email.c.expires_at).limit(CHUNK)
-        ids = connection.execute(statement.with_for_update(skip_locked=True)).scalars().all()
-        if not ids:
-            return 0
-        ending = update(email).where(email.c.id.in_(ids), over)
-        return connection.execute(ending.values(**ended(database, Status.EXPIRED))).rowcount
+        statement = rows(database).where(over).order_by(email.c.expires_at).limit(CHUNK)
+        found = {row.id: row for row in connection.execute(free(statement))}
+
+        def end_these(ids: frozenset[int]) -> None:
+            end(connection, database, [found[email_id] for email_id in ids], Status.EXPIRED)
+
+        return len(found) - len(each_for_itself(connection, found, end_these, "expired"))
 
     return database.run(work)

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from . import prepared
 from .copying import type_of
 from .database import Database
 from .mail_row import COLUMNS, Values
@@ -24,7 +25,7 @@ _STATEMENT = """
 WITH content AS MATERIALIZED ({source})
 INSERT INTO {email} (content_id, created_at, due_at, {names})
 SELECT id, created_at, coalesce(%(send_at)s::timestamptz, created_at), {values} FROM content
-RETURNING id
+RETURNING id, pg_backend_pid() AS backend
 """
 
 
@@ -47,7 +48,10 @@ def insert(
     else:
         values.update((f"content_{name}", value) for name, value in content.items())
     statement = database.built(_statement, isinstance(content, int))
-    return int(connection.exec_driver_sql(statement, values).scalar_one())
+    row = connection.exec_driver_sql(statement, values).one()
+    if not prepared.is_known(connection):
+        prepared.learn(connection, row.backend)
+    return int(row.id)
 
 
 def _statement(database: Database, found: bool) -> str:

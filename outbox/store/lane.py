@@ -1,4 +1,4 @@
-"""claimed → pending, in another lane: mails whose limits have changed since they were enqueued."""
+"""claimed → pending, in another lane: emails whose limits have changed since they were enqueued."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from sqlalchemy import Connection, func, update
 
 from ..domain.lifecycle import Status
 from .database import Database
+from .locking import among, lock_ids
 
 
 def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:
-    """Give claimed mails back, unsent and uncharged, each to wait in the lane that is named."""
+    """Give claimed emails back, unsent and uncharged, each to wait in the lane that is named.
+
+    One that a person's transaction holds stays claimed: the end of the batch gives it back.
+    """
     email = database.tables.email
     due = func.coalesce(email.c.send_at, email.c.created_at)
     ours = (email.c.token == token) & (email.c.status == Status.CLAIMED)
 
     def work(connection: Connection) -> None:
         for lane, ids in sorted(homes.items()):
+            free = lock_ids(connection, database, ours & among(database, ids))
             connection.execute(
                 update(email)
-                .where(ours, email.c.id.in_(sorted(ids)))
+                .where(ours, among(database, free))
                 .values(status=Status.PENDING, token=None, due_at=due, lane=lane)
             )
 

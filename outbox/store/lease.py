@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Delete, Update, bindparam, delete, update
 
 from . import batch
 from .database import Database
+from .locking import seen
 from .rows import Batch
 
 
@@ -58,8 +60,15 @@ def renew(database: Database, token: UUID, *, lease: float) -> bool:
 
 
 def drop(database: Database, token: UUID) -> None:
-    """Delete the lease of a batch of which every mail's result is recorded."""
-    database.run(lambda connection: end(connection, database, token))
+    """Delete the lease of a batch of which every email's result is recorded."""
+
+    def work(connection: Connection) -> None:
+        if seen(connection, database, database.tables.email.c.token == token):
+            leave(connection, database, token, unsent=True)
+        else:
+            end(connection, database, token)
+
+    database.run(work)
 
 
 def end(connection: Connection, database: Database, token: UUID) -> None:
@@ -70,3 +79,19 @@ def end(connection: Connection, database: Database, token: UUID) -> None:
 def _end(database: Database) -> Delete:
     table = database.tables.lease
     return delete(table).where(table.c.token == bindparam("claim"))
+
+
+def leave(connection: Connection, database: Database, token: UUID, *, unsent: bool) -> None:
+    """Leave the lease of a batch that is over to the rows that a person's transaction holds.
+
+    It has run out, and so takes no slot, no place under a server's cap, and is no probe any more.
+    Where all that is left is `unsent` it counts as never started: a sweep gives it back as soon as
+    that transaction ends, and charges nobody.
+    """
+    table = database.tables.lease
+    values: dict[str, Any] = {"expires_at": database.now(), "suspected_at": None, "server": None}
+    if unsent:
+        values |= {"started_at": None, "worker": None, "mails": 0}
+    connection.execute(update(table).where(table.c.token == token).values(**values))
+    breaker = database.tables.breaker
+    connection.execute(update(breaker).where(breaker.c.prober == token).values(prober=None))

@@ -76,6 +76,8 @@ def email(metadata: MetaData) -> Table:
         Column("attempts", SmallInteger, nullable=False, default=0),
         Column("deliveries", SmallInteger, nullable=False, default=0),
         Column("doubts", SmallInteger, nullable=False, default=0),
+        # Seconds: all delays that its own put-offs gave it. Its lifetime is counted in them.
+        Column("waited", Integer, nullable=False, default=0, server_default="0"),
         Column("max_attempts", SmallInteger),
         Column("recipients", SmallInteger, nullable=False, default=1),
         Column("smtputf8", Boolean, nullable=False, default=False),
@@ -102,10 +104,11 @@ def email(metadata: MetaData) -> Table:
         **HOT_OPTIONS,
     )
     columns = table.c
+    # The priority first: a look for urgent mail passes over no lane in which other mail waits.
     partial(
         "ix_outbox_email_due",
-        columns.lane,
         columns.priority,
+        columns.lane,
         columns.due_at,
         columns.id,
         where="due_at IS NOT NULL",

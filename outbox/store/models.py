@@ -24,6 +24,8 @@ class Tables:
     pause: Table
     suppression: Table
     counter: Table
+    purge: Table
+    straggler: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -40,6 +42,8 @@ def define(metadata: MetaData) -> Tables:
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
         "counter": control_tables.counter,
+        "purge": control_tables.purge,
+        "straggler": control_tables.straggler,
     }
     prefix = f"{metadata.schema}." if metadata.schema else ""
     made = {

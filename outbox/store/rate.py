@@ -7,13 +7,14 @@ from datetime import timedelta
 from math import inf
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Row, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ..domain.lanes import Wants
-from ..domain.rate import SLACK, taken, wait
+from ..domain.rate import LONGEST, SLACK, lag, taken, wait
 from .clock import utc
 from .database import Database
+from .parts import parts
 
 # One statement and one round trip. Rows are locked in the order of their names, and what is decided
 # is decided by the rows as they are once they are locked.
@@ -24,15 +25,19 @@ WITH moment AS MATERIALIZED (
     SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(needed)s::bool[])
         AS w (name, cost, needed)
 ), held AS MATERIALIZED (
-    SELECT name, tat FROM {bucket} WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
+    SELECT name, tat, taken_at FROM {bucket} WHERE name = ANY(%(names)s::text[])
+    ORDER BY name FOR UPDATE
 ), found AS MATERIALIZED (
-    SELECT count(*) AS rows, max(extract(epoch FROM held.tat - moment.now)::float8)
-        FILTER (WHERE want.needed) AS lag
+    SELECT count(*) AS rows,
+        max(extract(epoch FROM held.tat - greatest(held.taken_at, moment.now))::float8)
+            FILTER (WHERE want.needed) AS lag
     FROM moment, held JOIN want ON want.name = held.name
 ), taken AS (
     UPDATE {bucket} AS b
-    SET tat = greatest(b.tat, moment.now - make_interval(secs => %(slack)s))
-        + make_interval(secs => want.cost)
+    SET tat = least(moment.now + make_interval(secs => %(longest)s), greatest(
+            b.tat - (greatest(b.taken_at, moment.now) - moment.now),
+            moment.now - make_interval(secs => %(slack)s)
+        ) + make_interval(secs => want.cost)), taken_at = moment.now
     FROM want, moment, found
     WHERE b.name = want.name AND found.rows = cardinality(%(names)s::text[])
         AND coalesce(found.lag, '-infinity') <= -%(margin)s::float8
@@ -53,9 +58,9 @@ def take(
     if not costs:
         return 0.0
     attempt = _in_one_statement if database.dialect == "postgresql" else _in_steps
-    while (lag := attempt(database, costs, wants, margin)) is None:
+    while (last := attempt(database, costs, wants, margin)) is None:
         _make(database, costs)
-    return wait(lag, margin)
+    return wait(last, margin)
 
 
 def _in_one_statement(
@@ -68,6 +73,7 @@ def _in_one_statement(
         "costs": [rate.interval * permits for rate, permits in map(costs.__getitem__, names)],
         "needed": [name in wants for name in names],
         "slack": SLACK,
+        "longest": LONGEST,
         "margin": margin,
     }
     statement = _STATEMENT.format(bucket=database.tables.bucket.fullname)
@@ -82,25 +88,29 @@ def _in_steps(database: Database, costs: Wants, wants: Wants, margin: float) -> 
     bucket = database.tables.bucket
 
     def work(connection: Connection) -> float | None:
-        rows = connection.execute(
-            select(bucket.c.name, bucket.c.tat, database.now().label("now"))
-            .where(bucket.c.name.in_(sorted(costs)))
-            .order_by(bucket.c.name)
-            .with_for_update()
-        ).all()
+        rows = _locked(connection, database, costs)
         if len(rows) < len(costs):
             return None
         now = utc(rows[0].now)
-        lags = {row.name: (utc(row.tat) - now).total_seconds() for row in rows}
-        lag = max((lags[name] for name in wants), default=-inf)
-        if not wait(lag, margin):
+        lags = {row.name: _lag(row) for row in rows}
+        last = max((lags[name] for name in wants), default=-inf)
+        if not wait(last, margin):
             for name, (rate, permits) in sorted(costs.items()):
                 tat = now + timedelta(seconds=taken(lags[name], rate, permits))
                 change = update(bucket).where(bucket.c.name == name)
-                connection.execute(change.values(tat=tat))
-        return lag
+                connection.execute(change.values(tat=tat, taken_at=now))
+        return last
 
     return database.run(work)
+
+
+def _locked(connection: Connection, database: Database, names: Collection[str]) -> list[Any]:
+    """Lock these buckets in the order of their names, so that two lockers cannot deadlock."""
+    name, found = database.tables.bucket.c.name, list[Any]()
+    for part in parts(sorted(names)):
+        held = _select(database).where(name.in_(part)).order_by(name).with_for_update()
+        found += connection.execute(held).all()
+    return found
 
 
 def _make(database: Database, costs: Wants) -> None:
@@ -120,17 +130,33 @@ def _make(database: Database, costs: Wants) -> None:
     database.run(work)
 
 
+def set_right(database: Database, names: Collection[str]) -> None:
+    """Have these buckets count from now on, where they were taken from in the future.
+
+    One that was taken from while the clock was ahead owes what it owed then, until that moment
+    comes; from here on it is paid off as time goes by.
+    """
+    bucket = database.tables.bucket
+
+    def work(connection: Connection) -> None:
+        for row in _locked(connection, database, names):
+            now = utc(row.now)
+            if row.taken_at is not None and utc(row.taken_at) > now:
+                change = update(bucket).where(bucket.c.name == row.name)
+                tat = now + timedelta(seconds=_lag(row))
+                connection.execute(change.values(tat=tat, taken_at=now))
+
+    database.run(work)
+
+
 def waits(database: Database, names: Collection[str]) -> dict[str, float]:
     """Return in how many seconds each of these buckets opens, 0.0 where it is open; as of now.
 
     One from which was never taken is open, and not among them.
     """
-    bucket = database.tables.bucket.c
-    statement = select(bucket.name, bucket.tat, database.now().label("now"))
-    rows = database.read(
-        lambda connection: connection.execute(statement.where(bucket.name.in_(names))).all()
-    )
-    return {row.name: wait((utc(row.tat) - utc(row.now)).total_seconds()) for row in rows}
+    statement = _select(database).where(database.tables.bucket.c.name.in_(names))
+    rows = database.read(lambda connection: connection.execute(statement).all())
+    return {row.name: wait(_lag(row)) for row in rows}
 
 
 def closed(connection: Connection, database: Database) -> list[dict[str, Any]]:
@@ -138,11 +164,22 @@ def closed(connection: Connection, database: Database) -> list[dict[str, Any]]:
 
     Bulk's own are left out: they hold bulk back while urgent mail stirs, and nobody else.
     """
-    bucket, now = database.tables.bucket.c, database.now()
-    statement = select(bucket.name, bucket.tat, now.label("now")).where(
-        bucket.tat > now, bucket.name.not_like("%/bulk")
-    )
+    bucket = database.tables.bucket.c
+    statement = _select(database).where(bucket.tat > database.now(), bucket.name.not_like("%/bulk"))
+    rows = connection.execute(statement.order_by(bucket.name)).all()
+    lags = {row.name: _lag(row) for row in rows}
     return [
-        {"bucket": row.name, "opens_in": round((utc(row.tat) - utc(row.now)).total_seconds(), 3)}
-        for row in connection.execute(statement.order_by(bucket.name))
+        {"bucket": name, "opens_in": round(seconds, 3)}
+        for name, seconds in lags.items()
+        if seconds > 0.0
     ]
+
+
+def _select(database: Database) -> Select[*tuple[Any, ...]]:
+    bucket = database.tables.bucket.c
+    return select(bucket.name, bucket.tat, bucket.taken_at, database.now().label("now"))
+
+
+def _lag(row: Row[Any]) -> float:
+    taken_at = None if row.taken_at is None else utc(row.taken_at)
+    return lag(utc(row.tat), taken_at, utc(row.now))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Update, func, insert, update
 
 from ..domain.lifecycle import Status
 from ..domain.verdict import Reply, Verdict
+from . import late
 from .bulk import insert_rows
-from .claim import RETURNING
 from .columns import REPLY_LENGTH
 from .database import Database
-from .rows import Entry
+from .locking import ONE_WRITER, among, lock_ids, seen
+from .rows import Entry, Progress
 
 
 def record(
@@ -26,23 +28,36 @@ def record(
     entries: Sequence[Entry],
     *,
     worker: str,
-) -> frozenset[int]:
-    """Record the results of one window and return the ids whose lease was lost.
+) -> Progress:
+    """Record the results of one window; tell which were lost, and which are held.
 
-    Of those nothing is written, but that a late 250 resolves the doubt which the rescue declared,
-    until the mail is claimed again.
+    A held one's row is in another transaction's hands: its result is to be kept and recorded again.
+    Of those whose lease was lost nothing is written, but that a late 250 resolves the doubt which
+    the rescue declared, until the email is claimed again. One that is in the table already, because
+    the reply to a commit was lost, is not lost.
     """
-    written: set[int] = set()
-    for group in _alike(entries).values():
-        written |= _write(connection, database, token, group)
-    lost = frozenset(entry.email_id for entry in entries) - written
-    written |= _resolve_late(
-        connection, database, token, [e for e in entries if e.email_id in lost]
-    )
-    kept = [entry for entry in entries if entry.email_id in written]
-    _log(connection, database, kept, worker)
-    _record_recipients(connection, database, kept)
-    return lost
+    email = database.tables.email.c
+    ours = (email.token == token) & (email.status == Status.SENDING)
+    if parted := [entry for entry in entries if entry.conclusion.again]:
+        # Their emails stay open, so that a write that is made again would find them so.
+        news = late.not_written_yet(connection, database, token, parted, worker)
+        entries = [entry for entry in entries if not entry.conclusion.again or entry in news]
+    ids = frozenset(entry.email_id for entry in entries)
+    mine = _write(connection, database, ours, entries, ids) if ids else ids
+    _log(connection, database, _of(entries, mine), worker)
+    _record_recipients(connection, database, _of(entries, mine))
+    if mine == ids:
+        return Progress(written=mine)
+    held = seen(connection, database, ours & among(database, ids - mine))
+    rest = _of(entries, ids - mine - held)
+    lost = late.not_written_yet(connection, database, token, rest, worker)
+    resolved, waiting = _resolve_late(connection, database, token, lost)
+    _log(connection, database, _of(lost, resolved), worker)
+    return Progress(held=held | waiting, lost=frozenset(entry.email_id for entry in lost) - waiting)
+
+
+def _of(entries: Iterable[Entry], ids: Collection[int]) -> list[Entry]:
+    return [entry for entry in entries if entry.email_id in ids]
 
 
 def _alike(entries: Sequence[Entry]) -> dict[tuple[object, ...], list[Entry]]:
@@ -54,26 +69,38 @@ def _alike(entries: Sequence[Entry]) -> dict[tuple[object, ...], list[Entry]]:
     return groups
 
 
-def _write(connection: Connection, database: Database, token: UUID, group: list[Entry]) -> set[int]:
+def _write(
+    connection: Connection,
+    database: Database,
+    ours: ColumnElement[bool],
+    entries: Sequence[Entry],
+    ids: frozenset[int],
+) -> frozenset[int]:
+    """Write what the emails have come to that are ours and free; return their ids."""
+    if database.dialect in ONE_WRITER:
+        groups = _alike(entries).values()
+        updates = (_update(database, ours, group) for group in groups)
+        written = (statement.returning(database.tables.email.c.id) for statement in updates)
+        return frozenset(i for one in written for i in connection.execute(one).scalars())
+    mine = lock_ids(connection, database, ours & among(database, ids))
+    for group in _alike(_of(entries, mine)).values():
+        connection.execute(_update(database, ours, group))
+    return mine
+
+
+def _update(database: Database, ours: ColumnElement[bool], group: Sequence[Entry]) -> Update:
     email, end = database.tables.email, group[0].conclusion
-    ids = sorted(entry.email_id for entry in group)
-    ours = (email.c.token == token) & (email.c.status == Status.SENDING) & email.c.id.in_(ids)
-    statement = (
+    return (
         update(email)
-        .where(ours)
+        .where(ours, among(database, (entry.email_id for entry in group)))
         .values(
             attempts=email.c.attempts + end.attempts,
             deliveries=email.c.deliveries + end.deliveries,
             doubts=end.doubts,
+            waited=email.c.waited + ceil(end.delay),
             **_next_status(database, group[0]),
         )
     )
-    if database.dialect in RETURNING:
-        return set(connection.execute(statement.returning(email.c.id)).scalars())
-    held = select(email.c.id).where(ours).order_by(email.c.id).with_for_update()
-    written = set(connection.execute(held).scalars())
-    connection.execute(statement)
-    return written
 
 
 def _next_status(database: Database, entry: Entry) -> dict[str, Any]:
@@ -82,6 +109,8 @@ def _next_status(database: Database, entry: Entry) -> dict[str, Any]:
     match end.status:
         case Status.SENDING:
             return {"status": Status.SENDING}  # the rest of its recipients go at once
+        case Status.CLAIMED:
+            return {"status": Status.CLAIMED}  # its window closed before its turn
         case Status.PENDING if end.delay:
             due = database.now(end.delay)
             return {"status": Status.PENDING, "token": None, "due_at": due}
@@ -94,31 +123,17 @@ def _next_status(database: Database, entry: Entry) -> dict[str, Any]:
 
 
 def _resolve_late(
-    connection: Connection, database: Database, token: UUID, lost: list[Entry]
-) -> set[int]:
-    email = database.tables.email
-    resolved: set[int] = set()
-    for entry in lost:
-        if entry.conclusion.status is not Status.SENT or entry.several:
-            continue
-        statement = (
-            update(email)
-            .where(
-                email.c.id == entry.email_id,
-                email.c.doubt_token == token,
-                email.c.status.in_([Status.PENDING, Status.UNKNOWN]),
-            )
-            .values(
-                status=Status.SENT,
-                due_at=None,
-                doubt_token=None,
-                doubts=0,
-                finished_at=database.now(),
-            )
-        )
-        if connection.execute(statement).rowcount == 1:
-            resolved.add(entry.email_id)
-    return resolved
+    connection: Connection, database: Database, token: UUID, lost: Sequence[Entry]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Settle the doubts that these results answer; return the settled ids, and the held ones."""
+    told = [entry for entry in lost if late.tells_of_a_copy(entry)]
+    if not told:
+        return frozenset(), frozenset()
+    doubted = late.doubted(database, token) & among(database, (e.email_id for e in told))
+    mine = lock_ids(connection, database, doubted)
+    for entry in _of(told, mine):
+        late.resolve(connection, database, entry)
+    return mine, seen(connection, database, doubted) - mine
 
 
 def _log(connection: Connection, database: Database, entries: Sequence[Entry], worker: str) -> None:

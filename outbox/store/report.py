@@ -8,11 +8,12 @@ from email.header import decode_header, make_header
 from email.parser import BytesHeaderParser
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, case, exists, func, select
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import FINISHED, Status
 from ..domain.priority import Priority
+from . import circuit_breaker
 from .clock import utc
 from .counter import read as read_counters
 from .database import Database
@@ -40,6 +41,26 @@ def oldest_due(connection: Connection, database: Database) -> float:
     )
     row = connection.execute(statement).one()
     return 0.0 if row.due_at is None else (utc(row.now) - utc(row.due_at)).total_seconds()
+
+
+def oldest_claimed(connection: Connection, database: Database) -> float:
+    """Return for how many seconds the claimed mail that has waited longest has; 0 without any.
+
+    It sees a fleet to which batches are handed out and which takes none. A claim forgets when its
+    mails were due: of one that was never tried it was the start, of another the claim will do.
+    """
+    email, lease, attempt = (getattr(database.tables, n) for n in ("email", "lease", "attempt"))
+    first = func.coalesce(email.c.send_at, email.c.created_at)
+    tried = exists().where(attempt.c.email_id == email.c.id)
+    since = case((tried, func.coalesce(lease.c.claimed_at, first)), else_=first)
+    statement = (
+        select(func.min(since, type_=email.c.created_at.type).label("since"))
+        .add_columns(database.now().label("now"))
+        .select_from(email.outerjoin(lease, lease.c.token == email.c.token))
+        .where(email.c.token.is_not(None), email.c.status == Status.CLAIMED)
+    )
+    row = connection.execute(statement).one()
+    return 0.0 if row.since is None else (utc(row.now) - utc(row.since)).total_seconds()
 
 
 def stats(connection: Connection, database: Database) -> dict[str, Any]:
@@ -71,17 +92,17 @@ def stats(connection: Connection, database: Database) -> dict[str, Any]:
 
 def breakers(connection: Connection, database: Database) -> list[dict[str, Any]]:
     """Return the servers that cannot be used now, and why."""
-    table = database.tables.breaker
     return [
         {
-            "server": row.server,
-            "failures": row.failures,
-            "opened_at": utc(row.opened_at).isoformat(),
-            "retry_at": utc(row.retry_at).isoformat(),
-            "alert": bool(row.alert),
-            "reason": row.reason,
+            "server": breaker.server,
+            "failures": breaker.failures,
+            "opened_at": breaker.opened_at.isoformat(),
+            "retry_at": breaker.retry_at.isoformat(),
+            "alert": breaker.alert,
+            "reason": breaker.reason,
         }
-        for row in connection.execute(select(table).order_by(table.c.server))
+        for _, breaker in sorted(circuit_breaker.read(connection, database).items())
+        if breaker.is_open
     ]
 
 

@@ -18,11 +18,14 @@ from ..domain.conclusion import MAX_DOUBTS, RecipientStatus
 from ..domain.lifecycle import Status
 from ..domain.settings import OnUnknown, Settings
 from ..domain.verdict import Phase, Verdict
+from .apart import each_for_itself
 from .bulk import insert_rows
 from .counter import IN_DOUBT, bump
 from .database import Database
-from .ending import ended
-from .release import give_back
+from .ending import end
+from .locking import among, lock, lock_claim, seen
+from .parts import parts
+from .release import give_back_locked
 
 RESCUED = "leases_rescued"
 _LOST_WORKER = "the worker was lost before it recorded a reply"
@@ -59,7 +62,7 @@ def _suspect(database: Database) -> None:
     )
 
     def work(connection: Connection) -> None:
-        if tokens := connection.execute(overdue).scalars().all():
+        for tokens in parts(connection.execute(overdue).scalars().all()):
             suspected = update(lease).where(lease.c.token.in_(tokens))
             connection.execute(suspected.values(suspected_at=database.now()))
 
@@ -88,7 +91,7 @@ def _rescue_one(
     token: UUID,
     random: Callable[[], float],
 ) -> int:
-    lease = database.tables.lease
+    lease, held = database.tables.lease, database.tables.email.c.token == token
     row = connection.execute(
         select(lease)
         .where(lease.c.token == token, _overdue(database, settings.lease))
@@ -96,55 +99,62 @@ def _rescue_one(
     ).one_or_none()
     if row is None:  # renewed, finished or rescued by another since we looked
         return 0
+    free = lock_claim(connection, database, held)
+
+    def judge(ids: frozenset[int]) -> None:
+        if row.started_at is not None:
+            _charge(connection, database, settings, token, ids)
+            _doubt(connection, database, settings, row, ids, random)
+        give_back_locked(connection, database, token, ids)
+
+    faulty = each_for_itself(connection, free, judge, "rescued")
+    if seen(connection, database, held):
+        # Its worker holds no place any more. What a person's transaction holds is judged when that
+        # has ended, and what is faulty one lease later.
+        again = {"suspected_at": database.now()} if faulty else {}
+        left = update(lease).where(lease.c.token == token)
+        connection.execute(left.values(server=None, **again))
+        return 0
     connection.execute(delete(lease).where(lease.c.token == token))
-    if row.started_at is not None:
-        _charge(connection, database, settings, token)
-        _doubt(connection, database, settings, token, row, random)
-    give_back(connection, database, token)
+    if not row.mails:  # its worker had ended well, but for what somebody held
+        return 0
     bump(connection, database, RESCUED)
     return 1
 
 
-def _charge(connection: Connection, database: Database, settings: Settings, token: UUID) -> None:
-    """Count the delivery, and end the claimed mails whose workers have died too often."""
+def _charge(
+    connection: Connection, database: Database, settings: Settings, token: UUID, ids: frozenset[int]
+) -> None:
+    """Count the delivery, and end the claimed emails whose workers have died too often."""
     email = database.tables.email
-    connection.execute(
-        update(email).where(email.c.token == token).values(deliveries=email.c.deliveries + 1)
-    )
+    held = (email.c.token == token) & among(database, ids)
+    connection.execute(update(email).where(held).values(deliveries=email.c.deliveries + 1))
     used_up = and_(
-        email.c.token == token,
-        email.c.status == Status.CLAIMED,
-        email.c.deliveries >= settings.max_deliveries,
+        held, email.c.status == Status.CLAIMED, email.c.deliveries >= settings.max_deliveries
     )
-    connection.execute(
-        update(email).where(used_up).values(token=None, **ended(database, Status.FAILED))
-    )
+    end(connection, database, lock(connection, database, used_up), Status.FAILED)
 
 
 def _doubt(
     connection: Connection,
     database: Database,
     settings: Settings,
-    token: UUID,
     lease: Row[Any],
+    ids: frozenset[int],
     random: Callable[[], float],
 ) -> None:
-    email = database.tables.email
+    email, token = database.tables.email, lease.token
     sending = (
         select(email.c.id, email.c.attempts, email.c.doubts, email.c.on_unknown,
                email.c.deliveries, email.c.recipients, email.c.max_attempts)
-        .where(email.c.token == token, email.c.status == Status.SENDING)
+        .where(email.c.token == token, email.c.status == Status.SENDING, among(database, ids))
         .order_by(email.c.id)
-        .with_for_update()
     )  # fmt: skip
-    for dialect in ("mysql", "mariadb"):
-        # By the order of ids it would pass over all rows, and wait for those of open transactions.
-        sending = sending.with_hint(email, "FORCE INDEX (ix_outbox_email_token)", dialect)
     rows = connection.execute(sending).all()
     for row in rows:
         values: dict[str, Any] = {"status": Status.UNKNOWN, "finished_at": database.now()}
         if not _is_final(row, settings):
-            wait = backoff.delay(row.attempts + 1, random=random)
+            wait = backoff.delay(row.attempts + 1, random=random, steps=settings.backoff)
             values = {"status": Status.PENDING, "due_at": database.now(wait)}
         connection.execute(
             update(email)

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, case, exists, select, update
+from collections.abc import Collection
+
+from sqlalchemy import ColumnElement, Connection, case, func, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status, sources
 from .database import Database
-from .ending import partly_sent
+from .ending import having
+from .locking import Locked, among, rows
+
+_STUCK = (Status.FAILED, Status.UNKNOWN)
 
 
-def retry(connection: Connection, database: Database, ids: list[int]) -> int:
-    """Send failed and unknown mails again, with fresh counters; return how many are pending now.
+def retry(connection: Connection, database: Database, ids: Collection[int]) -> int:
+    """Send failed and unknown emails again, with fresh counters; return how many are pending now.
 
-    Of a mail with several recipients those who got it are not written to again.
+    Of one with several recipients those who got it are not written to again. A doubt stays: a copy
+    may have arrived whatever becomes of the next one, so the email ends only `sent` or `unknown`.
+    It counts as the first doubt, so that the next one is not the last already.
     """
     email = database.tables.email
-    stuck = email.c.id.in_(sorted(ids)) & email.c.status.in_([Status.FAILED, Status.UNKNOWN])
-    undone = [RecipientStatus.FAILED, RecipientStatus.UNKNOWN]
-    _turn(connection, database, stuck, undone, RecipientStatus.PENDING)
-    values = {"attempts": 0, "deliveries": 0, "doubts": 0, "doubt_token": None}
-    return connection.execute(
+    chosen = _locked(connection, database, among(database, ids) & email.c.status.in_(_STUCK))
+    _turn(connection, database, chosen, RecipientStatus.FAILED, RecipientStatus.PENDING)
+    fresh = {"attempts": 0, "deliveries": 0, "waited": 0}
+    values = {**fresh, "doubt_token": None, "finished_at": None}
+    connection.execute(
         update(email)
-        .where(stuck)
-        .values(status=Status.PENDING, due_at=database.now(), finished_at=None, **values)
-    ).rowcount
+        .where(among(database, chosen))
+        .values(
+            status=Status.PENDING,
+            due_at=database.now(),
+            doubts=case((email.c.doubts > 0, 1), else_=0),
+            **values,
+        )
+    )
+    return len(chosen)
 
 
-def resolve(connection: Connection, database: Database, ids: list[int], outcome: Status) -> int:
+def in_doubt(connection: Connection, database: Database, ids: Collection[int]) -> int:
+    """Return of how many of these emails, pending again, a copy may have arrived already."""
+    email = database.tables.email.c
+    doubtful = among(database, ids) & (email.status == Status.PENDING) & (email.doubts > 0)
+    return connection.execute(select(func.count()).where(doubtful)).scalar_one()
+
+
+def resolve(
+    connection: Connection, database: Database, ids: Collection[int], outcome: Status
+) -> int:
     """Settle unknown mails as `sent` or `failed`, as a person found out; return how many.
 
     One of which a recipient has a copy ends `sent`, whoever else did not get it. One with
@@ -35,40 +57,46 @@ def resolve(connection: Connection, database: Database, ids: list[int], outcome:
     """
     if Status.UNKNOWN not in sources(outcome) or outcome is Status.PENDING:
         raise ValueError("a mail in doubt is resolved as sent or failed")
-    email, recipient = database.tables.email, database.tables.recipient
-    doubtful = email.c.id.in_(sorted(ids)) & (email.c.status == Status.UNKNOWN)
-    _turn(connection, database, doubtful, [RecipientStatus.UNKNOWN], RecipientStatus(outcome))
-    waiting = exists().where(
-        recipient.c.email_id == email.c.id, recipient.c.status == RecipientStatus.PENDING
-    )
-    return connection.execute(
-        update(email)
-        .where(doubtful)
-        .values(
-            status=case(
-                (waiting, Status.PENDING), (partly_sent(database), Status.SENT), else_=outcome
-            ),
-            doubts=0,
-            doubt_token=None,
-            due_at=case((waiting, database.now())),
-            finished_at=case((waiting, None), else_=database.now()),
-        )
-    ).rowcount
+    email = database.tables.email
+    doubtful = among(database, ids) & (email.c.status == Status.UNKNOWN)
+    chosen = _locked(connection, database, doubtful)
+    _turn(connection, database, chosen, RecipientStatus.UNKNOWN, RecipientStatus(outcome))
+    several = [row.id for row in chosen.values() if row.recipients > 1]
+    waiting = having(connection, database, several, RecipientStatus.PENDING)
+    sent = having(connection, database, several) - waiting
+    settled = {"doubts": 0, "doubt_token": None}
+    again = {"status": Status.PENDING, "due_at": database.now(), "finished_at": None}
+    for group, values in (
+        (waiting, again),
+        (sent, {"status": Status.SENT, "finished_at": database.now()}),
+        (chosen.keys() - waiting - sent, {"status": outcome, "finished_at": database.now()}),
+    ):
+        if group:
+            ours = update(email).where(among(database, group))
+            connection.execute(ours.values(**settled, **values))
+    return len(chosen)
+
+
+def _locked(
+    connection: Connection, database: Database, which: ColumnElement[bool]
+) -> dict[int, Locked]:
+    """Lock these emails in the order of their ids."""
+    email = database.tables.email.c
+    statement = rows(database).where(which).order_by(email.id).with_for_update(key_share=True)
+    return {row.id: row for row in connection.execute(statement)}
 
 
 def _turn(
     connection: Connection,
     database: Database,
-    which: ColumnElement[bool],
-    old: list[RecipientStatus],
+    emails: Collection[int],
+    old: RecipientStatus,
     new: RecipientStatus,
 ) -> None:
-    """Lock these mails, and turn their recipients; no other mail's recipients change."""
-    email, recipient = database.tables.email, database.tables.recipient
-    locked = select(email.c.id).where(which).order_by(email.c.id).with_for_update()
-    chosen = connection.execute(locked).scalars().all()
+    """Turn the recipients of these locked emails; no other email's recipients change."""
+    recipient = database.tables.recipient
     connection.execute(
         update(recipient)
-        .where(recipient.c.email_id.in_(chosen), recipient.c.status.in_(old))
+        .where(recipient.c.email_id.in_(sorted(emails)), recipient.c.status == old)
         .values(status=new)
     )

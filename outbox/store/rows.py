@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from ..domain.blame import Traits
 from ..domain.conclusion import Conclusion
 from ..domain.lanes import route_of
 from ..domain.lifecycle import Status
@@ -14,6 +15,7 @@ from ..domain.priority import Priority
 from ..domain.settings import OnUnknown
 from ..domain.values import value_type
 from ..domain.verdict import Envelope, Phase, Verdict
+from .circuit_breaker import Breaker
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +41,7 @@ class Claim:
     priority: Priority
     mails: int
     lane: str = ""
+    is_probe: bool = False  # it asks whether a server can be used again
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
@@ -54,8 +57,8 @@ class Waiting:
     doubts: int
     on_unknown: OnUnknown | None
     several: bool  # its recipients have rows of their own
-    age: float  # seconds since it was first due
-    expires: bool
+    waited: float  # seconds: all delays that its own put-offs gave it
+    expires_in: float | None  # seconds from the batch's start; None where it does not expire
     envelope: Envelope
     headers: bytes = field(repr=False)
     doubtful: frozenset[str] = frozenset()
@@ -71,7 +74,8 @@ class Batch:
     mails: tuple[Waiting, ...]
     lane: str = ""
     priority: Priority = Priority.NORMAL
-    halted: frozenset[str] = frozenset()  # servers whose breakers stood open
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed
+    suspects: Mapping[str, Traits] = field(default_factory=dict)  # the last one, by its server
     ramps: Mapping[str, int] = field(default_factory=dict)  # batches on servers just come back
     probed: str | None = None  # the one of them that this batch is to probe
 
@@ -79,6 +83,21 @@ class Batch:
     def route(self) -> str:
         """The name of the route that its mails take."""
         return route_of(self.lane)
+
+    @property
+    def halted(self) -> frozenset[str]:
+        """The servers whose breakers stood open."""
+        return frozenset(name for name, breaker in self.breakers.items() if breaker.is_open)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """What a worker's write came to, by the ids of emails."""
+
+    opened: frozenset[int] = frozenset()  # they may be sent
+    written: frozenset[int] = frozenset()  # results that are in the table now, and were not before
+    lost: frozenset[int] = frozenset()  # results that came after their lease was lost
+    held: frozenset[int] = frozenset()  # results to be recorded again: another holds the row
 
 
 @value_type(frozen=True, kw_only=True, slots=True)

@@ -16,6 +16,7 @@ class Schema:
     """What was found in the database."""
 
     version: int = 0
+    absent: int = 0  # how many tables of ours are missing
     missing: list[str] = field(default_factory=list)  # tables, columns and indexes of ours
     demanded: list[str] = field(default_factory=list)  # columns we do not know and must fill
 
@@ -67,6 +68,7 @@ _DURABLE = ("synchronous_commit", "fsync", "full_page_writes")
 
 def _compare(schema: Schema, inspector: Inspector, table: Table) -> None:
     if not inspector.has_table(table.name, schema=table.schema):
+        schema.absent += 1
         schema.missing.append(f"table {table.name} is missing")
         return
     columns = {each["name"]: each for each in inspector.get_columns(table.name, table.schema)}

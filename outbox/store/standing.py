@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from ..domain.recovery import allowed
+from ..domain.circuit_breaker import allowed
+from . import circuit_breaker
 from .clock import utc
 from .connections import in_flight
 from .database import Database
@@ -18,7 +19,7 @@ def standings(
 ) -> list[dict[str, Any]]:
     """Return the standing of each of these servers, and of those that are halted beside them.
 
-    `state` is closed, open, half-open (a probe is due or under way) or recovering. `configured` is
+    `state` is a word of `BreakerState`; half-open: a probe is due or under way. `configured` is
     False for one that is halted in the table and no longer among the `servers`: it raises no alert.
     """
     halted = _halted(connection, database)
@@ -45,18 +46,16 @@ def alerts(standings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _halted(connection: Connection, database: Database) -> dict[str, dict[str, Any]]:
-    table = database.tables.breaker
-    rows = connection.execute(select(table, database.now().label("now"))).all()
     return {
-        row.server: {
-            "state": "open" if utc(row.retry_at) > utc(row.now) else "half-open",
-            "failures": row.failures,
-            "since": utc(row.opened_at).isoformat(),
-            "next_probe": utc(row.retry_at).isoformat(),
-            "alert": bool(row.alert),
-            "reason": row.reason,
+        breaker.server: {
+            "state": breaker.state.value,
+            "failures": breaker.failures,
+            "since": breaker.opened_at.isoformat(),
+            "next_probe": breaker.retry_at.isoformat() if breaker.is_open else None,
+            "alert": breaker.alert,
+            "reason": breaker.reason,
         }
-        for row in rows
+        for breaker in circuit_breaker.read(connection, database).values()
     }
 
 

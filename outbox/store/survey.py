@@ -1,22 +1,19 @@
-"""What a sweep has to do, found out in one statement; and whether urgent mail waits."""
+"""What a sweep has to do, found out in one statement, and in a second one where emails wait."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
+    Connection,
     Select,
-    exists,
     func,
     literal,
-    null,
     select,
     union_all,
 )
@@ -24,12 +21,19 @@ from sqlalchemy import (
 from ..domain.claims import AHEAD, Due, Flight, Way
 from ..domain.lanes import Lanes
 from ..domain.priority import Priority
+from ..domain.rate import SLACK
 from ..domain.servers import ServerSettings
-from . import breaker
-from .clock import utc
+from . import server_limits
+from .backlog import count
 from .database import Database
 from .expire import expired
-from .low_water import Mark, beyond, values
+from .findings import Findings, finding, lagging, now, pauses, waiting
+from .low_water import Mark
+from .ways import marked
+
+COUNTED = 200
+"""Ways whose emails are counted at most; of the others one email is known to wait. They are as many
+as there are slots in three priorities, and SQLite takes no more than 500 terms."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,16 +43,19 @@ class Survey:
     due: Mapping[Way, Due]  # where mails wait that may go: no paused priority, no closed lane
     first: Mapping[Way, Mark]  # of those, where to start looking for them
     flight: Mapping[Way, Flight]  # leases that hold, whether their task has started or not
-    lags: Mapping[str, float]  # of the buckets that were ever taken from
-    strays: tuple[str, ...]  # lanes with mails that the settings do not name
+    lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
+    ahead: tuple[str, ...]  # buckets that were taken from in the future: the clock was ahead
     overdue: bool  # a lease has run out
     expired: bool  # a waiting mail's time has run out
-    servers: Mapping[str, int | None]  # by name: as `breaker.limit` says
+    servers: Mapping[str, int | None]  # by name: as `server_limits.limits` say, or None
 
     @property
     def in_flight(self) -> int:
         """Batches in flight."""
         return sum(flight.batches for flight in self.flight.values())
+
+
+Choose = Callable[[Survey], Iterable[Way]]
 
 
 def survey(
@@ -58,39 +65,52 @@ def survey(
     *,
     limit: int,
     since: Mapping[Way, Mark] = MappingProxyType({}),
+    choose: Choose = lambda state: state.due,
 ) -> Survey:
-    """Look at everything that a sweep decides by. Counting stops at `limit` a lane and priority.
+    """Look at everything that a sweep decides by, and count the emails of the ways that are chosen.
 
-    Due mails that stand before their mark in `since` are not looked at.
+    `choose` is given the survey as it is before anything is counted. Counting stops at `limit` a
+    lane and priority. On PostgreSQL due emails that stand before their mark in `since` are not
+    looked at; so what is there is not known, and is always counted.
     """
-    key = (lanes, lanes.names, tuple(servers), limit, tuple(sorted(since)))
-    statement = database.built(_statement, *key)
-    found: dict[str, list[Any]] = {}
-    for row in database.read(lambda c: c.execute(statement, values(since)).all()):
-        found.setdefault(row.what, []).append(row)
-    (clock,) = found["now"]
 
-    def seconds_since(moment: datetime) -> float:
-        return (utc(clock.moment) - utc(moment)).total_seconds()
+    def work(connection: Connection) -> Survey:
+        found = Findings(connection, database.built(survey_statement), marked(database, since))
+        state = _uncounted(found, lanes, servers)
+        ways = [way for way in dict.fromkeys([*since, *choose(state)]) if way in state.due]
+        starts = {way: state.first[way] for way in ways[:COUNTED]}
+        limits = {way: min(limit, lanes.horizon(way[0]) or limit) for way in starts}
+        due, first = dict(state.due), dict(state.first)
+        counted = count(connection, database, found.now, starts, limits)
+        for way in starts:
+            if way in counted:
+                first[way] = counted[way].first
+                age = found.age(first[way].due_at)
+                due[way] = Due(mails=counted[way].mails, age=age)
+            else:  # those of the mark have gone, or others were faster
+                del due[way], first[way]
+        return replace(state, due=due, first=first)
 
+    return database.read(work)
+
+
+def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]) -> Survey:
+    """Return the survey where an email waits on each way, or more."""
+    rated = {server.bucket for server in servers if server.rate is not None}
+    known = lanes.all_buckets
+    lags = {name: lag for name, lag in found.lags.items() if name in known or name in rated}
+    limits = {row.name: row.number for row in found["server"]}
+    first = _first(found, lanes, lags)
     return Survey(
-        due={
-            (row.name, Priority(row.priority)): Due(mails=row.number, age=seconds_since(row.moment))
-            for row in found["due"]
-            if row.number
-        },
-        first={
-            (row.name, Priority(row.priority)): Mark(row.moment, row.first)
-            for row in found["due"]
-            if row.number
-        },
+        due={way: Due(mails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
+        first=first,
         flight={
             (row.name, Priority(row.priority)): Flight(batches=row.number, mails=int(row.mails))
-            for row in found.get("flight", ())
+            for row in found["flight"]
         },
-        lags={row.name: -seconds_since(row.moment) for row in found.get("bucket", ())},
-        servers={row.name: row.number for row in found["server"]},
-        strays=tuple(row.name for row in found["stray"] if row.name is not None),
+        lags=lags,
+        ahead=found.ahead,
+        servers={server.name: limits.get(server.name) for server in servers},
         **{name: bool(found[name][0].number) for name in _FLAGS},
     )
 
@@ -98,68 +118,38 @@ def survey(
 _FLAGS = ("overdue", "expired")
 
 
-def _statement(
-    database: Database,
-    lanes: Lanes,
-    _: tuple[str, ...],
-    servers: tuple[ServerSettings, ...],
-    limit: int,
-    marked: Collection[Way],
-) -> CompoundSelect[*tuple[Any, ...]]:
-    return survey_statement(database, lanes, servers, limit, marked)
+def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Way, Mark]:
+    """Return the ways on which emails are due that may go, each with its first one."""
+    paused = found.paused
+    return {
+        (row.name, Priority(row.priority)): Mark(row.moment, row.first)
+        for row in found["way"]
+        if row.priority not in paused
+        and found.age(row.moment) >= 0.0
+        and not lanes.is_closed(row.name, lags, AHEAD)
+    }
 
 
-def survey_statement(
-    database: Database,
-    lanes: Lanes,
-    servers: Sequence[ServerSettings],
-    limit: int,
-    marked: Collection[Way] = (),
-) -> CompoundSelect[*tuple[Any, ...]]:
-    """Return the one statement of a sweep that finds nothing to do."""
-    now, lease = database.now(), database.tables.lease.c
+def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    """Return the one statement of a sweep that finds nothing to do.
+
+    Nothing in it belongs to a lane, a domain or a server: it is the same for five thousand lanes.
+    """
+    moment, lease = database.now(), database.tables.lease.c
+    limited = server_limits.limits(database).subquery("limited").c
     return union_all(
-        _row("now", moment=now),
-        _flag("overdue", lease.expires_at <= now),
+        now(database),
+        _flag("overdue", lease.expires_at <= moment),
         _flag("expired", expired(database), database.tables.email.c.expires_at),
-        *(_row("server", s.name, number=breaker.limit(database, s.name)) for s in servers),
-        *(
-            _due(database, lanes, (lane, priority), limit, is_marked=(lane, priority) in marked)
-            for lane in lanes.names
-            for priority in Priority
-        ),
         # A lease that has run out holds no slot: its worker is most likely dead.
-        _row("flight", lease.lane, lease.priority, func.count(), func.sum(lease.mails))
-        .where(lease.expires_at > now)
+        finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.mails))
+        .where(lease.expires_at > moment)
         .group_by(lease.lane, lease.priority),
-        *_buckets(database, lanes, servers),
-        *_strays(database, lanes),
+        finding("server", limited.name, number=limited.limit),
+        *lagging(database, -SLACK),
+        pauses(database),
+        waiting(database),
     )
-
-
-def _row(
-    what: str,
-    name: Any = "",
-    priority: Any = 0,
-    number: Any = 0,
-    mails: Any = 0,
-    moment: Any = None,
-    first: Any = 0,
-) -> Select[*tuple[Any, ...]]:
-    """Return one kind of finding; all kinds have the same columns."""
-    return select(
-        literal(what).label("what"),
-        _value(name).label("name"),
-        _value(priority).label("priority"),
-        _value(number).label("number"),
-        _value(mails).label("mails"),
-        (null() if moment is None else moment).label("moment"),
-        _value(first).label("first"),
-    )
-
-
-def _value(value: Any) -> ColumnElement[Any]:
-    return value if isinstance(value, ColumnElement) else literal(value)
 
 
 def _flag(
@@ -171,68 +161,4 @@ def _flag(
     """
     found = select(literal(1).label("one")).where(condition).order_by(*order)
     first = found.limit(1).subquery(what)
-    return _row(what, number=func.count()).select_from(first)
-
-
-def _due(
-    database: Database, lanes: Lanes, way: Way, limit: int, *, is_marked: bool
-) -> Select[*tuple[Any, ...]]:
-    most, email = lanes.horizon(way[0]), database.tables.email
-    found = waiting(database, lanes, way).add_columns(email.c.id)
-    if is_marked:
-        found = found.where(beyond(email, way))
-    seen = found.limit(limit if most is None else min(limit, most)).subquery("seen")
-    oldest, first = func.min(seen.c.due_at), func.min(seen.c.id)
-    row = _row("due", way[0], int(way[1]), func.count(), moment=oldest, first=first)
-    return row.select_from(seen)
-
-
-def waiting(database: Database, lanes: Lanes, way: Way, since: float = 0.0) -> Select[datetime]:
-    """Select the mails that may go this way and were due `since` seconds ago, oldest first.
-
-    Whether it is paused or closed does not depend on the mails: where it is, none is looked at.
-    """
-    email, pause = database.tables.email.c, database.tables.pause.c
-    bucket, (lane, priority) = database.tables.bucket.c, way
-    buckets = sorted(lanes.buckets(lane))
-    shut = exists().where(bucket.name.in_(buckets), bucket.tat > database.now(AHEAD))
-    return (
-        select(email.due_at)
-        .where(
-            email.lane == lane,
-            email.priority == int(priority),
-            email.due_at <= database.now(-since),
-            ~exists().where(pause.scope.in_(["all", priority.name.lower()])),
-            *([~shut] if buckets else []),
-        )
-        .order_by(email.due_at, email.id)
-    )
-
-
-def _buckets(
-    database: Database, lanes: Lanes, servers: Sequence[ServerSettings]
-) -> Iterator[Select[*tuple[Any, ...]]]:
-    rated = {server.bucket for server in servers if server.rate is not None}
-    bucket, known = database.tables.bucket.c, sorted(rated | lanes.all_buckets().keys())
-    if known:
-        yield _row("bucket", bucket.name, moment=bucket.tat).where(bucket.name.in_(known))
-
-
-def _strays(database: Database, lanes: Lanes) -> Iterator[Select[*tuple[Any, ...]]]:
-    """Look between the known lanes, so that no mail waits in one that nobody looks into.
-
-    Each look is one step into the index.
-    """
-    email, known = database.tables.email.c, lanes.names
-    gaps: list[tuple[str | None, str | None]] = [*pairwise(known), (known[-1], None)]
-    if known[0]:
-        gaps.insert(0, (None, known[0]))
-    for low, high in gaps:
-        between = [
-            *([email.lane > low] if low is not None else []),
-            *([email.lane < high] if high is not None else []),
-        ]
-        if database.dialect not in ("mysql", "mariadb"):
-            # There the index is a full one, and this would pass over all finished mails.
-            between.append(email.due_at.is_not(None))
-        yield _row("stray", func.min(email.lane)).where(*between)
+    return finding(what, number=func.count()).select_from(first)

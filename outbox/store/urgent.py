@@ -1,19 +1,24 @@
-"""What the others give way to: whether urgent mail waits, and whether it stirs at all."""
+"""What the others give way to: whether urgent mail waits, and whether it stirs at all.
+
+It is asked ten times a second by each batch. Urgent mail is first in the index of due emails, so a
+look costs as much as there are lanes in which urgent mail waits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, false, func, literal, or_, select, true
+from sqlalchemy import CompoundSelect, func, union_all
 
+from ..domain.circuit_breaker import BreakerState
 from ..domain.claims import AHEAD
 from ..domain.lanes import Lanes, route_of
 from ..domain.priority import Priority
 from ..domain.routing import Routes
-from ..domain.servers import ServerSettings
 from .database import Database
-from .survey import waiting
+from .findings import Findings, finding, lagging, now, pauses, waiting
+from .ways import marked
 
 _STUCK = 0.3
 """Seconds in which an urgent batch is started wherever a process is free."""
@@ -21,20 +26,25 @@ _STUCK = 0.3
 _LEFT = 0.03
 """Seconds in which urgent mail is claimed wherever a process is free to sweep."""
 
-
-def urgent_stirs(database: Database, lanes: Collection[str]) -> bool:
-    """Return whether urgent mail of these lanes is due, or in flight."""
-    return _is_so(database, database.built(_stirs, tuple(lanes)))
+_URGENT = Priority.URGENT
 
 
-def _stirs(database: Database, lanes: tuple[str, ...]) -> Select[int]:
-    email, lease, now = database.tables.email.c, database.tables.lease.c, database.now()
-    urgent = int(Priority.URGENT)
-    flight = exists().where(lease.lane.in_(lanes), lease.priority == urgent, lease.expires_at > now)
-    found = select(email.due_at).where(email.priority == urgent, email.due_at <= now)
-    found = found.order_by(email.due_at, email.id)
-    due = [_any_of(found.where(email.lane == lane)) for lane in lanes]
-    return select(literal(1)).where(or_(flight, *due))
+def urgent_stirs(database: Database, lanes: Lanes, lane: str) -> bool:
+    """Return whether urgent mail that takes permits from this lane is due, or in flight."""
+    found = _look(database, _stirring)
+    stirring = {row.name for row in found["flight"]}
+    stirring |= {name for name, age in _waiting(found).items() if age >= 0.0}
+    return any(lanes.share_a_bucket(lane, other) for other in stirring)
+
+
+def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    lease = database.tables.lease.c
+    flying = (lease.priority == int(_URGENT)) & (lease.expires_at > database.now())
+    return union_all(
+        now(database),
+        finding("flight", lease.lane).where(flying).group_by(lease.lane),
+        waiting(database, _URGENT),
+    )
 
 
 def urgent_waits(
@@ -49,55 +59,62 @@ def urgent_waits(
     task while all of its own processes are busy: then every batch gives way. So it is where nobody
     claims urgent mail though a slot is free: every process is busy, and none is left to sweep.
     """
-    return _is_so(database, database.built(_waits, lanes, lanes.names, slots, routes))
+    found = _look(database, _waits)
+    age = _oldest(found, lanes, routes)
+    holding, published, stuck = (_number(found, name) for name in _LEASES)
+    return bool(stuck) or age >= _LEFT or (holding >= slots and (bool(published) or age >= 0.0))
 
 
-def _waits(
-    database: Database, lanes: Lanes, _: tuple[str, ...], slots: int, routes: Routes | None
-) -> Select[int]:
-    lease, now = database.tables.lease.c, database.now()
-    unstarted = (lease.priority == int(Priority.URGENT)) & lease.started_at.is_(None)
-    holding = select(func.count()).where(lease.expires_at > now, ~unstarted).scalar_subquery()
-    published = exists().where(unstarted, lease.expires_at > now)
-    stuck = exists().where(
-        unstarted, lease.expires_at > now, lease.claimed_at < database.now(-_STUCK)
-    )
-    due, left = (_may_go(database, lanes, routes, since) for since in (0.0, _LEFT))
-    return select(literal(1)).where(stuck | left | ((holding >= slots) & (published | due)))
+_LEASES = ("holding", "published", "stuck")
 
 
-def _may_go(
-    database: Database, lanes: Lanes, routes: Routes | None, since: float
-) -> ColumnElement[bool]:
-    """Urgent mail that was due `since` seconds ago is not claimed, and a server would take it."""
-    return or_(
-        *(
-            _any_of(waiting(database, lanes, (lane, Priority.URGENT), since))
-            & _any_usable(database, routes.servers_of(route_of(lane)) if routes else ())
-            for lane in lanes.names
-        )
+def _waits(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    lease, breaker = database.tables.lease.c, database.tables.breaker.c
+    unstarted = (lease.priority == int(_URGENT)) & lease.started_at.is_(None)
+    late = lease.claimed_at < database.now(-_STUCK)
+    kinds = dict(zip(_LEASES, (~unstarted, unstarted, unstarted & late), strict=True))
+    holds = lease.expires_at > database.now()
+    return union_all(
+        now(database),
+        *(finding(name, number=func.count()).where(holds, kind) for name, kind in kinds.items()),
+        finding("halted", breaker.server).where(breaker.state == BreakerState.OPEN),
+        *lagging(database, AHEAD),
+        pauses(database),
+        waiting(database, _URGENT),
     )
 
 
-def _any_of(mails: Select[datetime]) -> ColumnElement[bool]:
-    """Whether there is one of these mails, which are in the order of the index of due mails.
-
-    Not by EXISTS: it drops the order, and a planner that does not know the lane and the priority
-    takes half of the table for due urgent mail, and goes through all of it for the first one.
-    """
-    return mails.limit(1).scalar_subquery().is_not(None)
+def _look(database: Database, statement: Any) -> Findings:
+    return database.read(
+        lambda connection: Findings(connection, database.built(statement), marked(database, {}))
+    )
 
 
-def _any_usable(database: Database, servers: Sequence[ServerSettings]) -> ColumnElement[bool]:
-    breaker, bucket = database.tables.breaker.c, database.tables.bucket.c
-    ahead = database.now(AHEAD)
-    halted = [exists().where(breaker.server == server.name) for server in servers]
-    closed = [
-        exists().where(bucket.name == server.bucket, bucket.tat > ahead) if server.rate else false()
-        for server in servers
-    ]
-    return or_(*(~(h | c) for h, c in zip(halted, closed, strict=True))) if servers else true()
+def _waiting(found: Findings) -> Mapping[str, float]:
+    """Return for how long the first urgent mail of each lane has been due, below 0: it is not."""
+    return {row.name: found.age(row.moment) for row in found["way"] if row.priority == _URGENT}
 
 
-def _is_so(database: Database, statement: Select[int]) -> bool:
-    return database.read(lambda connection: connection.execute(statement).first()) is not None
+def _number(found: Findings, what: str) -> int:
+    return int(found[what][0].number)
+
+
+def _oldest(found: Findings, lanes: Lanes, routes: Routes | None) -> float:
+    """Return for how long the oldest urgent mail that a server would take has been due."""
+    lags, halted = found.lags, {row.name for row in found["halted"]}
+    ages = (
+        age
+        for lane, age in _waiting(found).items()
+        if not lanes.is_closed(lane, lags, AHEAD) and _is_usable(lane, routes, lags, halted)
+    )
+    return -1.0 if _URGENT in found.paused else max(ages, default=-1.0)
+
+
+def _is_usable(
+    lane: str, routes: Routes | None, lags: Mapping[str, float], halted: set[str]
+) -> bool:
+    """Return whether a server of the lane's route takes emails now."""
+    return routes is None or any(
+        server.name not in halted and not (server.rate and lags.get(server.bucket, 0.0) > AHEAD)
+        for server in routes.servers_of(route_of(lane))
+    )

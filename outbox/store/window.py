@@ -1,22 +1,23 @@
-"""claimed → sending: the send window. Only mails in an open window can ever be in doubt."""
+"""claimed → sending: the send window. Only emails in an open window can ever be in doubt."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, or_, select, update
+from sqlalchemy import Connection, and_, or_, update
 
 from ..domain.lifecycle import LEASED, Status
 from ..domain.verdict import Verdict
 from . import lease, record, release, window_postgresql
-from .claim import RETURNING
 from .counter import IN_DOUBT, bump
 from .database import Database
-from .rows import Entry
+from .locking import ONE_WRITER, among, lock_ids
+from .rows import Entry, Progress
 
 LOST = "lease_lost"
-"""The counter of results and windows that came after their lease was lost."""
+"""The counter of results that came after their lease was lost."""
 
 
 def advance(
@@ -26,18 +27,23 @@ def advance(
     following: Sequence[int],
     *,
     worker: str,
-) -> frozenset[int]:
-    """Record the last window and open the next in one transaction; return the opened ids.
+) -> Progress:
+    """Record the last window and open the next in one transaction; tell how far that went.
 
-    An id that is missing was withdrawn, has expired, or was lost with its lease: it must not be
-    sent.
+    An id that is not among the opened ones was withdrawn, has expired, was lost with its lease, or
+    is in another transaction's hands: it must not be sent. Results that are `held` are recorded
+    with the next call. Nothing here waits for anybody.
     """
     if database.dialect == "postgresql" and not any(map(_is_rare, results)):
-        opened, lost = window_postgresql.advance(database, token, results, following, worker=worker)
-        if lost:
-            late = [entry for entry in results if entry.email_id in lost]
-            advance_in_steps(database, token, late, [], worker=worker)
-        return opened
+        opened, missing = window_postgresql.advance(
+            database, token, results, following, worker=worker
+        )
+        written = frozenset(entry.email_id for entry in results) - missing
+        if not missing:
+            return Progress(opened=opened, written=written)
+        rest = [entry for entry in results if entry.email_id in missing]
+        progress = advance_in_steps(database, token, rest, [], worker=worker)
+        return replace(progress, opened=opened, written=progress.written | written)
     return advance_in_steps(database, token, results, following, worker=worker)
 
 
@@ -48,45 +54,50 @@ def advance_in_steps(
     following: Sequence[int],
     *,
     worker: str,
-) -> frozenset[int]:
+) -> Progress:
     """Do what `advance` does in a transaction of several statements, on any database."""
 
-    def work(connection: Connection) -> frozenset[int]:
-        lost = record.record(connection, database, token, results, worker=worker)
+    def work(connection: Connection) -> Progress:
+        progress = record.record(connection, database, token, results, worker=worker)
         opened = _open(connection, database, token, following)
-        if lost:
-            bump(connection, database, LOST, len(lost))
-        doubted = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id not in lost]
-        if doubted:
-            bump(connection, database, IN_DOUBT, len(doubted))
-        return opened
+        _count(connection, database, results, progress)
+        return replace(progress, opened=opened)
 
     return database.run(work)
 
 
+def _count(
+    connection: Connection, database: Database, results: Sequence[Entry], progress: Progress
+) -> None:
+    if progress.lost:
+        bump(connection, database, LOST, len(progress.lost))
+    written = progress.written
+    doubted = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id in written]
+    if doubted:
+        bump(connection, database, IN_DOUBT, len(doubted))
+
+
 def _is_rare(entry: Entry) -> bool:
-    """Whether a result takes more than one row of the table."""
+    """Whether a result takes more than one row of the table, or a count."""
     return entry.several or entry.verdict is Verdict.UNKNOWN
 
 
-def finish(
-    database: Database, token: UUID, results: Sequence[Entry], *, worker: str
-) -> frozenset[int]:
+def finish(database: Database, token: UUID, results: Sequence[Entry], *, worker: str) -> Progress:
     """Record the last window, give back what was not sent, and end the lease.
 
-    Every mail that was sent is in `results` or was recorded before: what still carries the token
-    is known to be unsent.
-
-    Returns the ids whose lease was lost.
+    Every email that was sent is in `results` or was recorded before: what still carries the token
+    is known to be unsent. The lease stays where a person's transaction holds a row: for the rescue,
+    or, where a result is `held`, for the next call.
     """
 
-    def work(connection: Connection) -> frozenset[int]:
-        lost = record.record(connection, database, token, results, worker=worker)
-        release.give_back(connection, database, token)
-        lease.end(connection, database, token)
-        if lost:
-            bump(connection, database, LOST, len(lost))
-        return lost
+    def work(connection: Connection) -> Progress:
+        progress = record.record(connection, database, token, results, worker=worker)
+        if release.give_back(connection, database, token, but=progress.held):
+            lease.end(connection, database, token)
+        else:
+            lease.leave(connection, database, token, unsent=not progress.held)
+        _count(connection, database, results, progress)
+        return progress
 
     return database.run(work)
 
@@ -101,17 +112,12 @@ def _open(
         email.c.token == token,
         # `sending` too: a commit whose reply was lost is made again, and nothing was sent since.
         email.c.status.in_(sorted(LEASED)),
-        email.c.id.in_(sorted(ids)),
         or_(email.c.expires_at.is_(None), email.c.expires_at > database.now()),
     )
-    statement = update(email).where(ours).values(status=Status.SENDING)
-    if database.dialect in RETURNING:
-        return frozenset(connection.execute(statement.returning(email.c.id)).scalars())
-    held = select(email.c.id).where(ours).order_by(email.c.id).with_for_update()
-    opened = frozenset(connection.execute(held).scalars())
-    connection.execute(
-        update(email)
-        .where(email.c.token == token, email.c.id.in_(sorted(opened)))
-        .values(status=Status.SENDING)
-    )
+    opening = update(email).values(status=Status.SENDING)
+    if database.dialect in ONE_WRITER:
+        found = opening.where(ours, among(database, ids)).returning(email.c.id)
+        return frozenset(connection.execute(found).scalars())
+    opened = lock_ids(connection, database, ours & among(database, ids))
+    connection.execute(opening.where(email.c.token == token, among(database, opened)))
     return opened

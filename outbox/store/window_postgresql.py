@@ -24,21 +24,32 @@ WITH moment AS MATERIALIZED (
         %(ids)s::bigint[], %(statuses)s::text[], %(attempts)s::smallint[],
         %(deliveries)s::smallint[], %(doubts)s::smallint[], %(delays)s::float8[]
     ) AS r (id, status, attempts, deliveries, doubts, delay)
+), mine AS MATERIALIZED ( -- what another transaction holds is passed over: nothing here waits
+    SELECT e.id FROM {email} AS e
+    WHERE e.id = ANY(%(ids)s::bigint[]) AND e.token = %(token)s AND e.status = 'sending'
+    FOR NO KEY UPDATE SKIP LOCKED
+), free AS MATERIALIZED (
+    SELECT e.id FROM {email} AS e
+    WHERE e.id = ANY(%(following)s::bigint[]) AND e.token = %(token)s
+        AND e.status IN ('claimed', 'sending')
+    FOR NO KEY UPDATE SKIP LOCKED
 ), written AS (
     UPDATE {email} AS e SET
         status = r.status,
-        token = CASE WHEN r.status = 'sending' THEN e.token END,
+        token = CASE WHEN r.status IN ('claimed', 'sending') THEN e.token END,
         due_at = CASE
             WHEN r.status <> 'pending' THEN NULL
             WHEN r.delay > 0 THEN moment.now + make_interval(secs => r.delay)
             ELSE coalesce(e.send_at, e.created_at) END,
-        finished_at = CASE WHEN r.status NOT IN ('pending', 'sending') THEN moment.now END,
+        finished_at = CASE
+            WHEN r.status NOT IN ('pending', 'claimed', 'sending') THEN moment.now END,
         attempts = e.attempts + r.attempts,
         deliveries = e.deliveries + r.deliveries,
-        doubts = r.doubts
+        doubts = r.doubts,
+        waited = e.waited + ceil(r.delay)::integer
     FROM result AS r, moment
     WHERE e.id = r.id AND e.token = %(token)s AND e.status = 'sending'
-        AND e.id = ANY(%(ids)s::bigint[]) -- the join alone would go through the whole batch
+        AND e.id = ANY(ARRAY(SELECT id FROM mine)) -- the join alone reads the whole batch
     RETURNING e.id
 ), logged AS (
     INSERT INTO {attempt}
@@ -54,7 +65,7 @@ WITH moment AS MATERIALIZED (
     WHERE l.email_id IN (SELECT id FROM written)
 ), opened AS (
     UPDATE {email} AS e SET status = 'sending' FROM moment
-    WHERE e.id = ANY(%(following)s::bigint[]) AND e.token = %(token)s
+    WHERE e.id = ANY(ARRAY(SELECT id FROM free)) AND e.token = %(token)s
         AND e.status IN ('claimed', 'sending')
         AND (e.expires_at IS NULL OR e.expires_at > moment.now)
     RETURNING e.id
@@ -71,7 +82,7 @@ def advance(
     *,
     worker: str,
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Record the last window and open the next; return the (opened, lost) ids."""
+    """Record the last window and open the next; return the (opened, not recorded) ids."""
     tables = database.tables
     statement = _STATEMENT.format(email=tables.email.fullname, attempt=tables.attempt.fullname)
     values = {

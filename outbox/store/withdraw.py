@@ -8,8 +8,12 @@ from sqlalchemy import ColumnElement, Connection, select, update
 
 from ..domain.conclusion import RecipientStatus
 from ..domain.lifecycle import Status, sources
+from . import withdraw_mysql
 from .database import Database
-from .ending import ended
+from .ending import end
+from .locking import Locked, among, rows
+
+CHUNK = 1000
 
 
 def withdraw(
@@ -24,6 +28,10 @@ def withdraw(
 
     A claimed mail loses its token, so its window will not open. A mail in an open window cannot be
     withdrawn any more, and one in doubt ends `unknown` and is not counted.
+
+    They are looked for by a plain read, and then locked by their ids. Under REPEATABLE READ MariaDB
+    and MySQL lock the gap where a locking read finds nothing, and other requests' enqueues would
+    wait until the caller's transaction ends.
     """
     email = database.tables.email
     which: list[ColumnElement[bool]] = [
@@ -33,28 +41,43 @@ def withdraw(
     ]
     if len(which) != 1:
         raise TypeError("cancel takes exactly one of id, key and tag")
-    waiting = [*which, email.c.status.in_(sources(Status.CANCELLED))]
-    locked = select(email.c.id).where(*waiting).order_by(email.c.id).with_for_update()
-    ids = connection.execute(locked).scalars().all()
-    cancelled = 0
-    for start in range(0, len(ids), 1000):
-        chunk = email.c.id.in_(ids[start : start + 1000]) & waiting[1]
-        connection.execute(
-            update(email).where(chunk).values(token=None, **ended(database, Status.CANCELLED))
-        )
-        _withhold(connection, database, ids[start : start + 1000])
-        ending = select(email.c.id).where(
-            email.c.id.in_(ids[start : start + 1000]), email.c.status == Status.CANCELLED
-        )
-        cancelled += len(connection.execute(ending).all())
-    return cancelled
+    found = select(email.c.id).where(*which, _waits(database)).order_by(email.c.id)
+    ids = connection.execute(found).scalars().all()
+    chunks = (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
+    return sum(withdraw_ids(connection, database, chunk) for chunk in chunks)
 
 
-def _withhold(connection: Connection, database: Database, ids: Sequence[int]) -> None:
+def _waits(database: Database) -> ColumnElement[bool]:
+    return database.tables.email.c.status.in_(sources(Status.CANCELLED))
+
+
+def withdraw_ids(connection: Connection, database: Database, ids: Sequence[int]) -> int:
+    """Withdraw what still waits of these emails, whoever has claimed it since they were read."""
+    if database.dialect in ("mysql", "mariadb"):
+        return withdraw_mysql.withdraw(connection, database, ids)
+    held = _lock(connection, database, among(database, ids) & _waits(database))
+    _leave_out(connection, database, [row.id for row in held if row.recipients > 1])
+    return end(connection, database, held, Status.CANCELLED)
+
+
+def _lock(
+    connection: Connection, database: Database, which: ColumnElement[bool]
+) -> Sequence[Locked]:
+    """Lock these rows until the caller's transaction ends; wait for who is writing to them."""
+    email, wanted = database.tables.email, rows(database).where(which)
+    if database.dialect == "sqlite":  # a write that changes nothing takes the write lock
+        written = update(email).where(which).values(recipients=email.c.recipients)
+        return connection.execute(written.returning(*wanted.selected_columns)).all()
+    locked = wanted.order_by(email.c.id).with_for_update(key_share=True)
+    return connection.execute(locked).all()
+
+
+def _leave_out(connection: Connection, database: Database, ids: Sequence[int]) -> None:
     """Nobody of these mails' waiting recipients is written to later, however a doubt is settled."""
     table = database.tables.recipient
-    connection.execute(
-        update(table)
-        .where(table.c.email_id.in_(ids), table.c.status == RecipientStatus.PENDING)
-        .values(status=RecipientStatus.FAILED, reply="withdrawn")
-    )
+    if ids:
+        connection.execute(
+            update(table)
+            .where(table.c.email_id.in_(ids), table.c.status == RecipientStatus.PENDING)
+            .values(status=RecipientStatus.FAILED, reply="withdrawn")
+        )

@@ -18,7 +18,7 @@ import flask_mail
 
 from ..domain.address import CONTROL, check_address, is_ordinary
 from ..domain.errors import InvalidMessage
-from ..domain.headers import LEAKS, MAX_MAILBOX, parse_addresses, plain_address, written
+from ..domain.headers import LEAKS, MAX_HEADER, MAX_MAILBOX, parse_addresses, plain_address, written
 from ..domain.octets import folded
 from ..domain.values import value_type
 
@@ -208,6 +208,8 @@ def _date(seconds: float) -> str:
 def _text(field: str, value: object, name: str) -> str:
     """Return the value folded; a legal fold of the user's own passes, as it does in Flask-Mail."""
     text = _str(field, value)
+    if len(text) > MAX_HEADER:  # writing it could take seconds
+        raise InvalidMessage(field, f"has more than {MAX_HEADER} characters")
     text = _clean(field, _FOLD.sub(" ", text) if "\n" in text else text)
     if text.isascii():
         return folded(name, text)
@@ -239,12 +241,13 @@ def _pair(field: str, address: Address) -> Pair:
     if len(address) != 2:
         raise InvalidMessage(field, "a pair is (name, address)")
     name, address = address
-    return _clean(field, _str(field, name or "")), check_address(address, field)
+    name = _str(field, name or "")
+    _check_entry(field, name)
+    return _clean(field, name), check_address(address, field)
 
 
 def _parsed(field: str, text: str) -> Pair:
-    if len(text) > MAX_MAILBOX:
-        raise InvalidMessage(field, f"each entry has at most {MAX_MAILBOX} characters")
+    _check_entry(field, text)
     plain = plain_address(text)
     if plain is not None:
         return plain[0], check_address(plain[1], field)
@@ -252,3 +255,8 @@ def _parsed(field: str, text: str) -> Pair:
     if len(found) != 1:
         raise InvalidMessage(field, "each entry is one address")
     return _clean(field, found[0].display_name), check_address(found[0].addr_spec, field)
+
+
+def _check_entry(field: str, text: str) -> None:
+    if len(text) > MAX_MAILBOX:
+        raise InvalidMessage(field, f"each entry has at most {MAX_MAILBOX} characters")

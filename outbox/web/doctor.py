@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from sqlalchemy.exc import SQLAlchemyError
+from flask import current_app
 
-from ..store.schema import Schema, found, narrow, weakened
-from ..store.standing import alerts
-from ..store.version import VERSION
-from .standing import redirect_line, server_figures, standing_line
+from ..worker import limits
+from .doctor_database import database_findings
+from .doctor_fleet import fleet_findings
+from .entry import stranger_of
+from .finding import Finding, error, ok, warn
+from .standing import SUPPRESSED, redirect_line
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -22,35 +23,29 @@ CELERYS_BEAT = "celery.beat:PersistentScheduler"
 STEADY_BEAT = "outbox.worker.beat:SteadyScheduler"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that was examined."""
-
-    level: Literal["ok", "warn", "error"]
-    text: str
-
-
 def examine(runtime: Runtime) -> list[Finding]:
-    """Return the findings on settings, schema, server and Celery."""
-    return [*_settings(runtime), *_schema(runtime), *_celery(runtime)]
+    """Return the findings on settings, database, Celery and its workers."""
+    return [*_settings(runtime), *database_findings(runtime), *_celery(runtime)]
 
 
 def _settings(runtime: Runtime) -> list[Finding]:
     names = ", ".join(server.name for server in runtime.servers)
-    findings = [Finding(level="ok", text=f"settings are valid; mails go to {names}")]
+    findings = [ok(f"settings are valid; mails go to {names}")]
     findings += [
-        Finding(level="ok", text=f"route {route or 'default'}: {_over(runtime, route)}")
-        for route in runtime.routes.names
+        ok(f"route {route or 'default'}: {_over(runtime, route)}") for route in runtime.routes.names
     ]
     for server in runtime.servers:
         if server.security == "none":
             text = f"{server.name}: SMTP is not encrypted (MAIL_USE_TLS, or use_tls)"
-            findings.append(Finding(level="warn", text=text))
+            findings.append(warn(text))
         elif not server.tls_verify:
-            text = f"{server.name}: TLS certificates are not verified"
-            findings.append(Finding(level="warn", text=text))
+            findings.append(warn(f"{server.name}: TLS certificates are not verified"))
+    if stranger := stranger_of(current_app):
+        findings.append(error(stranger))
+    if runtime.suppressed():
+        findings.append(warn(SUPPRESSED))
     if runtime.settings.redirect_to:
-        findings.append(Finding(level="warn", text=redirect_line(runtime.settings.redirect_to)))
+        findings.append(warn(redirect_line(runtime.settings.redirect_to)))
     return findings
 
 
@@ -58,62 +53,22 @@ def _over(runtime: Runtime, route: str) -> str:
     return ", ".join(server.name for server in runtime.routes.servers_of(route))
 
 
-def _schema(runtime: Runtime) -> list[Finding]:
-    try:
-        schema = found(runtime.database)
-        weak = weakened(runtime.database)
-        limits = narrow(runtime.database, runtime.settings.max_size)
-        servers = server_figures(runtime)["servers"]
-    except SQLAlchemyError as error:
-        return [Finding(level="error", text=f"the database: {type(error).__name__}")]
-    findings = _version(schema)
-    findings += [Finding(level="warn", text=f"{text}: it can forget a mail") for text in weak]
-    findings += [Finding(level="warn", text=f"{text}: a large mail fails") for text in limits]
-    urgent = alerts(servers)
-    findings += [
-        Finding(level="error" if one in urgent else "warn", text=standing_line(one))
-        for one in servers
-        if one["since"]
-    ]
-    return findings
-
-
-def _version(schema: Schema) -> list[Finding]:
-    """Compare by number, and by what is there: a number alone would say nothing of a table lost."""
-    findings = [Finding(level="error", text=f"schema: {text}") for text in schema.missing]
-    findings += [
-        Finding(
-            level="error", text=f"schema: {name} must be filled, and this code does not know it"
-        )
-        for name in schema.demanded
-    ]
-    versions = f"the database's schema is version {schema.version}, the code's {VERSION}"
-    if schema.version < VERSION:
-        text = f"{versions}: the database is older, run your migrations"
-        findings.append(Finding(level="error", text=text))
-    elif schema.version > VERSION:
-        text = f"{versions}: the code is older, roll it forward when you can"
-        findings.append(Finding(level="warn", text=text))
-    elif not findings:
-        findings.append(Finding(level="ok", text=f"the schema is complete: version {VERSION}"))
-    return findings
-
-
 def _celery(runtime: Runtime) -> list[Finding]:
     app = runtime.find_celery()
     if app is None:
         text = 'app.extensions["celery"] holds no Celery app: only `flask outbox drain` sends'
-        return [Finding(level="error", text=text)]
+        return [error(text)]
     entries = {entry.get("task") for entry in (app.conf.beat_schedule or {}).values()}
-    findings = [Finding(level="ok", text="a Celery app is there")]
+    findings = [ok("a Celery app is there")]
     if "outbox.sweep" not in entries:
-        findings.append(Finding(level="error", text="beat's schedule has no outbox.sweep"))
+        findings.append(error("beat's schedule has no outbox.sweep"))
     if "outbox.purge" not in entries:
-        findings.append(Finding(level="warn", text="beat's schedule has no outbox.purge"))
+        findings.append(warn("beat's schedule has no outbox.purge"))
     if "outbox.sweep" in entries and app.conf.beat_scheduler == CELERYS_BEAT:
         text = f"beat_scheduler stands still while a clock is set back: {STEADY_BEAT} does not"
-        findings.append(Finding(level="warn", text=text))
-    return findings + _deliveries(app)
+        findings.append(warn(text))
+    findings += [warn(text) for text in limits.configured(runtime, app)]
+    return [*findings, *_deliveries(app), *fleet_findings(app)]
 
 
 def _deliveries(app: Celery) -> list[Finding]:
@@ -128,4 +83,4 @@ def _deliveries(app: Celery) -> list[Finding]:
         texts.append("task_acks_late is on: with this broker it only makes tasks come twice")
     if app.conf.task_reject_on_worker_lost:
         texts.append("task_reject_on_worker_lost is on: it only makes tasks come twice")
-    return [Finding(level="warn", text=text) for text in texts]
+    return [warn(text) for text in texts]

@@ -24,10 +24,13 @@ from ..domain.servers import servers_from_config
 from ..domain.settings import OnUnknown, Settings
 from ..store import report
 from ..store.models import define
+from ..store.prepared import unprepared
 from ..store.rows import Email
 from ..store.withdraw import withdraw
 from ..worker.runtime import Runtime
 from .cli import commands
+from .engines import engine_of, engines_of, is_known
+from .entry import is_suppressed, take
 from .state import AnySession, SessionSource, State, state_of
 from .writing import Writing
 
@@ -69,34 +72,32 @@ class Outbox:
     ) -> None:
         """Put our tables on the metadata and the `flask outbox` commands on the app.
 
-        Raises ConfigurationError for a setting that is unknown or wrong.
+        Raises ConfigurationError for a setting that is unknown or wrong, and for a database driver
+        or a pool with which the outbox cannot work.
         """
         if db is not None:
             session, metadata = session or db.session, metadata or db.metadata
         if metadata is None or (db is None and engine is None):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
+        if is_known(app, engine):
+            engine_of(app, db, engine)
         settings = Settings.from_config(app.config)
         servers = servers_from_config(app.config, settings)
         if settings.redirect_to:  # the address stays out of the log, as every address does
             _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no mail goes to its recipients")
-
-        def find_engine() -> Engine:
-            if engine is not None:
-                return engine
-            with app.app_context():
-                found: Engine = db.engine
-                return found
-
         runtime = Runtime(
             settings=settings,
             servers=servers,
             routes=Routes.read(settings.routes, servers),
             tables=define(metadata),
-            engine=find_engine,
+            engine=lambda: engine_of(app, db, engine),
+            engines=lambda: engines_of(app, engine),
             celery=lambda: app.extensions.get("celery"),
+            suppressed=lambda: is_suppressed(app),
         )
         app.extensions["outbox"] = State(runtime=runtime, source=session)
         app.cli.add_command(commands)
+        take(app)
         self._app = app
 
     def enqueue(
@@ -196,7 +197,8 @@ class Outbox:
         which = check_id(id)
         state = state_of(self._app)
         connection = state.connection(state.session(session))
-        return withdraw(connection, state.runtime.database, id=which, **names)
+        with unprepared(connection):
+            return withdraw(connection, state.runtime.database, id=which, **names)
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:
         """Return how many committed mails there are in each status that occurs."""

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from types import TracebackType
-
 from flask import Flask, current_app
-from flask_mail import BadHeaderError, Connection, Mail, Message, email_dispatched
+from flask_mail import Connection, Mail
 
-from ..domain.headers import parse_addresses
-from ..domain.options import Options
-from ..domain.priority import Priority
-from .state import state_of
-from .writing import Writing
+from .entry import MailEntry, take
+from .sending import OutboxConnection
 
 
 class OutboxMail(Mail):
@@ -21,6 +15,10 @@ class OutboxMail(Mail):
     The mails go out when your session commits. With `OUTBOX_MAIL_AUTOCOMMIT` a mail that is alone
     in its session is committed at once. Needs `Outbox.init_app` on the same app.
     """
+
+    def init_app(self, app: Flask) -> MailEntry:
+        """Read the `MAIL_…` settings and put what `app.extensions["mail"].send` needs there."""
+        return take(app, self.init_mail(app.config, app.debug, app.testing))
 
     def connect(self) -> Connection:
         """Return a context manager whose `send` enqueues; nothing is connected to."""
@@ -31,67 +29,3 @@ class OutboxMail(Mail):
             raise RuntimeError(
                 "The current application was not configured with Flask-Mail"
             ) from None
-
-
-class OutboxConnection(Connection):
-    """What `mail.connect()` gives: Flask-Mail's interface over the outbox."""
-
-    def __enter__(self) -> OutboxConnection:
-        self.num_emails = 0
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        """Nothing is open, so nothing can fail after a success."""
-
-    def send(self, message: Message, envelope_from: str | tuple[str, str] | None = None) -> None:
-        """Enqueue the message in the current session, and send Flask-Mail's signal.
-
-        With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent. Raises what
-        Flask-Mail raises: AssertionError without recipients or sender, and BadHeaderError; beyond
-        that InvalidMessage for what Flask-Mail would have sent broken.
-        """
-        _check(message)
-        if message.date is None:
-            message.date = time.time()  # receivers of the signal read it
-        if not self.mail.suppress:
-            _enqueue(message, envelope_from)
-        app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
-        email_dispatched.send(app, message=message)
-        self.num_emails += 1
-        if self.num_emails == self.mail.max_emails:
-            self.num_emails = 0  # where Flask-Mail would connect anew
-
-
-def _check(message: Message) -> None:
-    """Refuse what Flask-Mail's own `send` refuses, with its own exceptions."""
-    if not message.send_to:
-        raise AssertionError("No recipients have been added")
-    if not message.sender:
-        raise AssertionError(
-            "The message does not specify a sender and a default sender has not been configured"
-        )
-    if message.has_bad_headers():
-        raise BadHeaderError
-
-
-def _enqueue(message: Message, envelope_from: str | tuple[str, str] | None) -> None:
-    state = state_of()
-    session = state.session()
-    alone = not session.in_transaction()
-    writing = Writing(state=state, session=session, options=Options.check(priority=Priority.NORMAL))
-    writing.one(message, envelope_from=_address(envelope_from))
-    if alone and state.runtime.settings.mail_autocommit:
-        session.commit()
-
-
-def _address(sender: str | tuple[str, str] | None) -> str | None:
-    """Return the address of what Flask-Mail takes as a sender: a pair, or text with a name."""
-    if sender is None or isinstance(sender, tuple):
-        return sender[1] if sender else None
-    [found] = parse_addresses("envelope_from", sender) or (None,)
-    return sender if found is None else found.addr_spec

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 def server_figures(runtime: Runtime) -> dict[str, Any]:
-    """Return `servers`, each with its standing, and `redirect_to`, None where nothing is."""
+    """Return `servers`, each with its standing, `redirect_to` or None, and `suppressed`."""
     database, names = runtime.database, [server.name for server in runtime.servers]
     return {
         "servers": database.read(lambda connection: standings(connection, database, names)),
         "redirect_to": runtime.settings.redirect_to or None,
+        "suppressed": runtime.suppressed(),
     }
 
 
@@ -26,13 +27,16 @@ def standing_line(standing: dict[str, Any]) -> str:
         allowed = standing["batches_allowed"]
         ramp = f", {allowed} batches at once for now" if allowed else ""
         held = f", {standing['connections']} connections" if standing["connections"] else ""
-        return f"server {name}: {standing['state']}{ramp}{held}"
+        return printable(f"server {name}: {standing['state']}{ramp}{held}")
     alert = "ALERT: " if standing["alert"] else ""
     gone = "" if standing["configured"] else ", is configured no more"
-    return (
+    if standing["next_probe"] is None:
+        since = f"since {standing['since'][:19]} (UTC{gone})"
+        return printable(f"{alert}{name} is suspected {since}: {standing['reason']}")
+    return printable(
         f"{alert}{name} is halted since {standing['since'][:19]}, next probe"
         f" {standing['next_probe'][:19]} (UTC, {standing['failures']} failures{gone}):"
-        f" {printable(standing['reason'])}"
+        f" {standing['reason']}"
     )
 
 
@@ -46,6 +50,12 @@ def standing_colour(standing: dict[str, Any]) -> str | None:
 def redirect_line(address: str) -> str:
     """Return what an operator must know where mails are redirected."""
     return f"OUTBOX_REDIRECT_TO: every mail goes to {address}, and none to its recipients"
+
+
+SUPPRESSED = (
+    "MAIL_SUPPRESS_SEND is on, as TESTING has it by default: nothing is sent, and emails wait"
+)
+"""What an operator must know where nothing is to be sent."""
 
 
 def printable(value: object) -> str:

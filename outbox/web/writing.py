@@ -23,10 +23,12 @@ from ..domain.message import Prepared, prepare, render_shared
 from ..domain.newsletter import Recipient, address_of, individuals, message_ids
 from ..domain.options import MAX_KEY, Options, check_name
 from ..store.enqueue import Mail, Writer, in_chunks
+from ..store.prepared import unprepared
 from ..store.rows import Email
 from . import letter, pending
 from .compose import author, standard
 from .state import State
+from .weight import refuse_heavy
 
 KeyOf = Callable[[Any], str]
 """Makes the idempotency key of a mail from its address, or from its message."""
@@ -68,10 +70,10 @@ class Writing:
 
     def shared(self, message: object, recipients: Iterable[Recipient], key: KeyOf | None) -> int:
         """Write a mail of one content for each recipient; return how many are new."""
+        max_size = self.state.runtime.settings.max_size
+        refuse_heavy(message, max_size)
         sender, body, smtputf8 = render_shared(
-            self._standard(message),
-            send_at=self.options.send_at,
-            max_size=self.state.runtime.settings.max_size,
+            self._standard(message), send_at=self.options.send_at, max_size=max_size
         )
         body = self.automatic.common() + body
         write = partial(
@@ -131,6 +133,7 @@ class Writing:
 
     def _rendered(self, message: object) -> Prepared:
         settings = self.state.runtime.settings
+        refuse_heavy(message, settings.max_size)
         if not (self.automatic.adds and getattr(message, "extra_headers", None)):
             found = letter.prepare(
                 message,
@@ -167,12 +170,14 @@ class Writing:
     def _writer(self) -> Iterator[Writer]:
         runtime = self.state.runtime
         try:
-            yield Writer(
-                connection=self.state.connection(self.session),
-                database=runtime.database,
-                reuse_size=runtime.settings.reuse_size,
-                lane=self._lane,
-            )
+            connection = self.state.connection(self.session)
+            with unprepared(connection):
+                yield Writer(
+                    connection=connection,
+                    database=runtime.database,
+                    reuse_size=runtime.settings.reuse_size,
+                    lane=self._lane,
+                )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs
             raise

@@ -18,12 +18,15 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
     total = 0
     while True:
         claims: list[Claim] = []
-        if not sweep(runtime, claims.append):
-            return total
+        sweep(runtime, claims.append)
+        if not claims:
+            break
         more = False
         for made in claims:
             more |= relay(runtime, made.token)
             total += made.mails
             progress(made.mails)
         if not more:  # no server has room: it would claim and give back without end
-            return total
+            break
+    runtime.unrecorded.wait()
+    return total

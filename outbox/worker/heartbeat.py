@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from types import TracebackType
 from uuid import UUID
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from ..store import lease
+from ..store.answers import describe
 from ..store.database import Database
+from .steady import steady
 
 _log = logging.getLogger("outbox")
+
+
+def _nothing() -> None:
+    """There is nobody to be relieved."""
 
 
 class Heartbeat:
     """Renews a lease at a third of its term, and knows until when it surely holds.
 
-    The deadline is this host's monotonic clock, taken *before* the statement that took or renewed
+    The deadline is this host's steady clock, taken *before* the statement that took or renewed
     the lease was sent: the database's own deadline is later, whatever the network did.
     """
 
@@ -32,7 +35,7 @@ class Heartbeat:
         term: float,
         patience: float,
         began: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = steady,
     ) -> None:
         self._database = database
         self._token = token
@@ -41,6 +44,7 @@ class Heartbeat:
         self._clock = clock
         self._deadline = began + term
         self._progress = began
+        self.relieve: Callable[[], object] = _nothing  # called with each renewal
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="outbox-lease", daemon=True)
 
@@ -49,7 +53,7 @@ class Heartbeat:
         return self._clock() < self._deadline
 
     def progress(self) -> None:
-        """Note that a mail is done. A batch that shows none for `patience` is not renewed."""
+        """Note that the batch moves. One that shows no progress for `patience` is not renewed."""
         self._progress = self._clock()
 
     def __enter__(self) -> Heartbeat:
@@ -70,14 +74,21 @@ class Heartbeat:
                 return  # a hang must not hide behind renewals: its lease runs out
             if not self._renew():
                 return
+            self._relieve()
+
+    def _relieve(self) -> None:
+        try:
+            self.relieve()
+        except Exception as error:  # noqa: BLE001  (it is tried again, and the lease comes first)
+            _log.warning("outbox: waiting emails were not given back (%s)", describe(error))
 
     def _renew(self) -> bool:
         sent = self._clock()
         try:
             held = lease.renew(self._database, self._token, lease=self._term)
-        except SQLAlchemyError as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, the batch is still at work)
             # The database is away: keep trying, the fence holds the wire meanwhile.
-            _log.warning("outbox: a lease was not renewed (%s)", type(error).__name__)
+            _log.warning("outbox: a lease was not renewed (%s)", describe(error))
             return True
         self._deadline = sent + self._term if held else sent
         return held

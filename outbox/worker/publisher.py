@@ -11,6 +11,8 @@ from celery import Celery
 from kombu.connection import Connection
 from kombu.messaging import Producer
 
+from .waiting import waiting
+
 SECONDS = 0.5
 """The longest wait for one socket operation. Celery's own defaults block for minutes."""
 
@@ -34,18 +36,22 @@ class Publisher:
         with self._lock:
             self._drop()
 
-    def send(self, task: str, queue: str, *args: str) -> None:
-        """Publish a task; any error comes out within about two seconds.
+    def send(self, task: str, queue: str, *args: str, most: int) -> bool:
+        """Publish a task unless `most` messages wait in its queue; return whether it was published.
 
-        After an error delivery is uncertain. Nothing that is published is trusted: the table is.
+        Any error comes out within about two seconds, and delivery is uncertain then. Nothing that
+        is published is trusted: the table is.
         """
         with self._lock:
             try:
+                producer = self._ready()
+                if self._waiting(producer, queue) >= most:
+                    return False
                 self._app.send_task(
                     task,
                     args=args,
                     queue=queue,
-                    producer=self._ready(),
+                    producer=producer,
                     retry=True,
                     retry_policy=_RETRY,
                     ignore_result=True,
@@ -54,6 +60,12 @@ class Publisher:
             except Exception:
                 self._drop()
                 raise
+            return True
+
+    def _waiting(self, producer: Producer, queue: str) -> int:
+        """Ask how many wait; over a connection that is gone, once more over a new one."""
+        ask: Any = producer.connection.ensure(producer, waiting, **_RETRY)
+        return int(ask(self._app, producer, queue))
 
     def renew_lock(self) -> None:
         """In a forked child: the parent's other threads are gone, and with them their unlocking."""

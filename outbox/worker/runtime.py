@@ -6,15 +6,14 @@ import os
 import random
 import socket
 import threading
-import time
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
 from sqlalchemy import Engine
 
 from ..domain.errors import ConfigurationError
@@ -28,7 +27,12 @@ from ..store.low_water import LowWater
 from ..store.models import Tables
 from .nudge import GAP, Nudge
 from .publisher import Publisher
-from .queues import SWEEP_QUEUE
+from .queues import MOST_SENDS, SWEEP_QUEUE
+from .steady import steady
+from .unrecorded import Unrecorded
+
+FAREWELLS = 4.0
+"""Seconds that a process which ends takes for QUIT, about."""
 
 
 class Runtime:
@@ -42,7 +46,9 @@ class Runtime:
         routes: Routes,
         tables: Tables,
         engine: Callable[[], Engine],
+        engines: Callable[[], Iterable[Engine]],
         celery: Callable[[], Celery | None],
+        suppressed: Callable[[], bool] = lambda: False,
     ) -> None:
         self.settings = settings
         self.servers = servers
@@ -52,11 +58,15 @@ class Runtime:
             rate=settings.rate, domains=settings.domain_rates or {}, routes=routes.buckets
         )
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
-        self.clock: Callable[[], float] = time.monotonic
+        self.clock: Callable[[], float] = steady
         self.low_water = LowWater(lambda: self.clock())
-        self.nudge = Nudge(lambda: self.publish("outbox.sweep", SWEEP_QUEUE), gap=GAP)
+        self.noted_until = 0.0  # until then this process need not note its halted servers
+        self.nudge = Nudge(self.publish_sweep, gap=GAP)
+        self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
+        self.suppressed = suppressed  # then nothing is claimed, and nothing leaves by SMTP
         self._engine = engine
+        self._engines = engines
         self._idle: dict[str, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
         _runtimes.add(self)
@@ -76,9 +86,14 @@ class Runtime:
         """This process in the attempt log: host and process id."""
         return f"{socket.gethostname()}:{os.getpid()}"
 
-    def publish(self, task: str, queue: str, *args: str) -> None:
-        """Publish a task with bounded waits; see `Publisher.send`."""
-        self._publisher.send(task, queue, *args)
+    def publish(self, task: str, queue: str, *args: str) -> bool:
+        """Publish a task with bounded waits, unless its queue is full; see `Publisher.send`."""
+        most = MOST_SENDS + self.settings.slots
+        return self._publisher.send(task, queue, *args, most=most)
+
+    def publish_sweep(self) -> None:
+        """Publish a sweep, unless one waits: that will see whatever is committed by now."""
+        self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1)
 
     @cached_property
     def _publisher(self) -> Publisher:
@@ -97,7 +112,7 @@ class Runtime:
         chosen = self.server if server is None else server
         with self._lock:
             idle = self._idle[chosen.name]
-            lent = idle.pop() if idle else Connection(chosen)
+            lent = idle.pop() if idle else Connection(chosen, clock=lambda: self.clock())
         try:
             yield lent
         finally:
@@ -107,14 +122,20 @@ class Runtime:
                 self._idle[chosen.name].append(lent)
 
     def disconnect(self) -> None:
-        """Close the SMTP connections that no batch is using, and the one to the broker."""
+        """Close the SMTP connections that no batch is using, and the one to the broker.
+
+        A server is given a moment for its QUIT, and all of them together `FAREWELLS` seconds: a
+        process may have a hundred connections to one that is silent.
+        """
         if "_publisher" in self.__dict__:
             self._publisher.close()
         with self._lock:
             idle, self._idle = self._idle, defaultdict(list)
-        for connections in idle.values():
-            for connection in connections:
-                connection.close()
+        deadline = self.clock() + FAREWELLS
+        for connection in (lent for connections in idle.values() for lent in connections):
+            if self.clock() > deadline:
+                return  # the end of the process closes the others
+            connection.close()
 
     def renew_locks(self) -> None:
         """In a forked child: a lock that another thread of the parent held is held for ever."""
@@ -124,9 +145,13 @@ class Runtime:
             self._publisher.renew_lock()
 
     def after_fork(self) -> None:
-        """Forget what belongs to the parent: its database connections are not ours to close."""
-        if "database" in self.__dict__:
-            self.database.engine.dispose(close=False)
+        """Forget what belongs to the parent: its database connections are not ours to close.
+
+        Not only ours: whatever the app asked before the fork, through whichever of its engines,
+        left a connection that two processes must not talk over.
+        """
+        for engine in self._engines():
+            engine.dispose(close=False)
 
 
 _runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
@@ -150,5 +175,13 @@ def _renew_locks() -> None:
         runtime.renew_locks()
 
 
+def _before_exit(**_: object) -> None:
+    for runtime in list(_runtimes):
+        runtime.unrecorded.wait()
+        runtime.disconnect()
+
+
 worker_process_init.connect(_after_fork)
+worker_process_shutdown.connect(_before_exit)
+worker_shutdown.connect(_before_exit)
 os.register_at_fork(after_in_child=_renew_locks)

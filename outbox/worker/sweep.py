@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
-from ..domain.claims import AHEAD, next_opening, share
+from ..domain.claims import AHEAD, Way, contenders, next_opening, share
 from ..domain.lanes import route_of
-from ..domain.priority import Priority
 from ..domain.servers import ServerSettings
-from ..store import breaker
-from ..store.claim import claim, claim_shares
+from ..store import server_limits
+from ..store.answers import describe
+from ..store.claim import claim_shares
+from ..store.configured import note
 from ..store.expire import expire
+from ..store.rate import set_right
 from ..store.rescue import rescue
 from ..store.rows import Claim
 from ..store.survey import Survey, survey
+from .probe import probe
 from .queues import SEND_QUEUES
 from .runtime import Runtime
 
 _log = logging.getLogger("outbox")
 
-_LOOKS = 8
-"""Surveys of one sweep at most, where one finds lanes that the settings no longer name."""
+_NOTED = 3600.0
+"""Seconds until a process notes again that a halted server is in its configuration."""
 
 
 def sweep(
@@ -35,12 +39,15 @@ def sweep(
     Sweeps may overlap and come as often as they like: one that finds nothing is one statement, and
     no two claim the same mail. `wake` is asked for a sweep in so many seconds, when a lane opens.
     """
-    settings = runtime.settings
-    state = _look(runtime)
+    settings, database = runtime.settings, runtime.database
+    state = _survey(runtime, settings.slots * settings.batch)
     if state.overdue:
-        rescue(runtime.database, settings, random=runtime.random)
+        _aside("rescue", lambda: rescue(database, settings, random=runtime.random))
     if state.expired:
-        expire(runtime.database)
+        _aside("expire", lambda: expire(database))
+    if state.ahead:
+        _aside("set rates right", lambda: set_right(database, state.ahead))
+    _note_halted(runtime, state)
     claims = _claims(runtime, state)
     for made in claims:
         hand_out(made)
@@ -57,36 +64,55 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
 
     def hand_out(made: Claim) -> None:
         try:
-            runtime.publish("outbox.send", SEND_QUEUES[made.priority], str(made.token))
+            if not runtime.publish("outbox.send", SEND_QUEUES[made.priority], str(made.token)):
+                _log.warning("outbox: a batch was not published (nobody takes those that wait)")
         except Exception as error:  # noqa: BLE001  (any broker, any error: the lease decides)
             _log.warning("outbox: a batch was not published (%s)", type(error).__name__)
 
     return hand_out
 
 
-def _look(runtime: Runtime) -> Survey:
-    settings, lanes = runtime.settings, runtime.lanes
-    for _ in range(_LOOKS):
-        state = _survey(runtime, settings.slots * settings.batch)
-        if not state.strays:
-            break
-        lanes.adopt(state.strays)
-    return state
+def _aside(what: str, work: Callable[[], object]) -> None:
+    """Do what no email waits for: whatever goes wrong there, the sweep goes on to its claims."""
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001  (where the database is away, the claims say so)
+        _log.error("outbox: a sweep could not %s (%s)", what, describe(error))
 
 
 def _survey(runtime: Runtime, limit: int) -> Survey:
     """Look from the marks of the last sweep on; where that tells too little, at everything."""
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
     since = runtime.low_water.marks() if database.dialect == "postgresql" else {}
-    state = survey(database, lanes, servers, limit=limit, since=since)
+    choose = partial(_contenders, runtime)
+    state = survey(database, lanes, servers, limit=limit, since=since, choose=choose)
     if not runtime.low_water.note(since, state.due, state.first, limit):
-        state = survey(database, lanes, servers, limit=limit)
+        state = survey(database, lanes, servers, limit=limit, choose=choose)
         runtime.low_water.note({}, state.due, state.first, limit)
     return state
 
 
+def _note_halted(runtime: Runtime, state: Survey) -> None:
+    """Tell now and then that servers which are halted are configured here; see `forget`."""
+    halted = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
+    if halted and runtime.clock() >= runtime.noted_until:
+        _aside("note its halted servers", lambda: note(runtime.database, halted))
+        runtime.noted_until = runtime.clock() + _NOTED
+
+
+def _contenders(runtime: Runtime, state: Survey) -> list[Way]:
+    return contenders(
+        state.due,
+        state.flight,
+        lanes=runtime.lanes,
+        lags=state.lags,
+        slots=runtime.settings.slots,
+        rooms=_rooms(runtime, state),
+    )
+
+
 def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
-    if not state.due:
+    if not state.due or runtime.suppressed():
         return []
     settings, rooms = runtime.settings, _rooms(runtime, state)
     shares = share(
@@ -99,48 +125,25 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         window=settings.window,
         rooms=rooms,
     )
-    probes = _probes(runtime, state)
+    probes = probe(runtime, state, is_usable=lambda server: _room(state, server) > 0)
     claims = claim_shares(runtime.database, shares, lease=settings.lease, since=state.first)
     return probes + claims
 
 
 def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
     """Return how many batches each route's usable servers take at once; 0 where none is usable."""
-    rooms: dict[str, float] = {}
-    for lane, _ in state.due:
-        servers = runtime.routes.servers_of(route_of(lane))
-        rooms[route_of(lane)] = sum(_room(state, server) for server in servers)
-    return rooms
+    routes = {route_of(lane) for lane, _ in state.due}
+    return {
+        route: sum(_room(state, server) for server in runtime.routes.servers_of(route))
+        for route in routes
+    }
 
 
 def _room(state: Survey, server: ServerSettings) -> float:
     limit, cap = state.servers[server.name], server.connections
-    if limit in (breaker.OPEN, breaker.HALF_OPEN):
+    if limit in (server_limits.OPEN, server_limits.HALF_OPEN):
         return 0
     # A lane of several servers may be open while the one that is left is not.
     if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
         return 0
     return min(inf if limit is None else limit, inf if cap is None else cap)
-
-
-def _probes(runtime: Runtime, state: Survey) -> list[Claim]:
-    """Claim one mail for each server whose breaker waits for a probe, the most urgent one."""
-    database, claims = runtime.database, list[Claim]()
-    for name in (name for name, limit in state.servers.items() if limit == breaker.HALF_OPEN):
-        ways = [way for way in state.due if name in _names(runtime, way[0])]
-        if not ways or not breaker.probe(database, name):
-            continue
-        lane, priority = min(ways, key=_urgency)
-        made = claim(database, priority, 1, lease=runtime.settings.lease, lane=lane)
-        for probe in made:
-            breaker.probing(database, name, probe.token)
-        claims += made
-    return claims
-
-
-def _names(runtime: Runtime, lane: str) -> list[str]:
-    return [server.name for server in runtime.routes.servers_of(route_of(lane))]
-
-
-def _urgency(way: tuple[str, Priority]) -> tuple[Priority, str]:
-    return way[1], way[0]

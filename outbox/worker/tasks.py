@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 from celery import Task, shared_task
+from sqlalchemy.exc import SQLAlchemyError
 
 from ..domain.priority import Priority
-from ..store.purge import purge as purge_chunk
+from ..store.answers import describe, is_outage
 from ..store.rows import Claim
 from . import shutdown
+from .purge import purge_briefly
 from .relay import relay
 from .runtime import Runtime, runtime_of
+from .strategy import CHECKED
 from .sweep import publish
 from .sweep import sweep as run_sweep
+from .waiting import Periodic
 
 _log = logging.getLogger("outbox")
 
 
-@shared_task(bind=True, name="outbox.sweep", ignore_result=True)
+@contextmanager
+def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
+    """Log an outage of the database as one line: Celery's traceback each second tells no more.
+
+    Nothing is lost by a task that came to nothing. Beat sweeps again; a batch's lease runs out.
+    """
+    try:
+        yield
+    except SQLAlchemyError as error:
+        if not is_outage(error):
+            raise
+        _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))
+
+
+@shared_task(bind=True, base=Periodic, name="outbox.sweep", ignore_result=True, Strategy=CHECKED)
 def sweep(self: Task[Any, Any]) -> None:
     """Claim what is due and fan it out; what fits in one window, or is urgent, goes at once."""
-    go_on(runtime_of(self.app))
+    with outage_in_a_line(self):
+        go_on(runtime_of(self.app))
 
 
-@shared_task(bind=True, name="outbox.send", ignore_result=True)
+@shared_task(bind=True, name="outbox.send", ignore_result=True, Strategy=CHECKED)
 def send(self: Task[Any, Any], token: str) -> None:
     """Send the batch of this token; then sweep on, so that the drain is not paced by beat."""
     runtime = runtime_of(self.app)
@@ -36,8 +56,9 @@ def send(self: Task[Any, Any], token: str) -> None:
     except (ValueError, AttributeError, TypeError):
         _log.warning("outbox: a send task without a token was refused")
         return
-    if relay(runtime, claimed) and not shutdown.requested():
-        go_on(runtime)
+    with outage_in_a_line(self):
+        if relay(runtime, claimed) and not shutdown.requested():
+            go_on(runtime)
 
 
 def go_on(runtime: Runtime) -> None:
@@ -57,15 +78,14 @@ def go_on(runtime: Runtime) -> None:
 
 def _at_once(made: Sequence[Claim], window: int) -> Claim | None:
     """Return the claim that this process shall send itself: it is alone, or urgent."""
-    small = [claim for claim in made if claim.mails <= window]
+    # A probe may wait long for its server, and a sweep must not wait for a probe.
+    small = [claim for claim in made if claim.mails <= window and not claim.is_probe]
     urgent = [claim for claim in small if claim.priority is Priority.URGENT]
     return next(iter(urgent or (small if len(made) == 1 else ())), None)
 
 
-@shared_task(bind=True, name="outbox.purge", ignore_result=True)
+@shared_task(bind=True, base=Periodic, name="outbox.purge", ignore_result=True, Strategy=CHECKED)
 def purge(self: Task[Any, Any]) -> None:
-    """Remove finished mails that are past their retention."""
-    runtime = runtime_of(self.app)
-    while purge_chunk(runtime.database, older_than=runtime.settings.retention):
-        if shutdown.requested():
-            return
+    """Remove finished emails that are past their retention, for a few seconds."""
+    with outage_in_a_line(self):
+        purge_briefly(runtime_of(self.app))

@@ -1,13 +1,14 @@
-"""The way of one batch: the server it goes over, and the next one where that halts."""
+"""The way of one batch: the server it goes over, and the next one where that is no good."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 from uuid import UUID
 
+from ..domain.lanes import route_of
 from ..domain.rate import Rate
 from ..domain.routing import arrange
 from ..domain.servers import ServerSettings
@@ -15,52 +16,50 @@ from ..smtp.connection import Connection
 from ..store.connections import take_server
 from ..store.rows import Batch
 from .persistence import outlast
-from .refusals import Refusals
 from .runtime import Runtime
+from .watch import Watch
 
 
 class Way:
     """Holds one server at a time, with a connection and a place under its cap.
 
-    A probe goes over the server that it probes, any other batch over those of its route whose
-    breaker was closed when it began. As a context manager it puts the connection back.
+    A batch goes over the servers of its route whose breaker was closed when it began; a probe goes
+    first over the server that it probes. As a context manager it puts the connection back.
     """
 
-    def __init__(self, runtime: Runtime, token: UUID, batch: Batch) -> None:
+    def __init__(
+        self, runtime: Runtime, token: UUID, batch: Batch, *, progress: Callable[[], object]
+    ) -> None:
         self._runtime = runtime
         self._token = token
-        self._halted = batch.halted
+        self._batch = batch
+        self._progress = progress
         servers = runtime.routes.servers_of(batch.route)
         # Of a route with one server the lane has the rate, also where the others are halted.
         self._several = len(servers) > 1
         self._caps = _caps(servers, batch.ramps)
-        if batch.probed is None:
-            servers = arrange(servers, batch.halted, runtime.random)
-        else:
-            servers = tuple(server for server in servers if server.name == batch.probed)
-        self._left = {server.name: server for server in servers}
+        self._left = {server.name: server for server in _order(runtime, batch, servers)}
         self._held: str | None = None
         self._lent = ExitStack()
-        self._refusals: dict[str, Refusals] = {}
+        self._watches: dict[str, Watch] = {}
         self.server: ServerSettings
         self.connection: Connection
-        self.refusals: Refusals  # by this server
+        self.watch: Watch  # over this server
 
     @property
     def buckets(self) -> Mapping[str, Rate]:
-        """The server's own rate, where the lane does not know which server a mail will take."""
+        """The server's own rate, where the lane does not know which server an email will take."""
         rate = self.server.rate if self._several else None
         return {} if rate is None else {self.server.bucket: rate}
 
     @property
-    def halted(self) -> bool:
-        """Whether the server's breaker stood open when the batch began: success closes it."""
-        return self.server.name in self._halted
+    def watches(self) -> Collection[Watch]:
+        """What is known of each server that the batch went over."""
+        return self._watches.values()
 
-    @property
-    def watched(self) -> Collection[Refusals]:
-        """What each server that the batch went over has refused."""
-        return self._refusals.values()
+    def watch_of(self, server: str) -> Watch:
+        """Return what is known of a server that the batch went over."""
+        return self._watches[server]
 
     @property
     def rates(self) -> Mapping[str, Rate]:
@@ -68,31 +67,63 @@ class Way:
         left = self._left.values() if len(self._left) > 1 else ()
         return {server.bucket: server.rate for server in left if server.rate is not None}
 
-    def go_on(self) -> bool:
-        """Leave the server for good and take the next that has room; False where none is left."""
-        if self._held is not None:
-            self._left.pop(self._held, None)
-        return self._take(list(self._left))
+    def begin(self) -> bool:
+        """Hold the first server that has room; False where none is left."""
+        names = list(self._left)
+        return bool(names) and (names[0] == self._held or self._take(names))
 
     def choose(self, waits: Mapping[str, float]) -> bool:
-        """Take the first server whose rate lets a mail go, or does so soonest; False: none."""
+        """Take the first server whose rate lets an email go, or does so soonest; False: none."""
         names = sorted(self._left, key=lambda name: waits.get(self._left[name].bucket, 0.0))
-        return names[0] == self._held or self._take(names)
+        return bool(names) and (names[0] == self._held or self._take(names))
+
+    def move(self, tried: Collection[str]) -> bool:
+        """Take the next server that was not `tried`, for a part of a window; False: none."""
+        names = [name for name in self._left if name not in tried]
+        return bool(names) and self._take(names)
+
+    def drop(self) -> None:
+        """Leave the server for good: nothing more of this batch goes over it."""
+        if self._held is not None:
+            self._left.pop(self._held, None)
 
     def _take(self, names: list[str]) -> bool:
         self._lent.close()
-        held = self._held
+        held, self._held = self._held, None
         database = self._runtime.database
         name = outlast(lambda: take_server(database, self._token, names, self._caps, held=held))
         if name is None:
             return False
         self._held, self.server = name, self._left[name]
         self.connection = self._lent.enter_context(self._runtime.connection(self.server))
+        self.connection.report_progress(self._progress)
         self._lent.callback(self.connection.rest)  # only while it is lent to us
-        if name not in self._refusals:
-            self._refusals[name] = Refusals(self._runtime, self.server, halted=self.halted)
-        self.refusals = self._refusals[name]
+        if name not in self._watches:
+            self._watches[name] = self._watch(name)
+        self.watch = self._watches[name]
         return True
+
+    def _watch(self, name: str) -> Watch:
+        return Watch(
+            self._runtime,
+            name,
+            breaker=self._batch.breakers.get(name),
+            suspect=self._batch.suspects.get(name),
+            lanes=lambda: self._lanes_of(name),
+        )
+
+    def _lanes_of(self, server: str) -> list[str]:
+        """Return the lanes whose emails may go over this server: the batch's own, and a route's.
+
+        Lanes of domains with a rate of their own are left out: there may be thousands.
+        """
+        routes = self._runtime.routes
+        names = dict.fromkeys((self._batch.lane, *self._runtime.lanes.routes))
+        return [
+            lane
+            for lane in names
+            if any(server == one.name for one in routes.servers_of(route_of(lane)))
+        ]
 
     def __enter__(self) -> Self:
         return self
@@ -104,6 +135,15 @@ class Way:
         trace: TracebackType | None,
     ) -> None:
         self._lent.close()
+
+
+def _order(
+    runtime: Runtime, batch: Batch, servers: Sequence[ServerSettings]
+) -> list[ServerSettings]:
+    probed = [server for server in runtime.servers if server.name == batch.probed]
+    if batch.probed is not None and not batch.mails:
+        return probed  # its lane says nothing: it has no email
+    return [*probed, *arrange(servers, batch.halted, runtime.random)]
 
 
 def _caps(servers: Sequence[ServerSettings], ramps: Mapping[str, int]) -> dict[str, int]:

@@ -44,6 +44,9 @@ def create_app(config: Mapping[str, Any]) -> Flask:
     db.init_app(app)
     outbox.init_app(app, db=db)
     app.extensions["outbox"].runtime.random = lambda: EARLY * random.random()
+    if config.get("CREATE_ALL"):  # as many an app factory does
+        with app.app_context():
+            db.create_all()
     return app
 
 

@@ -66,9 +66,11 @@ class System:
         runtime: Runtime = self.app.extensions["outbox"].runtime
         return runtime
 
-    def worker(self, *, concurrency: int = SLOTS, tree: Path = ROOT) -> CeleryProcess:
+    def worker(
+        self, *, concurrency: int = SLOTS, pool: str = "prefork", tree: Path = ROOT
+    ) -> CeleryProcess:
         """Start a real worker, of the code in `tree`."""
-        return self._processes.enter_context(self._worker(concurrency, tree))
+        return self._processes.enter_context(self._worker(concurrency, tree, pool))
 
     def beat(self, *, tree: Path = ROOT) -> CeleryProcess:
         """Start a real beat, of the code in `tree`."""
@@ -80,8 +82,8 @@ class System:
         with ThreadPoolExecutor(len(made)) as pool:
             return list(pool.map(self._processes.enter_context, made))
 
-    def _worker(self, concurrency: int, tree: Path = ROOT) -> CeleryProcess:
-        return self._celery("worker", f"--concurrency={concurrency}", tree=tree)
+    def _worker(self, concurrency: int, tree: Path = ROOT, pool: str = "prefork") -> CeleryProcess:
+        return self._celery("worker", f"--concurrency={concurrency}", f"--pool={pool}", tree=tree)
 
     def _celery(
         self, role: Literal["worker", "beat"], *options: str, tree: Path = ROOT

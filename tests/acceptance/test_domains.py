@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 
 RATE = Rate(10, 1)
 LIMITED, OTHERS = 400, 2000
-SECONDS = 5  # of the limited domain's mails, after the others have gone
+SECONDS = 8  # of the limited domain's mails, after the others have gone
 
 
 @pytest.mark.databases("postgresql")

@@ -198,14 +198,11 @@ def _unquoted(address: str) -> str:
 
 
 def _wire(address: str) -> str:
-    """The address with its domain as IDNA 2008 writes it, where `idna` can tell."""
+    """The address with its domain as IDNA 2008 writes it."""
     local, _, domain = address.rpartition("@")
     if domain.isascii():
         return address
-    try:
-        return f"{local}@{idna.encode(domain, uts46=True).decode()}"
-    except idna.IDNAError:
-        return f"{local}@{domain.encode('idna').decode()}"
+    return f"{local}@{idna.encode(domain, uts46=True).decode()}"
 
 
 def _check_values(draft: Draft, read: EmailMessage) -> None:

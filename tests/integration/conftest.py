@@ -29,8 +29,10 @@ from outbox.store.rows import Batch, Claim, Entry
 from outbox.store.window import advance
 from outbox.web.state import state_of
 from outbox.worker.runtime import Runtime
-from tests.integration.schema import create
+from tests.integration import schema
+from tests.integration.common import Common, common
 from tests.servers.catcher import Catcher
+from tests.servers.server import Fill
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WORKER = "host:1"
@@ -172,7 +174,7 @@ class Shop:
         self, token: UUID, results: Sequence[Entry], following: Sequence[int] = ()
     ) -> frozenset[int]:
         """Record results and open the next window."""
-        return advance(self.database, token, results, following, worker=WORKER)
+        return advance(self.database, token, results, following, worker=WORKER).opened
 
     def sending(self, email_id: int) -> Claim:
         """Bring a mail that is due alone into an open window."""
@@ -200,11 +202,18 @@ class Shops:
     """Opens shops on one database and closes them."""
 
     url: str
+    common: Common = field(default_factory=Common)
     opened: list[Shop] = field(default_factory=list)
 
     def open(self, **config: Any) -> Shop:
-        metadata, app, outbox = sa.MetaData(), _app(**config), Outbox()
-        engine = sa.create_engine(self.url)
+        options = {"compiled_cache": self.common.compiled}
+        shop = self.open_on(sa.create_engine(self.url, execution_options=options), **config)
+        self.common.lend(shop.runtime)
+        return shop
+
+    def open_on(self, engine: sa.Engine, **config: Any) -> Shop:
+        """Open a shop on an engine of the test's own."""
+        metadata, app, outbox = self.common.metadata, _app(**config), Outbox()
         source = scoped_session(sessionmaker(engine))
         outbox.init_app(app, session=source, metadata=metadata, engine=engine)
         return self._prepare(app, outbox, engine, metadata)
@@ -220,17 +229,18 @@ class Shops:
     def _prepare(
         self, app: Flask, outbox: Outbox, engine: sa.Engine, metadata: sa.MetaData
     ) -> Shop:
-        orders, sessions = _orders(metadata), sessionmaker(engine)
+        orders, sessions = schema.orders(metadata), sessionmaker(engine)
         shop = Shop(app=app, outbox=outbox, engine=engine, orders=orders, sessions=sessions)
         self.opened.append(shop)
         if not sa.inspect(engine).has_table("orders"):
-            create(metadata, engine)
+            schema.create(metadata, engine)
         return shop
 
     def close(self) -> None:
         for shop in self.opened:
             shop.runtime.disconnect()
             shop.engine.dispose()
+        self.common.take_back()
 
 
 def _app(**config: Any) -> Flask:
@@ -240,22 +250,26 @@ def _app(**config: Any) -> Flask:
     return app
 
 
-def _orders(metadata: sa.MetaData) -> sa.Table:
-    return sa.Table(
-        "orders",
-        metadata,
-        sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("customer", sa.String(50), unique=True),
-        mysql_engine="InnoDB",
-    )
+@pytest.fixture(scope="session")
+def shop_tables() -> Fill:
+    """Creates what a shop needs in an empty database."""
+    return schema.fill
 
 
 @pytest.fixture
-def shops(database_url: str) -> Iterator[Shops]:
+def shops(database_url: str, request: pytest.FixtureRequest) -> Iterator[Shops]:
     """Opens shops with settings of the test's own."""
-    opened = Shops(url=database_url)
+    opened = Shops(url=database_url, common=_common(request, database_url))
     yield opened
     opened.close()
+
+
+def _common(request: pytest.FixtureRequest, url: str) -> Common:
+    """Return what the test's shops share with those of other tests."""
+    if "monkeypatch" in request.fixturenames:
+        return Common()  # what a test replaces may get into its statements
+    measured = request.node.get_closest_marker("no_cover") is None
+    return common(sa.make_url(url).get_backend_name(), measured=measured)
 
 
 @pytest.fixture

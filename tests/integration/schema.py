@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
 import sqlalchemy as sa
 
 from outbox.domain.lifecycle import ARROWS, Status
+from outbox.store.models import define
 
 _TRIGGERS = {
     "sqlite": (
-        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email WHEN {illegal}"
+        "CREATE TRIGGER {name} BEFORE UPDATE ON {table} WHEN {illegal}"
         " BEGIN SELECT RAISE(ABORT, 'illegal step'); END",
     ),
     "postgresql": (
-        "CREATE FUNCTION legal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {illegal} THEN"
+        "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {illegal} THEN"
         " RAISE EXCEPTION 'illegal step'; END IF; RETURN NEW; END $$",
-        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email FOR EACH ROW EXECUTE FUNCTION legal()",
+        "CREATE TRIGGER {name} BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()",
     ),
     "mariadb": (
-        "CREATE TRIGGER legal BEFORE UPDATE ON outbox_email FOR EACH ROW BEGIN IF {illegal} THEN"
+        "CREATE TRIGGER {name} BEFORE UPDATE ON {table} FOR EACH ROW BEGIN IF {illegal} THEN"
         " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'illegal step'; END IF; END",
     ),
 }
+
+
+def orders(metadata: sa.MetaData) -> sa.Table:
+    """Return the shop's own table on this metadata, making it the first time."""
+    if (known := metadata.tables.get("orders")) is not None:
+        return known
+    return sa.Table(
+        "orders",
+        metadata,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("customer", sa.String(50), unique=True),
+        mysql_engine="InnoDB",
+    )
+
+
+def fill(url: str) -> None:
+    """Create a shop's tables in the empty database at this URL."""
+    engine = sa.create_engine(url)
+    create(_metadata(), engine)
+    engine.dispose()
+
+
+@cache
+def _metadata() -> sa.MetaData:
+    metadata = sa.MetaData()
+    define(metadata)
+    orders(metadata)
+    return metadata
 
 
 _ddl: dict[tuple[str, ...], list[str]] = {}
@@ -54,4 +87,24 @@ def _statements(metadata: sa.MetaData, engine: sa.Engine) -> list[str]:
 def _lifecycle(dialect: str) -> list[str]:
     steps = [(arrow.source, arrow.target) for arrow in ARROWS] + [(s, s) for s in Status]
     legal = " OR ".join(f"(OLD.status = '{a}' AND NEW.status = '{b}')" for a, b in steps)
-    return [statement.format(illegal=f"NOT ({legal})") for statement in _TRIGGERS[dialect]]
+    return _trigger(dialect, "legal", "outbox_email", f"NOT ({legal})")
+
+
+def _trigger(dialect: str, name: str, table: str, illegal: str) -> list[str]:
+    return [
+        statement.format(name=name, table=table, illegal=illegal)
+        for statement in _TRIGGERS[dialect]
+    ]
+
+
+@contextmanager
+def refusing(engine: sa.Engine, table: str, condition: str) -> Iterator[None]:
+    """Have the database refuse each change of a row that fulfils this, as it does faulty data."""
+    dialect = engine.dialect.name
+    with engine.begin() as connection:
+        for statement in _trigger(dialect, "faulty", table, condition):
+            connection.exec_driver_sql(statement)
+    yield
+    with engine.begin() as connection:
+        on = f" ON {table}" if dialect == "postgresql" else ""
+        connection.exec_driver_sql(f"DROP TRIGGER faulty{on}")

@@ -115,7 +115,7 @@ def test_mails_of_a_rate_that_was_set_later_go_back_uncharged_and_the_rest_of_th
     assert set(catcher.copies().values()) == {1}
 
 
-def test_a_batch_of_which_nothing_is_left_to_send_connects_to_nobody(
+def test_of_a_batch_of_which_nothing_is_left_nothing_is_said_to_the_server(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)
@@ -126,5 +126,5 @@ def test_a_batch_of_which_nothing_is_left_to_send_connects_to_nobody(
         cancel(shop, email_id)
     motion.work()
     assert motion.beat() == 0
-    assert (catcher.sessions, standing(shop)) == (0, {CANCELLED: 3})
+    assert (catcher.mails, standing(shop)) == ((), {CANCELLED: 3})
     assert shop.count(shop.tables.lease) == 0

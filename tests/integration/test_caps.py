@@ -215,10 +215,12 @@ def test_a_batch_that_found_no_server_leaves_the_connection_of_another_alone(
     (made,) = Motion(shop=shop).sweep()
     batch = shop.start(made.token)
     assert batch is not None
-    with Way(shop.runtime, made.token, batch) as way:
-        assert way.go_on()
-        assert not way.go_on()
-        with shop.runtime.connection() as another:
-            assert another is way.connection
-            assert rested == [another], "before it was put back"
+    with Way(shop.runtime, made.token, batch, progress=lambda: None) as way:
+        assert way.begin()
+        assert not way.move({way.server.name})
+        way.drop()
+        assert not way.begin()
+    with shop.runtime.connection() as another:
+        assert another is way.connection
+        assert rested == [another], "before it was put back"
     assert rested == [another], "and not while it is another's"

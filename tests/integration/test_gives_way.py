@@ -8,8 +8,9 @@ from itertools import count
 import pytest
 
 from outbox import Priority
+from outbox.domain.circuit_breaker import Cause
 from outbox.domain.rate import Rate
-from outbox.store import breaker, pause, urgent
+from outbox.store import circuit_breaker, pause, urgent
 from outbox.store.rate import take
 from outbox.worker import shutdown
 from outbox.worker.pace import LOOK
@@ -113,7 +114,7 @@ def two_routes(shops: Shops, catcher: Catcher) -> Shop:
             {"name": "rest", "servers": ["a"]},
         ],
     )
-    breaker.trip(shop.database, "b", reason="connect: refused")
+    circuit_breaker.trip(shop.database, "b", cause=Cause.SESSION, reason="connect: refused")
     shop.enqueue("u@x.example", priority=Priority.URGENT, tag="reset")
     return shop
 

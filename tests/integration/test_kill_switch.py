@@ -48,7 +48,7 @@ class Workers:
             shop.later(seconds)
 
     def turn(self) -> int:
-        """Sweep and relay once in every worker; return how many mails were claimed."""
+        """Sweep and relay once in every worker; return how many batches were claimed."""
         return sum(self._pool.map(self._work, self.shops))
 
     def close(self) -> None:
@@ -56,10 +56,10 @@ class Workers:
 
     def _work(self, shop: Shop) -> int:
         claims: list[Claim] = []
-        mails = sweep(shop.runtime, claims.append)
+        sweep(shop.runtime, claims.append)
         for made in claims:
             relay(shop.runtime, made.token)
-        return mails
+        return len(claims)
 
 
 class Counted:

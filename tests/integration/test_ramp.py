@@ -7,9 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
 
 import pytest
-from sqlalchemy import select
 
-from outbox.store import breaker
+from outbox.domain.circuit_breaker import Cause
+from outbox.store import circuit_breaker, server_limits
 from outbox.store.rows import Claim
 from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
@@ -68,8 +68,8 @@ def spare() -> Iterator[Catcher]:
 
 def recovered(shop: Shop, name: str = "a") -> None:
     """Have the server come back, and stop the clock in the middle of the ramp's first second."""
-    breaker.trip(shop.database, name, reason="connect: refused")
-    breaker.close(shop.database, name)
+    circuit_breaker.trip(shop.database, name, cause=Cause.SESSION, reason="connect: refused")
+    circuit_breaker.close(shop.database, name)
     stand_still(shop).later(0.5)
 
 
@@ -91,8 +91,9 @@ def no_herd(shop: Shop, catcher: Catcher) -> bool:
 
 
 def limit(shop: Shop) -> int | None:
-    statement = select(breaker.limit(shop.database, "a"))
-    return shop.database.read(lambda connection: connection.execute(statement).scalar())
+    statement = server_limits.limits(shop.database)
+    rows = shop.database.read(lambda connection: connection.execute(statement).all())
+    return next((row.limit for row in rows if row.name == "a"), None)
 
 
 def test_after_an_outage_the_connections_rise_with_the_ramp(shops: Shops, catcher: Catcher) -> None:

@@ -7,7 +7,8 @@ from email.message import EmailMessage
 
 import pytest
 
-from outbox.store import breaker
+from outbox.domain.circuit_breaker import Cause
+from outbox.store import circuit_breaker
 from tests.integration.conftest import Shop, Shops, message
 from tests.integration.motion import Motion, attempts, server, standing, write
 from tests.servers.catcher import Catcher
@@ -93,7 +94,7 @@ def test_a_route_whose_servers_are_all_halted_is_not_claimed_from_while_others_g
 def test_a_probe_is_a_mail_of_a_route_of_that_server(
     shop: Shop, catcher: Catcher, bulk: Catcher
 ) -> None:
-    breaker.trip(shop.database, "bulk", reason="connect: refused")
+    circuit_breaker.trip(shop.database, "bulk", cause=Cause.SESSION, reason="connect: refused")
     shop.later(5.1)
     enqueue(shop, message("order@x.example"), tag="order")
     motion = Motion(shop=shop)
@@ -118,7 +119,7 @@ def test_a_route_that_is_configured_no_more_is_the_default_one(
 def test_a_server_that_is_configured_no_more_holds_up_nothing(
     shop: Shop, shops: Shops, catcher: Catcher, bulk: Catcher
 ) -> None:
-    breaker.trip(shop.database, "bulk", reason="connect: refused")
+    circuit_breaker.trip(shop.database, "bulk", cause=Cause.SESSION, reason="connect: refused")
     write_each(shop)
     later = shops.open(OUTBOX_SERVERS=[server("own", catcher.port)])
     Motion(shop=later).beat()

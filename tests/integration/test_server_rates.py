@@ -10,8 +10,9 @@ from functools import partial
 import pytest
 
 from outbox import Priority
+from outbox.domain.circuit_breaker import Cause
 from outbox.domain.rate import SLACK, Rate
-from outbox.store import breaker
+from outbox.store import circuit_breaker
 from outbox.store.rate import take, waits
 from outbox.worker import relay
 from outbox.worker.drain import drain
@@ -88,7 +89,7 @@ def test_a_rate_holds_where_the_other_server_is_halted_and_nothing_is_claimed_in
 ) -> None:
     """The lane alone would let through what both servers may take together."""
     shop = pair(shops, catcher, spare, "1/h", "100000/h")
-    breaker.trip(shop.database, "b", reason="connect: refused")
+    circuit_breaker.trip(shop.database, "b", cause=Cause.SESSION, reason="connect: refused")
     write(shop, 9)
     motion = Motion(shop=shop)
     assert beats(motion) <= 2, "claimed in vain"
@@ -101,11 +102,11 @@ def test_a_rate_holds_where_the_other_server_is_halted_and_nothing_is_claimed_in
         assert len(spare.mails) == 8
 
 
-def test_a_probe_too_is_charged_to_its_server_s_rate(
+def test_an_email_that_probes_is_charged_to_its_server_s_rate(
     shops: Shops, catcher: Catcher, spare: Catcher
 ) -> None:
     shop = pair(shops, catcher, spare, "1/h", "1/h")
-    breaker.trip(shop.database, "b", reason="connect: refused")
+    circuit_breaker.trip(shop.database, "b", cause=Cause.EMAILS, reason="connect: refused")
     shop.later(5.1)
     write(shop, 9)
     assert beats(Motion(shop=shop)) <= 3

@@ -66,19 +66,29 @@ def test_nobody_listening_is_a_halt_at_connect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mail", "size", "reason"),
+    ("mail", "size", "verdict", "reason"),
     [
-        (replace(envelope(), recipients=()), 10, "no recipient"),
-        (replace(envelope(), smtputf8=True), 10, "SMTPUTF8"),
-        (replace(envelope(), eightbit=True), 10, "8BITMIME"),
-        (envelope(), 101, "100"),
-        (envelope("\xfc@example.org"), 10, "SMTPUTF8"),
-        (envelope("a@example.org\r\nRCPT TO:<evil@example.org>"), 10, "white space"),
-        (envelope("a@example.org> NOTIFY=NEVER <b@example.org"), 10, "white space"),
+        (replace(envelope(), recipients=()), 10, Verdict.FAIL, "no recipient"),
+        (replace(envelope(), smtputf8=True), 10, Verdict.LACKING, "SMTPUTF8"),
+        (replace(envelope(), eightbit=True), 10, Verdict.LACKING, "8BITMIME"),
+        (envelope(), 101, Verdict.LACKING, "100"),
+        (envelope("\xfc@example.org"), 10, Verdict.FAIL, "SMTPUTF8"),
+        (
+            envelope("a@example.org\r\nRCPT TO:<evil@example.org>"),
+            10,
+            Verdict.FAIL,
+            "white space",
+        ),
+        (
+            envelope("a@example.org> NOTIFY=NEVER <b@example.org"),
+            10,
+            Verdict.FAIL,
+            "white space",
+        ),
     ],
 )
-def test_a_mail_that_the_server_cannot_take_fails_before_anything_is_sent(
-    mail: Envelope, size: int, reason: str
+def test_a_mail_that_the_server_cannot_take_is_judged_before_anything_is_sent(
+    mail: Envelope, size: int, verdict: Verdict, reason: str
 ) -> None:
     hello = expect("EHLO", "250-scripted.example\n250 SIZE 100")
     with ScriptedServer([GREET, hello, serve]) as server:
@@ -87,7 +97,7 @@ def test_a_mail_that_the_server_cannot_take_fails_before_anything_is_sent(
         assert connection.send(envelope(), b"x\r\n", lease_held).verdict is Verdict.SENT
         connection.close()
 
-    assert (result.verdict, result.phase) == (Verdict.FAIL, Phase.MAIL)
+    assert (result.verdict, result.phase) == (verdict, Phase.MAIL)
     assert reason in result.reply.text
     assert server.verbs(0) == ["EHLO", "MAIL", "RCPT", "DATA", "QUIT"]
 

@@ -31,12 +31,13 @@ from tests.servers.scripted import (
     stall,
 )
 
-SENT, RETRY, FAIL, UNKNOWN, HALT, UNSENT, NEXT = (
+SENT, RETRY, FAIL, UNKNOWN, HALT, SUSPECT, UNSENT, NEXT = (
     Verdict.SENT,
     Verdict.RETRY,
     Verdict.FAIL,
     Verdict.UNKNOWN,
     Verdict.HALT,
+    Verdict.SUSPECT,
     Verdict.UNSENT,
     Verdict.NEXT,
 )
@@ -102,20 +103,20 @@ CASES = (
     # -- MAIL
     row("MAIL 4xx", greeted(expect("MAIL", "451 later"), serve), RETRY, AT.MAIL),
     row("MAIL 5xx", greeted(expect("MAIL", "550 no"), serve), FAIL, AT.MAIL),
-    row("MAIL 421", greeted(expect("MAIL", "421 bye")), HALT, AT.MAIL, renewed=True),
+    row("MAIL 421", greeted(expect("MAIL", "421 bye")), SUSPECT, AT.MAIL, renewed=True),
     row(
         "MAIL 530",
         greeted(expect("MAIL", "530 5.7.0 AUTH first")),
-        HALT,
+        SUSPECT,
         AT.MAIL,
         renewed=True,
         alert=True,
     ),
-    row("MAIL 4.3.x", greeted(expect("MAIL", "452 4.3.1 full")), HALT, AT.MAIL, renewed=True),
+    row("MAIL 4.3.x", greeted(expect("MAIL", "452 4.3.1 full")), SUSPECT, AT.MAIL, renewed=True),
     row(
         "MAIL throttled",
         greeted(expect("MAIL", "454 Throttling failure: Maximum sending rate exceeded.")),
-        HALT,
+        SUSPECT,
         AT.MAIL,
         renewed=True,
     ),
@@ -174,11 +175,11 @@ CASES = (
         NEXT,
     ),
     row("RCPT 452 for the first", (*at_rcpt("452 full"), RSET, serve), RETRY, AT.RCPT),
-    row("RCPT 421", at_rcpt("550 no", "421 bye"), HALT, AT.RCPT, HALT, HALT, renewed=True),
+    row("RCPT 421", at_rcpt("550 no", "421 bye"), SUSPECT, AT.RCPT, SUSPECT, SUSPECT, renewed=True),
     row(
         "RCPT Gmail's throttle",
         at_rcpt("450-4.2.1 The user is receiving mail\n450 4.2.1 at a rate too high"),
-        HALT,
+        SUSPECT,
         AT.RCPT,
         renewed=True,
     ),
@@ -243,7 +244,7 @@ CASES = (
     row("dot 299", at_dot(content("299 sure"), serve), SENT, AT.DOT),
     row("dot 4xx", at_dot(content("451 later"), serve), RETRY, AT.DOT),
     row("dot 5xx", at_dot(content("554 spam"), serve), FAIL, AT.DOT),
-    row("dot 421", at_dot(content("421 bye")), HALT, AT.DOT, renewed=True),
+    row("dot 421", at_dot(content("421 bye")), SUSPECT, AT.DOT, renewed=True),
     row("dot closed", at_dot(content(None), close), UNKNOWN, AT.DOT, renewed=True),
     row("dot reset", at_dot(content(None), reset), UNKNOWN, AT.DOT, renewed=True),
     row("dot silent", at_dot(content(None), stall), UNKNOWN, AT.DOT, renewed=True),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from sqlalchemy import event, select
+from sqlalchemy import event, select, update
 
 from outbox import Priority, Status
-from outbox.store import breaker, report
+from outbox.domain.circuit_breaker import OPEN_FIRST, SUSPICION_SECONDS, Cause
+from outbox.store import circuit_breaker, report
 from outbox.store.clock import utc
 from outbox.store.counter import bump
+from outbox.store.rows import Claim
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import START, WORKER, Shop, message, sent
 
@@ -18,8 +20,8 @@ SERVER = "127.0.0.1:1"
 
 
 def trip(shop: Shop, **options: object) -> None:
-    values: dict[str, object] = {"reason": "connect: refused"} | options
-    breaker.trip(shop.database, SERVER, **values)  # type: ignore[arg-type]
+    values: dict[str, object] = {"cause": Cause.SESSION, "reason": "connect: refused"} | options
+    circuit_breaker.trip(shop.database, SERVER, **values)  # type: ignore[arg-type]
 
 
 def left(shop: Shop) -> float:
@@ -37,26 +39,92 @@ def test_an_open_breaker_lets_nothing_be_claimed(shop: Shop) -> None:
     assert shop.status(email.id) is Status.PENDING
 
 
-def test_a_half_open_breaker_lets_one_mail_through_as_a_probe(shop: Shop) -> None:
-    for _ in range(3):
-        shop.enqueue()
-    urgent = shop.enqueue(priority=Priority.URGENT)
+def probes(shop: Shop) -> list[int]:
+    """Sweep; return of each claim how many emails it has."""
+    made: list[Claim] = []
+    sweep(shop.runtime, made.append)
+    return [claim.mails for claim in made if claim.is_probe]
+
+
+def test_where_no_session_could_be_had_a_session_is_the_probe_and_no_email(shop: Shop) -> None:
+    shop.enqueue()
     trip(shop)
-    shop.later(breaker.FIRST_PAUSE + 0.1)
+    assert probes(shop) == []
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [0]
+    assert probes(shop) == [], "one at a time"
+    assert shop.statuses() == ["pending"]
+
+
+def test_where_emails_were_halted_one_email_is_the_probe_and_never_the_suspect(shop: Shop) -> None:
+    suspect, other = shop.enqueue(), shop.enqueue()
+    trip(shop, cause=Cause.EMAILS, suspect_id=suspect.id)
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [1]
+    assert probes(shop) == [], "one at a time"
+    assert (shop.status(suspect.id), shop.status(other.id)) == ("pending", "claimed")
+
+
+def test_a_probe_prefers_what_differs_from_the_suspect_and_what_nothing_is_held_against(
+    shop: Shop,
+) -> None:
+    suspect = shop.enqueue("a@one.example")
+    tried, alike, other = (shop.enqueue(f"b@{name}.example") for name in ("two", "one", "three"))
+    with shop.engine.begin() as connection:
+        table = shop.tables.email
+        connection.execute(update(table).where(table.c.id == tried.id).values(waited=5))
+    trip(shop, cause=Cause.EMAILS, suspect_id=suspect.id)
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [1]
+    assert shop.status(other.id) is Status.CLAIMED
+    assert shop.status(alike.id) is shop.status(tried.id) is Status.PENDING
+
+
+def test_a_server_with_nothing_but_the_suspect_is_probed_with_it(shop: Shop) -> None:
+    suspect = shop.enqueue()
+    trip(shop, cause=Cause.EMAILS, suspect_id=suspect.id)
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [1]
+    assert shop.status(suspect.id) is Status.CLAIMED
+
+
+def test_emails_that_were_halted_are_probed_for_at_least_every_half_minute(shop: Shop) -> None:
+    trip(shop, cause=Cause.EMAILS, named=1000.0, alert=True)
+    assert 29 < left(shop) <= 30
+    for _ in range(3):
+        shop.later(30.1)
+        assert circuit_breaker.probe(shop.database, SERVER)
+    assert left(shop) <= 30
+
+
+def test_a_suspicion_leaves_the_server_in_use_and_is_forgotten_in_time(shop: Shop) -> None:
+    def state() -> str:
+        found = shop.database.read(lambda c: circuit_breaker.read(c, shop.database)).get(SERVER)
+        return "closed" if found is None else found.state.value
+
+    circuit_breaker.suspect(shop.database, SERVER, email_id=1, reason="mail: 421 no")
+    shop.enqueue()
+    assert state() == "suspected"
     assert sweep(shop.runtime, lambda _: None) == 1
-    assert shop.status(urgent.id) is Status.CLAIMED
-    assert sweep(shop.runtime, lambda _: None) == 0
+    shop.later(SUSPICION_SECONDS + 1)
+    assert state() == "closed"
+    circuit_breaker.suspect(shop.database, SERVER, email_id=1, reason="mail: 421 no")
+    trip(shop)
+    assert state() == "open"
+    circuit_breaker.suspect(shop.database, SERVER, email_id=2, reason="mail: 421 no")
+    circuit_breaker.clear(shop.database, SERVER)
+    assert state() == "open", "neither changes a breaker that is open"
 
 
 def test_a_probe_is_taken_by_one_only_and_counts_as_failed(shop: Shop) -> None:
     trip(shop)
-    assert not breaker.probe(shop.database, SERVER)
-    shop.later(breaker.FIRST_PAUSE + 0.1)
+    assert not circuit_breaker.probe(shop.database, SERVER)
+    shop.later(OPEN_FIRST + 0.1)
     with ThreadPoolExecutor(4) as pool:
-        taken = list(pool.map(lambda _: breaker.probe(shop.database, SERVER), range(4)))
-    assert sorted(taken) == [False, False, False, True]
+        taken = list(pool.map(lambda _: circuit_breaker.probe(shop.database, SERVER), range(4)))
+    assert sum(found is not None for found in taken) == 1
     assert shop.rows(shop.tables.breaker)[0].failures == 2
-    assert not breaker.probe(shop.database, "other:25")
+    assert not circuit_breaker.probe(shop.database, "other:25")
 
 
 def test_the_pauses_double_from_five_seconds_to_five_minutes(shop: Shop) -> None:
@@ -65,7 +133,7 @@ def test_the_pauses_double_from_five_seconds_to_five_minutes(shop: Shop) -> None
     for _ in range(8):
         pauses.append(left(shop))
         shop.later(pauses[-1] + 0.5)
-        assert breaker.probe(shop.database, SERVER)
+        assert circuit_breaker.probe(shop.database, SERVER)
     expected = [5, 10, 20, 40, 80, 160, 300, 300]
     assert all(want - 3 < got <= want + 0.1 for want, got in zip(expected, pauses, strict=True)), (
         pauses
@@ -102,8 +170,8 @@ def test_a_reason_of_any_length_is_cut(shop: Shop) -> None:
 def test_a_closed_breaker_is_gone(shop: Shop) -> None:
     shop.enqueue()
     trip(shop)
-    breaker.close(shop.database, SERVER)
-    breaker.close(shop.database, SERVER)
+    circuit_breaker.close(shop.database, SERVER)
+    circuit_breaker.close(shop.database, SERVER)
     assert shop.count(shop.tables.breaker) == 0
     assert sweep(shop.runtime, lambda _: None) == 1
 

@@ -13,7 +13,7 @@ from sqlalchemy import insert, update
 
 from outbox import Priority, Status
 from outbox.domain.claims import Flight
-from outbox.store import breaker, pause
+from outbox.store import pause, server_limits
 from outbox.store.claim import claim
 from outbox.store.database import Database
 from outbox.store.survey import Survey, survey
@@ -183,12 +183,12 @@ def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Sh
 
 def test_a_survey_knows_the_breaker_of_its_own_server_only(shop: Shop) -> None:
     opened = insert(shop.tables.breaker).values(
-        server="mx:25", failures=1, opened_at=START, retry_at=shop.database.now(60),
-        alert=False, reason="",
+        server="mx:25", state="open", cause="session", failures=1, opened_at=START,
+        retry_at=shop.database.now(60), alert=False, reason="",
     )  # fmt: skip
     with shop.engine.begin() as connection:
         connection.execute(opened)
-    assert look(shop).servers == {"mx:25": breaker.OPEN}
+    assert look(shop).servers == {"mx:25": server_limits.OPEN}
     assert look(shop, "mx:26").servers == {"mx:26": None}
     shop.later(61)
-    assert look(shop).servers == {"mx:25": breaker.HALF_OPEN}
+    assert look(shop).servers == {"mx:25": server_limits.HALF_OPEN}

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import delete, event, select
+from sqlalchemy import Connection, event, select
 from sqlalchemy.orm import Session
 
 from outbox import Email
-from outbox.store.purge import _drop
+from outbox.store.purge import purge
+from outbox.store.removal import remove
 from tests.integration.conftest import Shop, Shops, message
 
 TERMS = "Terms. " * 20_000
 OTHER = "Other terms. " * 20_000
 PATIENCE = 60.0
+DAY = timedelta(days=1)
 SERVERS = pytest.mark.databases("postgresql", "mariadb")
 
 
@@ -41,12 +44,19 @@ def contents(shop: Shop) -> list[int]:
     return [row.content_id for row in shop.rows(shop.tables.email)]
 
 
-def content_without_mails(shop: Shop) -> int:
-    commit_terms(shop)
+def withdrawn(shop: Shop) -> tuple[Email, int]:
+    """Return an email that is over, and its large content, which no other email has."""
+    email = commit_terms(shop)
+    with shop.session() as session:
+        shop.outbox.cancel(id=email.id, session=session)
+        session.commit()
     (content,) = shop.rows(shop.tables.content)
-    with shop.engine.begin() as connection:
-        connection.execute(delete(shop.tables.email))
-    return int(content.id)
+    return email, int(content.id)
+
+
+def removing(shop: Shop, connection: Connection, email: Email) -> None:
+    """Remove an email as a purge does, in a transaction that goes on."""
+    assert remove(connection, shop.database, [email.id], datetime.now(UTC) + DAY) == {email.id}
 
 
 def test_a_large_committed_content_is_stored_once_whoever_it_goes_to(shop: Shop) -> None:
@@ -128,30 +138,63 @@ def test_a_content_committed_since_the_snapshot_harms_no_transaction(
 def test_a_content_that_purge_is_about_to_remove_is_not_reused_and_not_waited_for(
     shop: Shop, rival: ThreadPoolExecutor
 ) -> None:
-    old = content_without_mails(shop)
+    over, old = withdrawn(shop)
     kept: list[Email] = []
 
     def enqueue(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         if statement.startswith("DELETE"):  # it holds the content's lock
             kept.append(rival.submit(commit_terms, shop).result(PATIENCE))
 
-    with shop.database.transaction() as removing:
-        event.listen(removing, "before_cursor_execute", enqueue)
-        _drop(removing, shop.database, [old])
-    assert [row.id for row in shop.rows(shop.tables.email)] == [kept[0].id]
-    assert [row.id for row in shop.rows(shop.tables.content)] == contents(shop) != [old]
+    with shop.database.transaction() as connection:
+        event.listen(connection, "before_cursor_execute", enqueue)
+        removing(shop, connection, over)
+    assert len(kept) == 3, "before its attempts, itself and its content are removed"
+    assert [row.id for row in shop.rows(shop.tables.email)] == [email.id for email in kept]
+    assert {row.id for row in shop.rows(shop.tables.content)} == set(contents(shop)) != {old}
 
 
-@pytest.mark.databases("postgresql")  # see `purge._drop` for MariaDB
+@SERVERS
 def test_a_content_that_purge_has_just_removed_is_not_reused_and_not_waited_for(
     shop: Shop, rival: ThreadPoolExecutor
 ) -> None:
-    old = content_without_mails(shop)
-    with shop.database.transaction() as removing:
-        _drop(removing, shop.database, [old])
+    over, old = withdrawn(shop)
+    with shop.database.transaction() as connection:
+        removing(shop, connection, over)
         kept = rival.submit(commit_terms, shop).result(PATIENCE)
     assert [row.id for row in shop.rows(shop.tables.email)] == [kept.id]
     assert [row.id for row in shop.rows(shop.tables.content)] == contents(shop) != [old]
+
+
+@SERVERS
+@pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])
+def test_a_content_that_an_enqueue_uses_again_is_never_left_over(shop: Shop, commits: bool) -> None:
+    """Whatever becomes of the enqueue: the old email stays until that is known."""
+    _, old = withdrawn(shop)
+    shop.later(1)
+    with shop.session() as session:
+        again = terms(shop, session)
+        assert sum(purge(shop.database, older_than=0.0)) == 0
+        session.commit() if commits else session.rollback()
+    assert sum(purge(shop.database, older_than=0.0)) == 1
+    assert [row.id for row in shop.rows(shop.tables.email)] == [again.id] * commits
+    assert [row.id for row in shop.rows(shop.tables.content)] == [old] * commits
+
+
+def test_a_purge_that_dies_leaves_no_content_over(shop: Shop) -> None:
+    withdrawn(shop)
+    shop.later(1)
+
+    def die(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("DELETE FROM outbox_content"):
+            raise KeyboardInterrupt
+
+    event.listen(shop.engine, "before_cursor_execute", die)
+    with pytest.raises(KeyboardInterrupt):
+        sum(purge(shop.database, older_than=0.0))
+    event.remove(shop.engine, "before_cursor_execute", die)
+    assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 1
+    assert sum(purge(shop.database, older_than=0.0)) == 1
+    assert shop.count(shop.tables.content) == 0
 
 
 def test_a_content_whose_first_mail_was_rolled_back_is_not_found(shop: Shop) -> None:

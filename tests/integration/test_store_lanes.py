@@ -152,31 +152,6 @@ def explained(shop: Shop, start: str) -> list[dict[str, Any]]:
     return nodes
 
 
-def looks(shop: Shop) -> list[int]:
-    """Return how often the survey looked into each lane and priority, through their index."""
-    return sorted(
-        node["Actual Loops"]
-        for node in explained(shop, "SELECT")
-        if node.get("Index Name") == "ix_outbox_email_due"
-        and "priority" in node.get("Index Cond", "")
-    )
-
-
-@pytest.mark.databases("postgresql")
-def test_the_survey_looks_into_open_lanes_through_the_index_and_into_no_closed_one(
-    shop: Shop,
-) -> None:
-    bulk(shop, 50, "gmail.com")
-    bulk(shop, 50)
-    assert looks(shop) == [1] * 6
-    close(shop, "domain:gmail.com")
-    assert looks(shop) == [0, 0, 0, 1, 1, 1]
-    shop.database.run(lambda c: pause.pause(c, shop.database, Priority.BULK))
-    assert looks(shop) == [0, 0, 0, 0, 1, 1]
-    shop.database.run(lambda c: pause.pause(c, shop.database, None))
-    assert looks(shop) == [0] * 6
-
-
 @pytest.mark.databases("postgresql")
 def test_a_claim_reads_its_lane_in_the_order_of_the_index(shop: Shop) -> None:
     bulk(shop, 50, "gmail.com")

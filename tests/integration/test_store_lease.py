@@ -118,9 +118,8 @@ def test_a_stale_workers_result_changes_nothing_and_is_counted(
     shop.record(made.token, [entry(email.id, end, verdict)])
     assert snapshot(shop) == before
     assert shop.counter(LOST) == 1
-    assert finish(shop.database, made.token, [entry(email.id, end, verdict)], worker=WORKER) == {
-        email.id
-    }
+    result = [entry(email.id, end, verdict)]
+    assert finish(shop.database, made.token, result, worker=WORKER).lost == {email.id}
     assert snapshot(shop) == before
     assert shop.counter(LOST) == 2
 

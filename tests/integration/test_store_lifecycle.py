@@ -122,6 +122,7 @@ WAYS: dict[tuple[Status, Status], list[tuple[Step, ...]]] = {
     (C, Status.UNKNOWN): [(*DOUBT, claim, withdraw), (*DOUBT, claim, bar)],
     (S, Status.SENT): [(claim, open_, end(Status.SENT))],
     (S, P): [(claim, open_, end(P, delay=30.0)), (claim, open_, rescue), (claim, open_, release)],
+    (S, C): [(claim, open_, end(C))],
     (S, Status.FAILED): [FAILED],
     (S, Status.UNKNOWN): [UNKNOWN, (deliveries, claim, open_, rescue)],
     (Status.UNKNOWN, Status.SENT): [(*UNKNOWN, settle(Status.SENT)), (*DOUBT, withdraw, late)],

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from outbox import Priority
-from outbox.domain.claims import Share
+from outbox.domain.claims import Share, Way
 from outbox.store.claim import claim_shares
 from outbox.store.low_water import TRUST, Mark
 from outbox.store.survey import survey
@@ -52,6 +53,7 @@ def test_a_claim_begins_where_the_survey_saw_the_first_mail(shop: Shop) -> None:
         assert rows == {early.id, first.id}
 
 
+@pytest.mark.databases("postgresql")  # elsewhere no look has a mark
 def test_a_survey_tells_where_the_due_mails_begin_and_looks_from_there_on(shop: Shop) -> None:
     ids = [shop.enqueue(send_at=START).id for _ in range(3)]
     lanes, servers = shop.runtime.lanes, shop.runtime.servers
@@ -61,6 +63,28 @@ def test_a_survey_tells_where_the_due_mails_begin_and_looks_from_there_on(shop: 
     since = {WAY: Mark(found.first[WAY].due_at, ids[1])}
     found = survey(shop.database, lanes, servers, limit=9, since=since)
     assert (found.due[WAY].mails, found.first[WAY].id) == (2, ids[1])
+
+
+ENDS = (Priority.URGENT, Priority.BULK)
+LANES = ["", "@a.example", "@b.example", "news", "~"]
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize("marked", [[0], [4], [0, 1, 2, 3, 4], [1, 3], [2, 2]])
+def test_marked_ways_hide_no_other_and_none_is_found_twice(shop: Shop, marked: list[int]) -> None:
+    table = shop.tables.email
+    first: dict[Way, Mark] = {}
+    for lane in LANES:
+        for priority in Priority:
+            ids = [shop.enqueue(send_at=START, priority=priority).id for _ in range(2)]
+            with shop.engine.begin() as connection:
+                connection.execute(update(table).where(table.c.id.in_(ids)).values(lane=lane))
+            first[lane, priority] = Mark(START, ids[0])
+    since = {(LANES[n], priority): first[LANES[n], priority] for n in marked for priority in ENDS}
+    lanes, servers = shop.runtime.lanes, shop.runtime.servers
+    found = survey(shop.database, lanes, servers, limit=9, since=since)
+    assert found.first == first
+    assert {due.mails for due in found.due.values()} == {2}
 
 
 def test_a_mail_behind_the_mark_waits_a_moment_at_most(

@@ -21,7 +21,7 @@ def drain_through_an_outage(shop: Shop, server: Postgres, caplog: pytest.LogCapt
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(drain, shop.runtime)
         wait_until(
-            lambda: working.done() or "does not answer" in caplog.text, PATIENCE, "the outage"
+            lambda: working.done() or "is asked again" in caplog.text, PATIENCE, "the outage"
         )
         server.start()
         working.result(PATIENCE)

@@ -28,7 +28,7 @@ LOOKS: dict[str, Callable[[Shop], object]] = {
     ),
     "expire": lambda shop: expire(shop.database),
     "urgent waits": lambda shop: urgent_waits(shop.database, shop.runtime.lanes, slots=4),
-    "urgent stirs": lambda shop: urgent_stirs(shop.database, {""}),
+    "urgent stirs": lambda shop: urgent_stirs(shop.database, shop.runtime.lanes, ""),
 }
 
 

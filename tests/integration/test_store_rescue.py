@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from outbox import Status
 from outbox.domain.conclusion import Conclusion, RecipientStatus
@@ -97,6 +97,17 @@ def test_a_mail_in_an_open_window_is_in_doubt_and_sent_again_after_a_backoff(sho
     assert utc(row.due_at) - utc(shop.mail(waiting.id).due_at) > timedelta(seconds=10)
     assert shop.mail(waiting.id).doubts == 0
     assert shop.counter(IN_DOUBT) == 1
+
+
+def test_a_rescued_email_waits_as_the_settings_say(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_BACKOFF=(10_000.0,))
+    email = shop.enqueue()
+    shop.sending(email.id)
+    shop.rescue()
+    row = shop.mail(email.id)
+    with shop.engine.connect() as connection:
+        now = utc(connection.execute(select(shop.database.now())).scalar_one())
+    assert timedelta(seconds=4_000) < utc(row.due_at) - now <= timedelta(seconds=5_000)
 
 
 def test_the_doubt_that_a_rescue_declares_is_in_the_attempt_log(shop: Shop) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from outbox import Priority
 from outbox.store import pause, urgent
 from outbox.store.urgent import urgent_stirs, urgent_waits
-from tests.integration.conftest import Shop, Shops
+from tests.integration.conftest import START, Shop, Shops
 from tests.integration.test_store_lanes import GMAIL, close, swept
 
 
@@ -17,15 +19,22 @@ def shop(shops: Shops) -> Shop:
     return shops.open(OUTBOX_DOMAIN_RATES=GMAIL)
 
 
+def stirs(shop: Shop, lane: str) -> bool:
+    return urgent_stirs(shop.database, shop.runtime.lanes, lane)
+
+
 def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
-    assert not urgent_stirs(shop.database, {"", "@gmail.com"})
+    assert not stirs(shop, "@gmail.com")
+    shop.enqueue("a@gmail.com", priority=Priority.URGENT, send_at=START + timedelta(days=36_500))
+    assert not stirs(shop, "@gmail.com")
     shop.enqueue("a@gmail.com", priority=Priority.URGENT)
     for _ in range(2):
-        assert urgent_stirs(shop.database, {"", "@gmail.com"})
-        assert not urgent_stirs(shop.database, {""})
+        assert stirs(shop, "@gmail.com")
+        assert stirs(shop, "gone@gmail.com"), "it draws on the domain's bucket, too"
+        assert not stirs(shop, "")
         swept(shop)
     shop.later(1000)
-    assert not urgent_stirs(shop.database, {"@gmail.com"})
+    assert not stirs(shop, "@gmail.com")
 
 
 @pytest.fixture(autouse=True)

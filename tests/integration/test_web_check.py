@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+import sqlalchemy as sa
 from celery import Celery
+from celery.concurrency.thread import TaskPool
+from celery.signals import celeryd_after_setup
+from sqlalchemy.pool import NullPool
 
 from outbox.store.version import VERSION
-from outbox.worker.queues import beat_schedule
+from outbox.worker.queues import QUEUES, beat_schedule
 from tests.integration.conftest import Shop, Shops
 from tests.integration.test_web_cli import Run, parsed, runner
 
@@ -21,6 +28,7 @@ def with_celery(shop: Shop) -> Celery:
     """Give the app a Celery app with our schedule."""
     celery = Celery("shop")
     celery.conf.beat_schedule = beat_schedule()
+    celery.conf.task_queues = QUEUES
     shop.app.extensions["celery"] = celery
     return celery
 
@@ -115,3 +123,68 @@ def test_check_names_the_beat_that_a_clock_set_back_does_not_stop(
 ) -> None:
     with_celery(shop).conf.update(beat_scheduler=scheduler)
     assert ("outbox.worker.beat:SteadyScheduler" in run("check").output) is said
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize(
+    ("pool", "concurrency", "size", "said"),
+    [
+        ("threads", 24, {}, True),  # SQLAlchemy's default: 5 + 10
+        ("gevent", "16", {}, True),
+        ("threads", "auto", {}, False),
+        ("somebody.elses:Pool", 24, {}, False),
+        ("threads", 15, {}, False),
+        ("threads", 24, {"pool_size": 24}, False),
+        ("threads", 24, {"max_overflow": -1}, False),
+        ("threads", 24, {"pool_size": 0}, False),
+        ("threads", 24, {"poolclass": NullPool}, False),
+        ("prefork", 24, {}, False),
+    ],
+)
+def test_check_tells_of_a_pool_that_has_no_connection_for_each_task(
+    shops: Shops, pool: str, concurrency: int | str, size: dict[str, Any], said: bool
+) -> None:
+    shop = shops.open_on(sa.create_engine(shops.url, **size))
+    with_celery(shop).conf.update(worker_pool=pool, worker_concurrency=concurrency)
+    text = f"the engine's pool gives out 15 connections, and a worker runs {concurrency} tasks"
+    assert (text in runner(shop)("check").output) is said
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({}, []),
+        ({"task_time_limit": 60}, ["task_time_limit is 60 s"]),
+        ({"task_soft_time_limit": 900}, ["task_soft_time_limit is 900 s"]),
+        ({"task_annotations": {"outbox.send": {"time_limit": 30}}}, ["task_time_limit is 30 s"]),
+        ({"task_time_limit": 931, "task_soft_time_limit": 930}, []),
+    ],
+)
+def test_check_tells_of_time_limits_below_the_time_outs_of_smtp(
+    shop: Shop, run: Run, limits: dict[str, Any], said: list[str]
+) -> None:
+    with_celery(shop).conf.update(limits)
+    output = run("check").output
+    assert [text for text in said if text in output] == said
+    assert output.count("may wait 930 s") == len(said)  # 15 + 5 + 10 + 300 + 600
+
+
+@pytest.mark.databases("sqlite")
+def test_a_worker_tells_at_its_start_what_it_lacks(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = with_celery(shop)
+    # A double of Celery's Worker, which would change this process for good.
+    worker = SimpleNamespace(
+        app=app, concurrency=24, pool_cls=TaskPool, time_limit=60, soft_time_limit=None
+    )
+    celeryd_after_setup.send(sender="host", instance=worker, conf=app.conf)
+    told = [record.getMessage() for record in caplog.records]
+    assert [text[:40] for text in told] == [
+        "outbox: the engine's pool gives out 15 c",
+        "outbox: task_time_limit is 60 s, and a t",
+    ]
+    caplog.clear()
+    worker.app = Celery("somebody else's")
+    celeryd_after_setup.send(sender="host", instance=worker, conf=app.conf)
+    assert not caplog.records

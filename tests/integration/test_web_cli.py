@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
+from itertools import count
 from typing import Any
 
 import pytest
 from click.testing import Result
+from sqlalchemy import Connection
 
 from outbox import ConfigurationError, Status
 from outbox.domain.conclusion import Conclusion
 from outbox.domain.verdict import Reply, Verdict
+from outbox.store import parts, resolve, scan
+from outbox.store.database import Database
+from outbox.store.purge import purge
 from outbox.store.rate import take
 from tests.integration.conftest import Shop, Shops, entry, message, sent
 from tests.servers.catcher import Catcher
@@ -68,6 +74,7 @@ def test_stats_show_statuses_and_what_waits(shop: Shop, run: Run) -> None:
         "counters",
         "servers",
         "redirect_to",
+        "suppressed",
     }
     assert figures["statuses"]["pending"] == figures["due"]["normal"] == 1
     assert figures["paused"] == ["bulk"]
@@ -128,6 +135,50 @@ def test_retry_sends_again_by_id_and_by_status(shop: Shop, run: Run, status: Sta
     run("retry", "--status", status.value)
     assert shop.status(other) is Status.PENDING
     run("retry", "--status", status.value, code=1)
+
+
+def test_retry_by_status_goes_through_the_emails_in_short_transactions(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "LOOK", 2)
+    monkeypatch.setattr(parts, "PART", 2)
+    failed = [stuck(shop, Status.FAILED) for _ in range(5)]
+    kept = [stuck(shop, Status.UNKNOWN), shop.enqueue().id]
+    chosen: list[list[int]] = []
+    retry = resolve.retry
+
+    def note(connection: Connection, database: Database, ids: list[int]) -> int:
+        chosen.append(ids)
+        return retry(connection, database, ids)
+
+    monkeypatch.setattr(resolve, "retry", note)
+    assert "5 mails are pending" in run("retry", "--status", "failed").output
+    assert chosen == [failed[:2], failed[2:4], failed[4:]]
+    assert {shop.status(email_id) for email_id in failed} == {Status.PENDING}
+    assert [shop.status(email_id) for email_id in kept] == [Status.UNKNOWN, Status.PENDING]
+
+
+def test_cancel_by_tag_goes_through_the_tag_in_short_transactions(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "LOOK", 3)
+    monkeypatch.setattr(parts, "PART", 2)
+    other = [shop.enqueue().id]
+    tagged = [shop.enqueue(tag="news").id for _ in range(5)]
+    other.append(shop.enqueue(tag="old").id)
+    written: list[int] = []
+    transaction = shop.database.run
+
+    def note(work: Callable[[Connection], int]) -> int:
+        written.append(transaction(work))
+        return written[-1]
+
+    monkeypatch.setattr(shop.database, "run", note)
+    assert "5 mails cancelled" in run("cancel", "--tag", "news").output
+    assert written == [2, 1, 2]
+    assert {shop.status(email_id) for email_id in tagged} == {Status.CANCELLED}
+    assert {shop.status(email_id) for email_id in other} == {Status.PENDING}
+    run("cancel", "--tag", "none", code=1)
 
 
 def test_resolve_settles_what_is_in_doubt(shop: Shop, run: Run) -> None:
@@ -206,6 +257,18 @@ def test_purge_removes_what_finished_long_ago(shop: Shop, run: Run) -> None:
     shop.later(31 * 86_400)
     assert "1 mails removed" in run("purge").output
     run("purge", "--days", "-1", code=2)
+
+
+def test_a_purge_beside_another_one_tells_of_it(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.enqueue()
+    with closing(purge(shop.database, older_than=-60.0)) as other:
+        next(other)
+        seconds = count(0.0, 100.0)
+        monkeypatch.setattr(shop.runtime, "clock", lambda: next(seconds))
+        assert "another purge is under way" in run("purge", code=1).output
+    assert "0 mails removed" in run("purge").output
 
 
 def test_suppress_keeps_the_list(shop: Shop, run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import flask_mail
 import pytest
@@ -10,6 +11,7 @@ from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import MetaData, create_engine, insert, select
 from sqlalchemy.orm import scoped_session, sessionmaker
+from sqlalchemy.pool import QueuePool
 
 from outbox import ConfigurationError, Outbox, OutboxMail, Status
 from outbox.worker.drain import drain
@@ -162,3 +164,24 @@ def test_a_header_that_would_inject_another_is_refused_by_the_drop_in(shops: Sho
         mail.send(mail_to())
         db.session.commit()
     assert shop.count(shop.tables.email) == 1
+
+
+def test_a_forked_process_forgets_the_connections_of_every_engine(
+    shops: Shops, tmp_path: Path
+) -> None:
+    binds = {"archive": f"sqlite:///{tmp_path / 'archive.db'}"}
+    shop, db = shops.open_flask(SQLALCHEMY_BINDS=binds)
+    with shop.app.app_context():
+        engines = list(db.engines.values())
+    assert len(engines) == 2
+    used = []
+    for engine in engines:  # by the app factory, and by nothing of ours
+        with engine.connect() as connection:
+            used.append(connection.connection.driver_connection)
+        assert isinstance(engine.pool, QueuePool)
+        assert engine.pool.checkedin() >= 1
+    shop.runtime.after_fork()
+    assert [engine.pool.checkedin() for engine in engines] == [0, 0]  # type: ignore[attr-defined]
+    for driver in used:
+        assert driver is not None
+        driver.close()  # they were not closed: they are the parent's

@@ -34,7 +34,7 @@ OURS = {
     f"outbox_{name}"
     for name in (
         "email", "content", "recipient", "attempt", "lease",
-        "breaker", "server", "bucket", "pause", "suppression", "counter",
+        "breaker", "server", "bucket", "pause", "suppression", "counter", "purge", "straggler",
     )
 }  # fmt: skip
 

@@ -10,8 +10,9 @@ import pytest
 from celery import Celery
 
 from outbox import ConfigurationError
-from outbox.store import breaker
-from outbox.worker.queues import beat_schedule
+from outbox.domain.circuit_breaker import Cause
+from outbox.store import circuit_breaker
+from outbox.worker.queues import QUEUES, beat_schedule
 from tests.integration.conftest import Shop, Shops
 from tests.integration.test_web_cli import parsed, runner
 from tests.servers.catcher import Catcher
@@ -28,13 +29,18 @@ def opened(shops: Shops, **config: Any) -> Shop:
     shop = shops.open(OUTBOX_SERVERS=SERVERS, OUTBOX_ROUTES=[NEWS], **config)
     celery = Celery("shop")
     celery.conf.beat_schedule = beat_schedule()
+    celery.conf.task_queues = QUEUES
     shop.app.extensions["celery"] = celery
     return shop
 
 
 def halted(shop: Shop, server: str = "own", **options: Any) -> None:
-    values: dict[str, Any] = {"reason": "auth: 535 no \u202e entry", "alert": True} | options
-    breaker.trip(shop.database, server, **values)
+    values: dict[str, Any] = {
+        "cause": Cause.SESSION,
+        "reason": "auth: 535 no \u202e entry",
+        "alert": True,
+    } | options
+    circuit_breaker.trip(shop.database, server, **values)
 
 
 def test_check_names_servers_routes_and_what_is_not_encrypted(shops: Shops) -> None:
@@ -47,7 +53,7 @@ def test_check_names_servers_routes_and_what_is_not_encrypted(shops: Shops) -> N
 def test_check_fails_where_a_server_needs_a_person(shops: Shops) -> None:
     shop = opened(shops)
     run = runner(shop)
-    halted(shop, alert=False, reason="connect: refused")
+    halted(shop, alert=False, cause=Cause.SESSION, reason="connect: refused")
     levels = {f["text"]: f["level"] for f in parsed(run("check", "--json"))}
     assert {level for text, level in levels.items() if "own is halted" in text} == {"warn"}
     halted(shop)
@@ -71,21 +77,21 @@ def test_stats_show_how_every_server_stands(shops: Shops) -> None:
     assert own["since"] < own["next_probe"]
     assert (ses["server"], ses["state"], ses["connections"]) == ("ses", "closed", 0)
     assert "ALERT: own is halted since" in run("stats").output
-    breaker.close(shop.database, "own")
+    circuit_breaker.close(shop.database, "own")
     assert "server own: recovering, 1 batches at once" in run("stats").output
 
 
 def test_health_exits_1_on_an_alert_and_not_on_an_outage(shops: Shops) -> None:
     shop = opened(shops)
     run = runner(shop)
-    halted(shop, alert=False, reason="connect: refused")
+    halted(shop, alert=False, cause=Cause.SESSION, reason="connect: refused")
     assert parsed(run("health", "--json"))["alerts"] == []
     halted(shop)
     figures = parsed(run("health", "--json", code=1))
     assert figures["healthy"] is False
     assert [one["server"] for one in figures["alerts"]] == ["own"]
     assert "ALERT: own is halted" in run("health", code=1).output
-    breaker.close(shop.database, "own")
+    circuit_breaker.close(shop.database, "own")
     assert parsed(run("health", "--json"))["healthy"] is True
 
 

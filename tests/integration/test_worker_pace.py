@@ -196,6 +196,27 @@ def test_a_batch_gives_way_to_urgent_mail_where_no_slot_is_free(shops: Shops) ->
     assert pace.gives_way()
 
 
+def test_a_look_that_takes_long_is_made_less_often(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_SLOTS=1)
+    made = batch(shop)
+    now = 0.0
+    shop.runtime.clock = lambda: now
+    pace = Pace(shop.runtime, made)
+
+    def slow(*_: object) -> None:
+        nonlocal now
+        now += 0.5
+
+    now = 1.0
+    event.listen(shop.engine, "before_cursor_execute", slow)
+    assert not pace.gives_way()
+    event.remove(shop.engine, "before_cursor_execute", slow)
+    now += 4.4
+    assert statements(shop, pace.gives_way) == 0
+    now += 0.2
+    assert statements(shop, pace.gives_way) == 1
+
+
 def test_urgent_mail_gives_way_to_nobody(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SLOTS=1)
     made = batch(shop, priority=Priority.URGENT)

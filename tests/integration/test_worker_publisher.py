@@ -32,7 +32,7 @@ def publisher(broker: Broker) -> Iterator[Publisher]:
 
 
 def sweep(publisher: Publisher) -> None:
-    publisher.send("outbox.sweep", SWEEP_QUEUE)
+    publisher.send("outbox.sweep", SWEEP_QUEUE, most=100)
 
 
 def waits(broker: Broker, messages: int) -> None:
@@ -42,7 +42,7 @@ def waits(broker: Broker, messages: int) -> None:
 def test_what_is_published_waits_in_its_queue(publisher: Publisher, broker: Broker) -> None:
     sweep(publisher)
     for queue in SEND_QUEUES.values():
-        publisher.send("outbox.send", queue, "a token")
+        publisher.send("outbox.send", queue, "a token", most=100)
     waits(broker, 4)
 
 

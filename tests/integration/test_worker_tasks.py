@@ -23,7 +23,12 @@ def shop(shops: Shops, catcher: Catcher) -> Shop:
 def published(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Go on; return the queues of the send tasks that a broker would have got."""
     queues: list[str] = []
-    monkeypatch.setattr(shop.runtime, "publish", lambda _, queue, __: queues.append(queue))
+
+    def publish(task: str, queue: str, token: str) -> bool:
+        queues.append(queue)
+        return True
+
+    monkeypatch.setattr(shop.runtime, "publish", publish)
     go_on(shop.runtime)
     return queues
 

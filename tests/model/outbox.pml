@@ -95,7 +95,7 @@ inline give_back() {
 	mail[id].status = pending; mail[id].due = 1; mail[id].token = 0
 }
 
-/* outbox.store.ending.ended, outbox.domain.lifecycle.settle */
+/* outbox.store.ending.ends, outbox.domain.lifecycle.settle */
 inline end_as(target) {
 	mail[id].status = (mail[id].doubts && !DOUBT_FORGOTTEN -> unknown : target);
 	mail[id].due = 0; mail[id].token = 0; mail[id].attempts = 0;

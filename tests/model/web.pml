@@ -29,7 +29,7 @@ inline roll_back(i) {
 	}
 }
 
-/* outbox.store.withdraw.withdraw, outbox.store.expire.expire, outbox.store.release.end_claimed */
+/* outbox.store.withdraw.withdraw, outbox.store.expire.expire, outbox.store.ending.end */
 inline withdraw(i) {
 	d_step {
 		WITHDRAW && !withdrawn && (mail[i].status == pending || mail[i].status == claimed) ->

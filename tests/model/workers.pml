@@ -24,7 +24,7 @@ inline take(i, l, again) {
 	}
 }
 
-/* outbox.worker.relay._Relay._advance, outbox.store.window.advance, outbox.worker.persistence.outlast
+/* outbox.worker.results.Results.advance, outbox.store.window.advance, outbox.worker.persistence.outlast
  * The reply to its commit may be lost: then it is made again.
  */
 inline advance(i, reply_lost) {
@@ -135,7 +135,7 @@ inline stop(i) {
 }
 
 /* outbox.smtp.body.write_body: before the content and before the final dot the fence is asked
- * outbox.worker.relay._Relay._send_window, outbox.worker.delivery.Delivery.give_back
+ * outbox.worker.window.Window._transact, outbox.worker.delivery.Delivery.transact, outbox.worker.delivery.Delivery.back
  */
 inline check(i, it) {
 	d_step {

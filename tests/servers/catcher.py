@@ -95,6 +95,8 @@ class Catcher:
         self._gates: dict[Point, Gate] = {}
         self._mails: list[CaughtMail] = []
         self._sessions = 0
+        self.quits = 0
+        """How many sessions ended with QUIT, over all starts."""
         self._open: set[_Connection] = set()
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] = lambda: None
@@ -265,6 +267,10 @@ class _Connection(SMTP):
         if found is None or not self._catcher.dsn:
             return found
         return {name: value for name, value in found.items() if name not in _DSN}
+
+    async def smtp_QUIT(self, arg: str) -> Any:  # noqa: N802
+        self._catcher.quits += 1
+        return await super().smtp_QUIT(arg)
 
     async def smtp_DATA(self, arg: str) -> Any:  # noqa: N802
         await self._catcher.pass_point("content")

@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 
 from tests.servers.missing import missing
 from tests.servers.ports import LOOPBACK, free_port
-from tests.servers.server import Server
+from tests.servers.server import Fill, Server
 
 
 class MariaDB(Server):
@@ -61,13 +61,16 @@ class MariaDB(Server):
             return False
         return True
 
-    def new_database(self) -> str:
-        """Return the SQLAlchemy URL of a fresh, empty database."""
+    def new_database(self, fill: Fill | None = None) -> str:
+        """Return the SQLAlchemy URL of a fresh database, empty or filled by `fill`."""
         name = f"test_{uuid4().hex}"
         self._run(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
         # Without ssl_disabled every connection reads the system's CAs, which costs 80 ms.
         query = "charset=utf8mb4&ssl_disabled=true"
-        return f"mariadb+pymysql://root@{LOOPBACK}:{self.port}/{name}?{query}"
+        url = f"mariadb+pymysql://root@{LOOPBACK}:{self.port}/{name}?{query}"
+        if fill is not None:
+            fill(url)
+        return url
 
     def drop_database(self, url: str) -> None:
         """Remove the database, also when somebody is still connected to it."""

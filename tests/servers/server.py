@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,6 +20,9 @@ from tests.waiting import wait_until
 
 UNPRIVILEGED = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
 """Who runs a program that refuses root."""
+
+Fill = Callable[[str], None]
+"""Creates tables in the empty database at this URL."""
 
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 1 << 30  # bytes

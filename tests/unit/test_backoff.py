@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.backoff import FLOOR, GREYLIST_FLOOR, STEPS, delay
+from outbox.domain.backoff import BEHIND_MAX, FLOOR, GREYLIST_FLOOR, STEPS, behind, delay
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 
@@ -69,3 +69,13 @@ def test_greylisting_waits_a_minute_at_least() -> None:
 def test_other_steps_and_another_floor_can_be_given() -> None:
     assert delay(2, random=lambda: 0.0, steps=(1, 2), floor=0.5) == 0.5
     assert delay(9, random=lambda: 1.0, steps=(1, 2), floor=0.5) == 2
+
+
+def test_who_waits_behind_waits_each_time_as_long_as_all_times_before() -> None:
+    waited, delays = 0.0, []
+    for _ in range(14):
+        delays.append(behind(waited))
+        waited += delays[-1]
+    assert delays[:6] == [5, 5, 10, 20, 40, 80]
+    assert delays[-1] == BEHIND_MAX
+    assert behind(0.0, named=600.0) == 600.0

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.claims import AGED, AHEAD, Due, Flight, Share, Way, next_opening, share
+from outbox.domain.claims import AHEAD, Due, Flight, Share, Way, next_opening, share
 from outbox.domain.lanes import Lanes
 from outbox.domain.priority import Priority
 from outbox.domain.rate import Rate
@@ -126,7 +125,7 @@ def spread(
         {way: Due(mails=n) if isinstance(n, int) else n for way, n in due.items()},
         {way: Flight(batches=n, mails=n * mails) for way, n in (flight or {}).items()},
         lanes=lanes,
-        lags=dict.fromkeys(lanes.all_buckets(), lag),
+        lags=dict.fromkeys(lanes.all_buckets, lag),
         slots=slots,
         batch=200,
         window=20,
@@ -183,37 +182,7 @@ def test_nothing_due_is_nothing_to_claim() -> None:
     assert plan({}) == {}
 
 
-OLD = Due(mails=100_000, age=AGED + 1)
-
-
-def test_bulk_that_has_waited_too_long_goes_out_though_normal_mail_takes_every_slot() -> None:
-    busy = {("", N): 4}
-    assert spread({("", N): 500, ("", B): 100_000}, busy) == {}
-    assert spread({("", N): 500, ("", B): OLD}, busy) == {("", B): (1, 20)}
-
-
-@pytest.mark.parametrize("slots", [1, 4])
-def test_normal_mail_gets_its_slot_beside_bulk_that_has_waited_too_long(slots: int) -> None:
-    found = spread({("", N): 500, ("", B): OLD}, {("", N): slots - 1}, slots=slots)
-    assert found == {("", N): (1, 200), ("", B): (1, 20)}
-
-
-def test_no_more_than_one_window_of_bulk_that_has_waited_too_long_is_in_flight() -> None:
-    assert spread({("", N): 500, ("", B): OLD}, {("", N): 4, ("", B): 1}) == {}
-
-
-def test_old_bulk_takes_its_usual_slots_where_they_are_free() -> None:
-    assert spread({("", B): OLD}) == {("", B): (3, 200)}
-
-
 ROUTES = Lanes(rate=Rate(500, 60), routes={"": {}, "news": {}})
-
-
-def test_old_bulk_without_a_server_does_not_hold_back_that_of_another_route() -> None:
-    due = {("news", B): Due(mails=9, age=AGED + 9), ("", B): OLD}
-    busy = {("", N): 4}
-    assert spread(due, busy) == {("news", B): (1, 20)}
-    assert spread(due, busy, rooms={"news": 0}) == {("", B): (1, 20)}
 
 
 def test_mail_without_a_server_takes_no_permits_from_another_route() -> None:

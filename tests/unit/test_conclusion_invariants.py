@@ -70,6 +70,10 @@ def doubt_after(known: Facts, found: Conclusion) -> set[str]:
     return {a for a, status in {**before, **outcomes}.items() if status is R.UNKNOWN}
 
 
+NOBODY = (V.HALT, V.SUSPECT, V.LACKING, V.UNSENT)
+"""Verdicts that judge no recipient."""
+
+
 @ALWAYS
 @given(cases())
 def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
@@ -109,7 +113,7 @@ def test_a_recipient_who_was_accepted_never_comes_back(
     case: tuple[Facts, Transaction, float],
 ) -> None:
     known, result, _ = case
-    if result.verdict in (V.HALT, V.UNSENT):
+    if result.verdict in NOBODY:
         return
     outcomes = {address: status for address, status, _ in judged(case).recipients}
     for recipient in result.recipients:
@@ -130,7 +134,7 @@ def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
 ) -> None:
     _, result, _ = case
     found = judged(case)
-    judges = result.verdict not in (V.HALT, V.UNSENT)
+    judges = result.verdict not in NOBODY
     assert found.attempts == int(judges and not found.again)
     assert found.deliveries == int(result.verdict is V.UNSENT)
 

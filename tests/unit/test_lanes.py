@@ -30,12 +30,12 @@ def test_a_mail_waits_in_the_lane_of_its_first_limited_domain(
 
 def test_without_domain_rates_a_route_is_one_lane() -> None:
     assert Lanes(rate=RATE).of("news", ["a@gmail.com"]) == "news"
-    assert Lanes().names == ("",)
 
 
 def test_every_route_has_a_lane_for_every_limited_domain() -> None:
-    assert ROUTED.names == ("", "@gmail.com", "news", "news@gmail.com")
+    assert ROUTED.of("", ["a@gmail.com"]) == "@gmail.com"
     assert ROUTED.of("news", ["a@gmail.com"]) == "news@gmail.com"
+    assert ROUTED.of("news", ["a@yahoo.com"]) == "news"
 
 
 def test_a_lane_draws_on_the_buckets_of_its_route_its_domain_and_all() -> None:
@@ -47,16 +47,38 @@ def test_a_lane_draws_on_the_buckets_of_its_route_its_domain_and_all() -> None:
 
 def test_a_lane_that_the_settings_do_not_name_keeps_what_is_left_of_its_limits() -> None:
     lanes = Lanes(rate=RATE, domains={"gmail.com": GMAIL}, routes={"": {"server:mx": NEWS}})
-    lanes.adopt(["gone@gmail.com", "@gone.example"])
-    assert lanes.names == ("", "@gmail.com", "@gone.example", "gone@gmail.com")
     assert lanes.buckets("gone@gmail.com") == lanes.buckets("@gmail.com")
     assert lanes.buckets("@gone.example") == lanes.buckets("")
 
 
-def test_lanes_that_share_a_bucket_lie_beside_each_other() -> None:
-    assert LANES.beside("@gmail.com") == set(LANES.names)
-    assert ROUTED.beside("@gmail.com") == {"@gmail.com", "news@gmail.com"}
-    assert ROUTED.beside("") == {""}
+@pytest.mark.parametrize(
+    ("lanes", "lane", "beside", "others"),
+    [
+        (LANES, "@gmail.com", ["@gmail.com", "", "@yahoo.com"], []),
+        (ROUTED, "@gmail.com", ["@gmail.com", "news@gmail.com"], ["", "news", "@yahoo.com"]),
+        (ROUTED, "news", ["news", "news@gmail.com"], ["", "@gmail.com"]),
+        (ROUTED, "", [""], ["@gmail.com", "news"]),
+    ],
+)
+def test_which_lanes_share_a_bucket(
+    lanes: Lanes, lane: str, beside: list[str], others: list[str]
+) -> None:
+    assert all(lanes.share_a_bucket(lane, other) for other in beside)
+    assert not any(lanes.share_a_bucket(lane, other) for other in others)
+
+
+def test_a_lane_is_closed_while_one_of_its_buckets_lags() -> None:
+    lags = {"all": -1.0, "domain:gmail.com": 2.0, "domain:gone.example": 9.0}
+    assert LANES.is_closed("@gmail.com", lags)
+    assert not LANES.is_closed("@gmail.com", lags, 2.0)
+    assert not LANES.is_closed("@yahoo.com", lags)
+    assert not LANES.is_closed("@gone.example", lags)
+
+
+def test_all_buckets_are_those_of_every_lane() -> None:
+    lanes = Lanes(rate=RATE, domains={"gmail.com": GMAIL}, routes={"": {}, "news": {"s": NEWS}})
+    assert lanes.all_buckets == {ALL: RATE, "domain:gmail.com": GMAIL, "s": NEWS}
+    assert Lanes().all_buckets == {}
 
 
 def test_the_tightest_rate_sets_windows_and_claims() -> None:

@@ -69,13 +69,13 @@ def test_only_claimed_and_sending_are_leased() -> None:
 
 
 def test_a_mail_is_sent_only_through_a_claim_and_a_window() -> None:
-    assert sources(Status.CLAIMED) == (Status.PENDING,)
+    assert sources(Status.CLAIMED) == (Status.PENDING, Status.SENDING)
     assert sources(Status.SENDING) == (Status.CLAIMED,)
 
 
 def test_a_window_that_is_open_can_no_longer_be_withdrawn_or_expire() -> None:
     assert not TRANSITIONS[Status.SENDING] & {
-        Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED, Status.CLAIMED,
+        Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED,
     }  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from outbox.domain.address import CONTROL
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.options import MAX_ATTEMPTS, MAX_KEY, MAX_TAG, Options
+from outbox.domain.options import MAX_KEY, MAX_TAG, Options
 from outbox.domain.priority import Priority
-from outbox.domain.settings import OnUnknown
+from outbox.domain.settings import MOST_TRIES, OnUnknown
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 
@@ -99,7 +99,7 @@ def test_a_blank_at_an_end_is_refused(field: str, value: str) -> None:
     assert "blank" in refused(**{field: value}).rule
 
 
-@pytest.mark.parametrize("value", [0, -1, True, 1.5, "3", MAX_ATTEMPTS + 1])
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "3", MOST_TRIES + 1])
 def test_max_attempts_is_a_small_positive_number(value: Any) -> None:
     assert refused(max_attempts=value).field == "max_attempts"
 

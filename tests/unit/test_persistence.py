@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pymysql
 import pytest
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from outbox.worker import persistence, shutdown
 from outbox.worker.persistence import FIRST_WAIT, GRACE, LONGEST_WAIT, outlast
@@ -93,6 +94,17 @@ def test_a_database_that_comes_back_within_the_grace_gets_the_result(
 ) -> None:
     monkeypatch.setattr(shutdown, "requested", lambda: True)
     assert outlast(failing(3)) == "written"
+
+
+def test_an_exhausted_pool_is_outlasted(time: Time) -> None:
+    assert outlast(failing(3, lambda: PoolTimeout("QueuePool limit reached"))) == "written"
+    assert len(time.waits) == 3
+
+
+def test_what_shall_be_done_meanwhile_is_done_before_each_wait(time: Time) -> None:
+    moments: list[int] = []
+    outlast(failing(3), meanwhile=lambda: moments.append(len(time.waits)))
+    assert moments == [0, 1, 2]
 
 
 @pytest.mark.parametrize("kind", [DataError, IntegrityError])

@@ -8,6 +8,7 @@ from outbox.domain.errors import ConfigurationError
 from outbox.domain.priority import Priority
 from outbox.worker.queues import (
     DEFAULT_QUEUE,
+    LOW_QUEUE,
     PURGE_INTERVAL,
     QUEUES,
     SEND_QUEUES,
@@ -18,8 +19,8 @@ from outbox.worker.queues import (
 
 def test_sweeps_and_each_priority_s_sends_have_a_queue_of_their_own() -> None:
     names = [queue.name for queue in QUEUES]
-    assert set(names) == {SWEEP_QUEUE, *SEND_QUEUES.values(), DEFAULT_QUEUE}
-    assert len(names) == len(set(names)) == len(Priority) + 2
+    assert set(names) == {SWEEP_QUEUE, *SEND_QUEUES.values(), DEFAULT_QUEUE, LOW_QUEUE}
+    assert len(names) == len(set(names)) == len(Priority) + 3
 
 
 def test_every_priority_has_a_queue_named_after_it() -> None:
@@ -30,7 +31,7 @@ def test_a_message_is_routed_by_its_queue_s_name() -> None:
     assert all(queue.routing_key == queue.name for queue in QUEUES)
 
 
-def test_beat_sweeps_and_purges_on_the_sweep_queue() -> None:
+def test_beat_sweeps_and_purges_on_queues_of_their_own() -> None:
     schedule = beat_schedule()
     assert {name: entry["task"] for name, entry in schedule.items()} == {
         "outbox.sweep": "outbox.sweep",
@@ -38,6 +39,8 @@ def test_beat_sweeps_and_purges_on_the_sweep_queue() -> None:
     }
     assert schedule["outbox.sweep"]["schedule"] == 1.0
     assert schedule["outbox.purge"]["schedule"] == PURGE_INTERVAL
+    queues = {name: entry["options"]["queue"] for name, entry in schedule.items()}
+    assert queues == {"outbox.sweep": SWEEP_QUEUE, "outbox.purge": LOW_QUEUE}
 
 
 def test_the_interval_is_the_setting() -> None:
@@ -49,5 +52,5 @@ def test_the_interval_is_the_setting() -> None:
 
 def test_no_entry_expires_because_hosts_clocks_differ() -> None:
     for entry in beat_schedule().values():
-        assert entry["options"] == {"queue": SWEEP_QUEUE}
+        assert set(entry["options"]) == {"queue"}
         assert "args" not in entry

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbox.domain.blame import Common, Traits
 from outbox.domain.refusals import REFUSAL_LENGTH, Alike, Streak, fingerprint, refusal_of
 from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
 
@@ -33,10 +34,14 @@ def sent(address: str = "s@x.example") -> Transaction:
     return result(address, verdict=Verdict.SENT, phase=Phase.DOT, reply=Reply(code=250))
 
 
+def traits() -> Traits:
+    return Traits(sender="shop@shop.example", domains=frozenset({"x.example"}), size=1000)
+
+
 def run(*results: Transaction, known: str | None = None) -> list[Alike | None]:
     """Return what a streak says of each mail; all have contents of their own."""
     streak = Streak(NEEDED, known=known)
-    return [streak.add(n, one, content=n) for n, one in enumerate(results)]
+    return [streak.add(n, one, content=n, traits=traits) for n, one in enumerate(results)]
 
 
 def refusals(count: int, **changes: object) -> list[Transaction]:
@@ -49,6 +54,14 @@ def test_so_many_mails_refused_alike_in_a_row_are_the_servers_fault() -> None:
     assert full is not None
     assert full.mails == {0, 1, 2}
     assert full.reason.startswith("every mail is refused alike: rcpt: 554 5.7.1 Service")
+
+
+def test_from_the_third_refusal_on_it_is_told_what_they_have_in_common() -> None:
+    streak = Streak(10)
+    for n, refused in enumerate(refusals(3)):
+        assert streak.common is None
+        streak.add(n, refused, content=n, traits=traits)
+    assert streak.common == Common.of([traits()])
 
 
 def test_what_was_on_its_way_when_the_row_was_full_belongs_to_it() -> None:
@@ -72,7 +85,9 @@ def test_anything_else_in_between_begins_a_new_row(between: Transaction) -> None
     assert run(*two, between, one) == [None] * 4
 
 
-@pytest.mark.parametrize("verdict", [Verdict.HALT, Verdict.UNSENT])
+@pytest.mark.parametrize(
+    "verdict", [Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT]
+)
 def test_what_judges_no_mail_neither_counts_nor_breaks_the_row(verdict: Verdict) -> None:
     nothing = result("n@x.example", verdict=verdict, phase=Phase.BODY, reply=Reply(code=0))
     *_, full = run(*refusals(2), nothing, result("z@x.example"))
@@ -88,9 +103,13 @@ def test_a_content_that_is_refused_counts_once() -> None:
     """A newsletter that a filter refuses says nothing about other mails."""
     streak = Streak(NEEDED)
     news = refusals(10, phase=Phase.DOT)
-    assert [streak.add(n, one, content=1) for n, one in enumerate(news)] == [None] * 10
-    assert streak.add(10, result("y@x.example", phase=Phase.DOT), content=2) is None
-    assert streak.add(11, result("z@x.example", phase=Phase.DOT), content=3) is not None
+    assert [streak.add(n, one, content=1, traits=traits) for n, one in enumerate(news)] == [
+        None
+    ] * 10
+    assert streak.add(10, result("y@x.example", phase=Phase.DOT), content=2, traits=traits) is None
+    assert (
+        streak.add(11, result("z@x.example", phase=Phase.DOT), content=3, traits=traits) is not None
+    )
 
 
 def test_a_probe_that_meets_the_known_refusal_is_enough() -> None:
@@ -106,9 +125,9 @@ def test_a_probe_that_meets_the_known_refusal_is_enough() -> None:
 def test_the_row_that_goes_on_is_told_for_the_review_of_the_log() -> None:
     streak = Streak(NEEDED)
     assert streak.refusal is None
-    streak.add(1, result("a@x.example"), content=1)
+    streak.add(1, result("a@x.example"), content=1, traits=traits)
     assert streak.refusal == refusal_of(result("b@x.example"))
-    streak.add(2, sent(), content=2)
+    streak.add(2, sent(), content=2, traits=traits)
     assert streak.refusal is None
 
 

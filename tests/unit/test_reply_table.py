@@ -13,6 +13,7 @@ from outbox.smtp.reply import parse_reply
 SESSION = [Phase.CONNECT, Phase.GREETING, Phase.EHLO, Phase.STARTTLS, Phase.AUTH]
 COMMANDS = [Phase.MAIL, Phase.RCPT, Phase.DATA]
 BEFORE_DOT = [*COMMANDS, Phase.BODY]
+MAILING = [*BEFORE_DOT, Phase.DOT]
 NONE = Reply(code=0)
 
 
@@ -26,17 +27,19 @@ def reply(line: str) -> Reply:
     [
         (SESSION, "450 busy", Verdict.HALT),
         (SESSION, "554 no", Verdict.HALT),
-        (Phase, "421 bye", Verdict.HALT),
-        (Phase, "421 4.7.0 Try again later", Verdict.HALT),
-        (Phase, "530 5.7.0 Must issue a STARTTLS command first", Verdict.HALT),
-        ([*COMMANDS, Phase.DOT], "454 Throttling failure: Daily quota exceeded", Verdict.HALT),
-        ([Phase.RCPT], "450 4.2.1 The user is receiving mail too quickly", Verdict.HALT),
+        (SESSION, "421 bye", Verdict.HALT),
+        (SESSION, "530 5.7.0 Must issue a STARTTLS command first", Verdict.HALT),
+        (MAILING, "421 bye", Verdict.SUSPECT),
+        (MAILING, "421 4.7.0 Try again later", Verdict.SUSPECT),
+        (MAILING, "530 5.7.0 Must issue a STARTTLS command first", Verdict.SUSPECT),
+        (MAILING, "454 Throttling failure: Daily quota exceeded", Verdict.SUSPECT),
+        ([Phase.RCPT], "450 4.2.1 The user is receiving mail too quickly", Verdict.SUSPECT),
         ([Phase.RCPT], "450 4.2.1 mailbox disabled", Verdict.RETRY),
-        ([Phase.MAIL], "451 4.3.0 Temporary server error", Verdict.HALT),
-        ([Phase.MAIL], "452 4.3.1 Insufficient system storage", Verdict.HALT),
+        ([Phase.MAIL], "451 4.3.0 Temporary server error", Verdict.SUSPECT),
+        ([Phase.MAIL], "452 4.3.1 Insufficient system storage", Verdict.SUSPECT),
         ([Phase.RCPT, Phase.DATA, Phase.DOT], "451 4.3.0 lookup failed", Verdict.RETRY),
-        ([Phase.MAIL], "451 sending rate too high", Verdict.HALT),
-        ([Phase.MAIL], "550 5.4.5 Daily user sending quota exceeded", Verdict.HALT),
+        ([Phase.MAIL], "451 sending rate too high", Verdict.SUSPECT),
+        ([Phase.MAIL], "550 5.4.5 Daily user sending quota exceeded", Verdict.SUSPECT),
         ([*COMMANDS, Phase.DOT], "451 later", Verdict.RETRY),
         ([*COMMANDS, Phase.DOT], "550 no", Verdict.FAIL),
         ([*COMMANDS, Phase.DOT], "503 bad sequence", Verdict.RETRY),
@@ -64,8 +67,10 @@ def test_a_reply_is_judged_by_its_phase(phases: list[Phase], line: str, verdict:
         (BEFORE_DOT, Event.CLOSED, Verdict.UNSENT),
         (BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT),
         (BEFORE_DOT, Event.LEASE, Verdict.UNSENT),
+        (BEFORE_DOT, Event.OVERDUE, Verdict.RETRY),
         (COMMANDS, Event.GARBAGE, Verdict.RETRY),
-        ([Phase.MAIL], Event.LACKING, Verdict.FAIL),
+        ([Phase.MAIL], Event.LACKING, Verdict.LACKING),
+        ([Phase.MAIL], Event.MALFORMED, Verdict.FAIL),
         ([Phase.DOT], Event.CLOSED, Verdict.UNKNOWN),
         ([Phase.DOT], Event.TIMEOUT, Verdict.UNKNOWN),
         ([Phase.DOT], Event.GARBAGE, Verdict.UNKNOWN),

@@ -17,6 +17,7 @@ OTHERS: dict[str, tuple[Any, Any]] = {
     "rate": ("500/min", Rate(500, 60)),
     "domain_rates": ({"gmail.com": "20/s"}, {"gmail.com": Rate(20, 1)}),
     "bulk_share": (1, 1.0),
+    "backoff": ([15, 30.5], (15.0, 30.5)),
 }
 NUMBERS = [field for field in FIELDS if type(field.default) in (int, float)]
 
@@ -134,6 +135,11 @@ def test_a_window_fits_in_a_batch() -> None:
     assert read(OUTBOX_WINDOW=9, OUTBOX_BATCH=9).window == 9
 
 
+def test_a_batch_s_ids_are_values_of_one_statement_on_every_database() -> None:
+    assert refused(OUTBOX_BATCH=10_001) == "OUTBOX_BATCH must be at most 10000"
+    assert read(OUTBOX_BATCH=10_000).batch == 10_000
+
+
 def test_a_list_is_kept_so_that_nobody_can_change_it() -> None:
     assert read(OUTBOX_ROUTES=[]).routes == ()
     assert read(OUTBOX_ROUTES=[{"name": "a"}]).routes == ({"name": "a"},)
@@ -167,3 +173,43 @@ def test_the_dot_s_patience_is_what_rfc_5321_asks_for() -> None:
     assert Settings().command_timeout >= 300
     assert Settings().tls_verify
     assert not Settings().cleartext_auth
+
+
+@pytest.mark.parametrize("key", ["OUTBOX_MAX_ATTEMPTS", "OUTBOX_MAX_DELIVERIES"])
+def test_what_is_counted_of_a_mail_fits_its_column(key: str) -> None:
+    assert refused(**{key: 100_000}) == f"{key} must be at most 30000"
+    assert read(**{key: 30_000})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "OUTBOX_LEASE",
+        "OUTBOX_CONNECT_TIMEOUT",
+        "OUTBOX_COMMAND_TIMEOUT",
+        "OUTBOX_DOT_TIMEOUT",
+        "OUTBOX_TRANSACTION_TIMEOUT",
+    ],
+)
+def test_no_time_is_longer_than_sockets_and_databases_can_wait(key: str) -> None:
+    """A socket's time-out of 4,294,967.5 s ends after 0.2 s."""
+    assert refused(**{key: 4_294_967.5}) == f"{key} must be at most 86400.0"
+    assert read(**{key: 86_400})
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (30, "must be a list of seconds"),
+        ([], "must be a list of seconds"),
+        (["30"], "must hold seconds from 1 to 86400, not '30'"),
+        ([0.5], "must hold seconds from 1"),
+        ([True], "must hold seconds"),
+        ([float("nan")], "must hold seconds"),
+        ([90_000], "must hold seconds from 1 to 86400, not 90000"),
+    ],
+)
+def test_a_retry_schedule_is_a_list_of_sensible_seconds(value: object, said: str) -> None:
+    with pytest.raises(ConfigurationError, match="OUTBOX_BACKOFF") as raised:
+        read(OUTBOX_BACKOFF=value)
+    assert said in str(raised.value)

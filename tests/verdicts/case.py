@@ -14,12 +14,14 @@ from outbox.domain.verdict import Phase, Reply, Verdict
 from tests.servers.stateful import Answer
 
 AT = Phase
-SENT, RETRY, FAIL, UNKNOWN, HALT, UNSENT = (
+SENT, RETRY, FAIL, UNKNOWN, HALT, SUSPECT, LACKING, UNSENT = (
     Verdict.SENT,
     Verdict.RETRY,
     Verdict.FAIL,
     Verdict.UNKNOWN,
     Verdict.HALT,
+    Verdict.SUSPECT,
+    Verdict.LACKING,
     Verdict.UNSENT,
 )
 
@@ -32,16 +34,17 @@ class TableRow(StrEnum):
     STARTTLS = "STARTTLS | missing, 454, handshake or certificate error | HALT, never in clear"
     AUTH_4XX = "AUTH | 4xx | HALT"
     AUTH_REFUSED = "AUTH | 535, or AUTH not offered | HALT with an alert and a long pause"
-    CLOSING = "any | 421 | HALT, close"
-    LOGIN_WANTED = "any | 530 | HALT with an alert"
+    CLOSING = "MAIL, RCPT, DATA, dot | 421 | SUSPECT, close"
+    LOGIN_WANTED = "MAIL, RCPT, DATA, dot | 530 | SUSPECT with an alert"
     MAIL_REFUSED = "MAIL | 4xx / 5xx | RETRY / FAIL"
-    MAIL_SYSTEM = "MAIL | 4.3.x: the server's own trouble | HALT"
-    THROTTLED = "MAIL, and a provider's own codes anywhere | a throttle text | HALT"
+    MAIL_SYSTEM = "MAIL | 4.3.x: the mail system's own trouble | SUSPECT"
+    THROTTLED = "MAIL, and a provider's own codes anywhere | a throttle text | SUSPECT"
     RCPT_REFUSED = "RCPT | 4xx / 5xx | that recipient: RETRY / FAIL"
     TOO_MANY = "RCPT | 452 or 552 after an accepted RCPT | the rest: in the next transaction"
     DATA_REFUSED = "DATA command | 4xx / 5xx | RETRY / FAIL, then RSET or close"
     OUT_OF_STEP = "any | 503, a 3xx out of place, garbage | RETRY on a new connection"
     LOST_EARLY = "before the final dot | closed, time-out | given back, uncharged"
+    OVERDUE = "before the final dot | the transaction takes too long | RETRY on a new connection"
     LOST_LEASE = "before the content | our lease is lost | given back, no breaker"
     BODY_LOST = "body | lost before the dot was handed over | given back, bounded by deliveries"
     BODY_TORN = "body | an error in or after a write that holds the final dot | UNKNOWN"
@@ -50,7 +53,8 @@ class TableRow(StrEnum):
     DOT_SILENT = "after the final dot | lost, time-out, garbage | UNKNOWN"
     FAREWELL = "RSET, QUIT | anything at all | the verdict stands; close"
     IDLE = "reuse of an idle connection | 421 or end of file before MAIL | reconnect, uncharged"
-    LACKING = "before MAIL | needs SMTPUTF8, 8BITMIME or SIZE | FAIL, clear reason"
+    MALFORMED = "before MAIL | the row's envelope makes no command line | FAIL"
+    LACKING = "before MAIL | needs SMTPUTF8, 8BITMIME or SIZE | waits behind, with an alert"
 
 
 class Following(StrEnum):
@@ -79,6 +83,8 @@ OUTCOMES: Mapping[Verdict, Outcome] = {
     FAIL: Outcome(status="failed", attempts=1),
     UNKNOWN: Outcome(status="pending", attempts=1, doubts=1, delay=15.0),
     HALT: Outcome(status="pending"),
+    SUSPECT: Outcome(status="pending", attempts=1, delay=15.0),  # the next email is taken
+    LACKING: Outcome(status="pending", delay=5.0),
     UNSENT: Outcome(status="pending", deliveries=1, delay=30.0),
 }
 FOLLOWING: Mapping[Verdict, Following] = {
@@ -87,6 +93,8 @@ FOLLOWING: Mapping[Verdict, Following] = {
     FAIL: Following.SAME,
     UNKNOWN: Following.NEW,
     HALT: Following.LATER,
+    SUSPECT: Following.NEW,
+    LACKING: Following.SAME,
     UNSENT: Following.NEW,
 }
 
@@ -130,6 +138,7 @@ class Case:
     offers: tuple[str, ...] = ()
     tls: TLS | None = None
     mail: Callable[[], EmailMessage] | None = None
+    altered_to: str = ""  # the recipient that somebody wrote into the row, past enqueue
     lapses: str = ""  # the lease runs out while the server answers this command
     alike: bool = True  # a pipelined dialogue comes to the same
 

@@ -13,9 +13,9 @@ from tests.verdicts.afterwards import AFTERWARDS, NEW, QUEUED
 from tests.verdicts.case import (
     AT,
     FAIL,
-    HALT,
     RETRY,
     SENT,
+    SUSPECT,
     TLS,
     UNKNOWN,
     UNSENT,
@@ -24,7 +24,7 @@ from tests.verdicts.case import (
     TableRow,
     case,
 )
-from tests.verdicts.session import CREDENTIALS, LONG_PAUSE, SHORT
+from tests.verdicts.session import CREDENTIALS, SHORT
 
 HOLD = {"OUTBOX_ON_UNKNOWN": "hold"}
 PATIENT_ONLY_BEFORE = {"OUTBOX_DOT_TIMEOUT": 1.0}
@@ -131,8 +131,8 @@ DOT = (
         ),
     ),
     case(TableRow.OUT_OF_STEP, "dot 503", {".": "503 5.5.1 no"}, RETRY, AT.DOT, **NEW),
-    case(TableRow.CLOSING, "dot", {".": "421 4.3.2 closing"}, HALT, AT.DOT),
-    case(TableRow.LOGIN_WANTED, "dot", {".": "530 5.7.0 no"}, HALT, AT.DOT, **LONG_PAUSE),
+    case(TableRow.CLOSING, "dot", {".": "421 4.3.2 closing"}, SUSPECT, AT.DOT),
+    case(TableRow.LOGIN_WANTED, "dot", {".": "530 5.7.0 no"}, SUSPECT, AT.DOT),
     case(
         TableRow.DOT_SILENT,
         "closed",

@@ -9,9 +9,9 @@ from tests.verdicts.afterwards import NEW
 from tests.verdicts.case import (
     AT,
     FAIL,
-    HALT,
     RETRY,
     SENT,
+    SUSPECT,
     UNSENT,
     Case,
     Following,
@@ -20,7 +20,6 @@ from tests.verdicts.case import (
     case,
 )
 from tests.verdicts.reverse_path import CLOSED, MAIL
-from tests.verdicts.session import LONG_PAUSE
 
 RCPT = (
     case(TableRow.RCPT_REFUSED, "4xx", {"RCPT": "450 4.2.0 later"}, RETRY, AT.RCPT),
@@ -120,12 +119,23 @@ RCPT = (
         TableRow.CLOSING,
         "RCPT, after one was refused",
         {"RCPT": "550 5.1.1 unknown", "RCPT 2": "421 4.3.2 closing"},
-        HALT,
+        SUSPECT,
         AT.RCPT,
         "421 4.3.2 closing",
         recipients=(Recipient(status="pending"), Recipient(status="pending")),
     ),
-    case(TableRow.LOGIN_WANTED, "RCPT", {"RCPT": "530 5.7.0 no"}, HALT, AT.RCPT, **LONG_PAUSE),
+    case(
+        TableRow.OVERDUE,
+        "RCPT",
+        {"RCPT": stall},
+        RETRY,
+        AT.RCPT,
+        event=Event.OVERDUE,
+        text="longer than OUTBOX_TRANSACTION_TIMEOUT",
+        config={"OUTBOX_TRANSACTION_TIMEOUT": 1.0},
+        **NEW,
+    ),
+    case(TableRow.LOGIN_WANTED, "RCPT", {"RCPT": "530 5.7.0 no"}, SUSPECT, AT.RCPT),
     case(TableRow.OUT_OF_STEP, "RCPT 503", {"RCPT": "503 5.5.1 no"}, RETRY, AT.RCPT, **NEW),
     case(
         TableRow.OUT_OF_STEP,
@@ -178,8 +188,8 @@ DATA = (
             Recipient(status="failed"),
         ),
     ),
-    case(TableRow.CLOSING, "DATA", {"DATA": "421 4.3.2 closing"}, HALT, AT.DATA),
-    case(TableRow.LOGIN_WANTED, "DATA", {"DATA": "530 5.7.0 no"}, HALT, AT.DATA, **LONG_PAUSE),
+    case(TableRow.CLOSING, "DATA", {"DATA": "421 4.3.2 closing"}, SUSPECT, AT.DATA),
+    case(TableRow.LOGIN_WANTED, "DATA", {"DATA": "530 5.7.0 no"}, SUSPECT, AT.DATA),
     case(TableRow.OUT_OF_STEP, "DATA 503", {"DATA": "503 5.5.1 no"}, RETRY, AT.DATA, **NEW),
     case(TableRow.OUT_OF_STEP, "DATA 250", {"DATA": "250 2.0.0 ok"}, RETRY, AT.DATA, **NEW),
     case(

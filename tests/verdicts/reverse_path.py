@@ -9,8 +9,8 @@ from tests.integration.conftest import message
 from tests.servers.scripted import stall
 from tests.servers.stateful import hang_up
 from tests.verdicts.afterwards import NEW
-from tests.verdicts.case import AT, FAIL, HALT, RETRY, UNSENT, Case, TableRow, case
-from tests.verdicts.session import LONG_PAUSE, SHORT
+from tests.verdicts.case import AT, FAIL, LACKING, RETRY, SUSPECT, UNSENT, Case, TableRow, case
+from tests.verdicts.session import SHORT
 
 CLOSED = "the server closed the connection"
 SES = "454 Throttling failure: Maximum sending rate exceeded."
@@ -47,21 +47,21 @@ MAIL: tuple[Case, ...] = (
         AT.MAIL,
         delay=315.0,
     ),
-    case(TableRow.MAIL_SYSTEM, "452", {"MAIL": "452 4.3.1 storage is full"}, HALT, AT.MAIL),
-    case(TableRow.MAIL_SYSTEM, "451", {"MAIL": "451 4.3.0 later"}, HALT, AT.MAIL),
-    case(TableRow.THROTTLED, "SES at MAIL", {"MAIL": SES}, HALT, AT.MAIL),
-    case(TableRow.THROTTLED, "SES at the dot", {".": SES}, HALT, AT.DOT),
-    case(TableRow.THROTTLED, "Gmail at RCPT", {"RCPT": GMAIL}, HALT, AT.RCPT),
-    case(TableRow.THROTTLED, "4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, HALT, AT.MAIL),
+    case(TableRow.MAIL_SYSTEM, "452", {"MAIL": "452 4.3.1 storage is full"}, SUSPECT, AT.MAIL),
+    case(TableRow.MAIL_SYSTEM, "451", {"MAIL": "451 4.3.0 later"}, SUSPECT, AT.MAIL),
+    case(TableRow.THROTTLED, "SES at MAIL", {"MAIL": SES}, SUSPECT, AT.MAIL),
+    case(TableRow.THROTTLED, "SES at the dot", {".": SES}, SUSPECT, AT.DOT),
+    case(TableRow.THROTTLED, "Gmail at RCPT", {"RCPT": GMAIL}, SUSPECT, AT.RCPT),
+    case(TableRow.THROTTLED, "4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, SUSPECT, AT.MAIL),
     case(
         TableRow.THROTTLED,
         "5xx at MAIL",
         {"MAIL": "550 5.4.5 Daily sending quota exceeded"},
-        HALT,
+        SUSPECT,
         AT.MAIL,
     ),
-    case(TableRow.CLOSING, "MAIL", {"MAIL": "421 4.3.2 closing"}, HALT, AT.MAIL),
-    case(TableRow.LOGIN_WANTED, "MAIL", {"MAIL": "530 5.7.0 no"}, HALT, AT.MAIL, **LONG_PAUSE),
+    case(TableRow.CLOSING, "MAIL", {"MAIL": "421 4.3.2 closing"}, SUSPECT, AT.MAIL),
+    case(TableRow.LOGIN_WANTED, "MAIL", {"MAIL": "530 5.7.0 no"}, SUSPECT, AT.MAIL),
     case(TableRow.OUT_OF_STEP, "MAIL 503", {"MAIL": "503 5.5.1 no"}, RETRY, AT.MAIL, **NEW),
     case(TableRow.OUT_OF_STEP, "MAIL 354", {"MAIL": "354 go on"}, RETRY, AT.MAIL, **NEW),
     case(
@@ -103,10 +103,20 @@ MAIL: tuple[Case, ...] = (
         config=SHORT,
     ),
     case(
+        TableRow.MALFORMED,
+        "a line break in a recipient",
+        {},
+        FAIL,
+        AT.MAIL,
+        event=Event.MALFORMED,
+        text="must not contain white space",
+        altered_to="a@x.example>\r\nRCPT TO:<b@x.example",
+    ),
+    case(
         TableRow.LACKING,
         "SMTPUTF8",
         {},
-        FAIL,
+        LACKING,
         AT.MAIL,
         event=Event.LACKING,
         text="does not offer SMTPUTF8",
@@ -117,7 +127,7 @@ MAIL: tuple[Case, ...] = (
         TableRow.LACKING,
         "8BITMIME",
         {},
-        FAIL,
+        LACKING,
         AT.MAIL,
         event=Event.LACKING,
         text="does not offer 8BITMIME",
@@ -128,7 +138,7 @@ MAIL: tuple[Case, ...] = (
         TableRow.LACKING,
         "SIZE",
         {},
-        FAIL,
+        LACKING,
         AT.MAIL,
         event=Event.LACKING,
         text="octets and the server takes 5000 (SIZE)",

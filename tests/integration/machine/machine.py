@@ -122,7 +122,7 @@ class Machine(Transactions):
     def _purge(self, older_than: float) -> None:
         finished = [mail.finished for mail in self.model.mails.values()]
         self.clock.settle(*(moment + older_than for moment in finished if moment is not None))
-        made = purge.purge(self.shop.database, older_than=older_than)
+        made = sum(purge.purge(self.shop.database, older_than=older_than))
         assert made == self.model.purge(older_than)
 
     def _pause(self, *, stop: bool) -> None:
@@ -162,7 +162,9 @@ class Machine(Transactions):
         entries = results(self._judged(worker, verdicts))
         following = list(worker.left)[:size]
         write = advance_in_steps if in_steps else advance
-        opened = write(self.shop.database, worker.token, entries, following, worker=WORKER)
+        progress = write(self.shop.database, worker.token, entries, following, worker=WORKER)
+        opened = progress.opened
+        assert not progress.held
         assert opened == self.model.open(worker.token, following)
         worker.window = {i: worker.left[i] for i in opened}
         worker.left = {i: mail for i, mail in worker.left.items() if i not in following}
@@ -198,7 +200,7 @@ class Machine(Transactions):
         mine = list(zip(worker.left.values(), verdicts, strict=False))
         advance(self.shop.database, worker.token, results(mine), [], worker=WORKER)
         token, ids = uuid4(), list(worker.left)
-        assert not advance(self.shop.database, token, entries, ids, worker=WORKER)
+        assert not advance(self.shop.database, token, entries, ids, worker=WORKER).opened
         finish(self.shop.database, token, entries, worker=WORKER)
 
     def _claim_what_others_have(self) -> None:
@@ -272,5 +274,5 @@ def _is_honest(mail: Mail) -> bool:
     """No copy is untold, and no mail of which one may be out ends as unsent."""
     bounded = mail.copies <= 1 + mail.declared
     if mail.hold:
-        bounded = mail.copies <= 1
+        bounded = mail.copies <= 1 + mail.retries
     return bounded and not (mail.status in UNSENT and (mail.copies or mail.doubts))

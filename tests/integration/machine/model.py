@@ -44,6 +44,7 @@ class Mail:
     finished: float | None = None
     copies: int = 0
     declared: int = 0
+    retries: int = 0
 
     def row(self) -> tuple[object, ...]:
         """Return what the table must say."""
@@ -220,7 +221,9 @@ class Model:
         mail = self.mails[email_id]
         if mail.status not in (Status.FAILED, Status.UNKNOWN):
             return 0
-        mail.attempts = mail.deliveries = mail.doubts = mail.copies = mail.declared = 0
+        mail.attempts = mail.deliveries = 0
+        mail.doubts = min(mail.doubts, 1)
+        mail.retries += 1
         mail.doubt_token = mail.finished = None
         self._wait(mail, self.now)
         return 1

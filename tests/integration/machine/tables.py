@@ -115,7 +115,8 @@ def wipe(shop: Shop) -> None:
     """Empty every table for the next example."""
     tables: list[Any] = [
         shop.tables.attempt, shop.tables.recipient, shop.tables.email, shop.tables.content,
-        shop.tables.lease, shop.tables.pause, shop.tables.counter, shop.orders,
+        shop.tables.lease, shop.tables.pause, shop.tables.counter, shop.tables.purge,
+        shop.tables.straggler, shop.orders,
     ]  # fmt: skip
     with shop.engine.begin() as connection:
         for table in tables:

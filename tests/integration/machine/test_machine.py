@@ -50,3 +50,16 @@ def test_a_verdict_that_comes_after_a_person_s_word_changes_nothing(shops: Shops
     state.the_promise_holds()
     state.the_table_is_the_models()
     assert [mail.status for mail in state.model.mails.values()] == [Status.FAILED]
+
+
+def test_a_retry_of_a_mail_in_doubt_keeps_the_doubt(shops: Shops) -> None:
+    state = machine_on(shops)()
+    state.stock(count=1, hold=True)
+    state.set_out(limit=1, size=0)
+    state.lose(dies=True, pick=0)
+    state.decide(outcome=Status.PENDING, pick=0)
+    state.the_table_is_the_models()
+    state.cancel(key=None, tag=None, pick=0)
+    state.the_promise_holds()
+    state.the_table_is_the_models()
+    assert [mail.status for mail in state.model.mails.values()] == [Status.UNKNOWN]

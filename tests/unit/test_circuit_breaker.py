@@ -1,10 +1,10 @@
-"""The ramp after an outage."""
+"""How long a breaker stays open, and the ramp after it."""
 
 from __future__ import annotations
 
 import pytest
 
-from outbox.domain.recovery import RAMP, RAMP_SECONDS, allowed
+from outbox.domain.circuit_breaker import RAMP, RAMP_SECONDS, Cause, allowed, open_seconds
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,16 @@ def test_the_ramp_never_narrows_and_ends() -> None:
     assert [batches for _, batches in RAMP] == sorted({batches for _, batches in RAMP})
     assert [until for until, _ in RAMP] == sorted({until for until, _ in RAMP})
     assert RAMP_SECONDS == 6
+
+
+@pytest.mark.parametrize(
+    ("cause", "seconds"),
+    [
+        (Cause.SESSION, [5, 10, 20, 40, 80, 160, 300, 300]),
+        (Cause.EMAILS, [5, 10, 20, 30, 30, 30, 30, 30]),
+    ],
+)
+def test_the_pauses_double_up_to_what_the_cause_allows(cause: Cause, seconds: list[float]) -> None:
+    assert [open_seconds(failures, cause) for failures in range(1, 9)] == seconds
+    assert open_seconds(0, cause) == open_seconds(1, cause)
+    assert open_seconds(10**9, cause) == seconds[-1]

@@ -1,0 +1,260 @@
+"""A server's circuit breaker, shared by all workers. Nobody else writes or reads its rows.
+
+No row: closed. `suspect` and `trip` write one, `probe` takes the one probe of an open breaker whose
+time has come, and `clear` and `close` remove it; the ramp that follows stands in `outbox_server`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    case,
+    delete,
+    false,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from ..domain.circuit_breaker import (
+    ALERT_PAUSE,
+    OPEN_MAX,
+    SUSPICION_SECONDS,
+    BreakerState,
+    Cause,
+    open_seconds,
+)
+from .clock import utc
+from .columns import REPLY_LENGTH
+from .database import Database
+from .server_limits import is_half_open
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Breaker:
+    """One row: how a server stands that is suspected or open."""
+
+    server: str
+    state: BreakerState
+    cause: Cause
+    failures: int
+    opened_at: datetime
+    retry_at: datetime
+    alert: bool
+    reason: str
+    prober: UUID | None  # the lease of the probe under way
+    refusal: str | None  # how it refuses every email
+    suspect_id: int | None  # the email that was halted last
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no batch may go over the server."""
+        return self.state is not BreakerState.SUSPECTED
+
+
+def read(connection: Connection, database: Database) -> dict[str, Breaker]:
+    """Return the breakers that are not closed, by their server."""
+    table, now = database.tables.breaker, database.now()
+    rows = connection.execute(select(table, now.label("now")).where(_counts(database))).all()
+    return {row.server: _breaker(row) for row in rows}
+
+
+def _breaker(row: Any) -> Breaker:
+    state = BreakerState(row.state)
+    if state is BreakerState.OPEN and utc(row.retry_at) <= utc(row.now):
+        state = BreakerState.HALF_OPEN
+    return Breaker(
+        server=row.server,
+        state=state,
+        cause=Cause(row.cause),
+        failures=row.failures,
+        opened_at=utc(row.opened_at),
+        retry_at=utc(row.retry_at),
+        alert=bool(row.alert),
+        reason=row.reason,
+        prober=row.prober,
+        refusal=row.refusal,
+        suspect_id=row.suspect_id,
+    )
+
+
+def suspect(
+    database: Database,
+    server: str,
+    *,
+    email_id: int,
+    reason: str,
+    alert: bool = False,
+    seconds: float = SUSPICION_SECONDS,
+) -> None:
+    """Keep a suspicion that no email has cleared; where the breaker is open, change nothing.
+
+    It lasts for `seconds`. The server is used on: the next email that differs tells whose fault it
+    was. With an `alert` a person must see to it, such as to what the server does not offer.
+    """
+    table = database.tables.breaker
+    values = {
+        "retry_at": database.now(seconds), "suspect_id": email_id,
+        "alert": or_(table.c.alert == true(), true() if alert else false()),
+        "reason": case((table.c.alert == true(), table.c.reason), else_=reason[:REPLY_LENGTH]),
+    }  # fmt: skip
+    again = update(table).where(_is(database, server, BreakerState.SUSPECTED)).values(**values)
+    row = {
+        "state": BreakerState.SUSPECTED, "cause": Cause.EMAILS, "failures": 0, "alert": alert,
+        "opened_at": database.now(), "reason": reason[:REPLY_LENGTH], "suspect_id": email_id,
+        "retry_at": database.now(seconds),
+    }  # fmt: skip
+
+    def work(connection: Connection) -> None:
+        if not connection.execute(again).rowcount:
+            _insert_once(connection, database, server, row)
+
+    database.run(work)
+
+
+def trip(
+    database: Database,
+    server: str,
+    *,
+    cause: Cause,
+    reason: str,
+    alert: bool = False,
+    named: float | None = None,
+    refusal: str | None = None,
+    suspect_id: int | None = None,
+) -> None:
+    """Open the breaker; where it is open already, keep its count and note the newest reason.
+
+    Workers that meet the same outage at the same time so count as one failure, and a failed probe
+    was counted when it was taken. A delay that the server `named` is kept as the least, as far as
+    the cause allows; nothing ever brings the next probe forward. An alert stands, with its reason,
+    until the server takes an email. `refusal` is the fingerprint of how it refuses every email.
+    """
+    table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
+    until = database.now(_pause(cause, alert=alert, named=named))
+    known = {"refusal": refusal, "suspect_id": suspect_id}
+    newest: dict[str, Any] = {
+        "retry_at": case((table.c.retry_at < until, until), else_=table.c.retry_at),
+        "reason": case((table.c.alert == true(), table.c.reason), else_=reason),
+        **{key: value for key, value in known.items() if value is not None},
+        **({"alert": True, "reason": reason} if alert else {}),
+        **({"cause": cause} if cause is Cause.SESSION else {}),
+    }
+    first = {
+        "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": database.now(),
+        "retry_at": until, "alert": alert, "reason": reason, "prober": None, **known,
+    }  # fmt: skip
+    again = update(table).where(_is(database, server, BreakerState.OPEN)).values(**newest)
+    opened = update(table).where(_is(database, server, BreakerState.SUSPECTED)).values(**first)
+
+    def work(connection: Connection) -> None:
+        for statement in (again, opened):
+            if connection.execute(statement).rowcount:
+                return
+        if not _insert_once(connection, database, server, first):
+            connection.execute(again)  # another worker met the same outage first
+
+    database.run(work)
+
+
+def _pause(cause: Cause, *, alert: bool, named: float | None) -> float:
+    if cause is Cause.EMAILS:
+        return min(OPEN_MAX[cause], max(open_seconds(1, cause), named or 0.0))
+    return max(open_seconds(1, cause), named or 0.0, ALERT_PAUSE if alert else 0.0)
+
+
+def probe(database: Database, server: str) -> Breaker | None:
+    """Take the one probe of a half-open breaker and return how it stands; None: another has it.
+
+    The probe is leased: taking it counts it as failed and moves the next one on, so that a prober
+    that dies does not leave the breaker half open. One that lives, and hangs, keeps the others away
+    for as long as its lease lasts, where `probing` has told which that is.
+    """
+    table = database.tables.breaker
+
+    def work(connection: Connection) -> Breaker | None:
+        found = read(connection, database).get(server)
+        if found is None or found.state is not BreakerState.HALF_OPEN:
+            return None
+        failures = found.failures + 1
+        pause = open_seconds(failures, found.cause)
+        moved = {"failures": failures, "retry_at": database.now(pause)}
+        waits = _is(database, server, BreakerState.OPEN) & is_half_open(database)
+        taken = connection.execute(update(table).where(waits).values(**moved, prober=None))
+        return found if taken.rowcount == 1 else None
+
+    return database.run(work)
+
+
+def probing(database: Database, server: str, token: UUID) -> None:
+    """Note the lease of the probe just taken: no other is made while that lease is there."""
+    table = database.tables.breaker
+    noted = update(table).where(table.c.server == server).values(prober=token)
+    database.run(lambda connection: connection.execute(noted))
+
+
+def clear(database: Database, server: str) -> None:
+    """Forget a suspicion: the server judged an email for itself. An alert stands."""
+    table = database.tables.breaker
+    suspicion = _is(database, server, BreakerState.SUSPECTED) & (table.c.alert == false())
+    database.run(lambda connection: connection.execute(delete(table).where(suspicion)))
+
+
+def close(database: Database, server: str) -> None:
+    """Close the breaker, if it is open: the server took a command or an email. The ramp begins."""
+    table, servers = database.tables.breaker, database.tables.server
+    now = {"recovered_at": database.now()}
+
+    def work(connection: Connection) -> None:
+        suspicion = _is(database, server, BreakerState.SUSPECTED)
+        connection.execute(delete(table).where(suspicion))
+        if not connection.execute(delete(table).where(table.c.server == server)).rowcount:
+            return
+        again = update(servers).where(servers.c.name == server).values(**now)
+        if connection.execute(again).rowcount:
+            return
+        try:
+            with connection.begin_nested():
+                connection.execute(insert(servers).values(name=server, **now))
+        except IntegrityError:  # another made the row first
+            connection.execute(again)
+
+    database.run(work)
+
+
+def refusal(database: Database, server: str) -> str | None:
+    """Return how the server refuses every email, where its breaker is open for that."""
+    found = database.read(lambda connection: read(connection, database)).get(server)
+    return found.refusal if found is not None else None
+
+
+def _insert_once(
+    connection: Connection, database: Database, server: str, row: dict[str, Any]
+) -> bool:
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(database.tables.breaker).values(server=server, **row))
+    except IntegrityError:
+        return False
+    return True
+
+
+def _is(database: Database, server: str, state: BreakerState) -> ColumnElement[bool]:
+    breaker = database.tables.breaker.c
+    return and_(breaker.server == server, breaker.state == state)
+
+
+def _counts(database: Database) -> ColumnElement[bool]:
+    """The row still says something: a suspicion is forgotten after its time."""
+    breaker = database.tables.breaker.c
+    return or_(breaker.state == BreakerState.OPEN, breaker.retry_at > database.now())

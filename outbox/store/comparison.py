@@ -1,0 +1,128 @@
+"""Which waiting email tells most about a server: one unlike those that it halted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, UnaryExpression, func, select
+
+from ..domain.address import domain_of
+from ..domain.blame import Common, Traits
+from ..domain.claims import Way
+from ..domain.priority import Priority
+from ..domain.verdict import Verdict
+from .database import Database
+
+OLDEST, NEWEST = 500, 100
+"""Due emails of one lane and priority that are looked at, from both ends of what waits."""
+
+READ_BACK, LATELY = 1000, 3600.0
+"""Attempts, of all servers, and seconds that are looked back for an email that was taken."""
+
+WAYS = 30
+"""Lanes and priorities that are looked into. The look is rare, and its cost bounded."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A due email, as far as it matters for a comparison."""
+
+    id: int
+    lane: str
+    priority: Priority
+    traits: Traits
+    is_fresh: bool  # nothing was held against it so far
+    expires: bool
+
+
+def candidates(database: Database, ways: Iterable[Way]) -> list[Candidate]:
+    """Return due emails of these lanes and priorities, the oldest and the newest of each."""
+    email = database.tables.email.c
+    looks = [
+        _look(database, way, order, limit)
+        for way in list(ways)[:WAYS]
+        for order, limit in (
+            ((email.due_at.asc(), email.id.asc()), OLDEST),
+            ((email.due_at.desc(), email.id.desc()), NEWEST),
+        )
+    ]
+    found: dict[int, Candidate] = {}
+    for look in looks:
+        found |= {row.id: _candidate(row) for row in _rows(database, look)}
+    return list(found.values())
+
+
+def _rows(database: Database, look: Select[*tuple[Any, ...]]) -> Sequence[Any]:
+    return database.read(lambda connection: connection.execute(look).all())
+
+
+def _look(
+    database: Database, way: Way, order: Sequence[UnaryExpression[Any]], limit: int
+) -> Select[*tuple[Any, ...]]:
+    email, (lane, priority) = database.tables.email.c, way
+    columns = (
+        email.id, email.lane, email.priority, email.sender, email.recipient, email.size,
+        email.waited, email.attempts, email.deliveries, email.expires_at,
+    )  # fmt: skip
+    due = (email.lane == lane) & (email.priority == int(priority))
+    return select(*columns).where(due, email.due_at <= database.now()).order_by(*order).limit(limit)
+
+
+def _candidate(row: Any) -> Candidate:
+    domains = frozenset({domain_of(row.recipient)})
+    return Candidate(
+        id=row.id,
+        lane=row.lane,
+        priority=Priority(row.priority),
+        traits=Traits(sender=row.sender.lower(), domains=domains, size=row.size),
+        is_fresh=not (row.waited or row.attempts or row.deliveries),
+        expires=row.expires_at is not None,
+    )
+
+
+def outsider_waits(database: Database, ways: Iterable[Way], common: Common) -> bool:
+    """Return whether an email waits that is outside of what the suspects have in common."""
+    return any(common.lacked_by(one.traits) for one in candidates(database, ways))
+
+
+def outsider_taken(database: Database, server: str, common: Common) -> bool:
+    """Return whether this server has lately taken an email of another sender than the refused."""
+    attempt, email = database.tables.attempt, database.tables.email.c
+    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    statement = (
+        select(email.id)
+        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
+        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
+        .where(newest.c.finished_at > database.now(-LATELY))
+        .where(func.lower(email.sender) != (common.sender or email.sender))
+        .limit(1)
+    )
+    return database.read(lambda connection: connection.execute(statement).first()) is not None
+
+
+def best_probe(
+    found: Iterable[Candidate],
+    suspect: Traits | None,
+    suspect_id: int | None,
+    *,
+    usable_elsewhere: Collection[str],
+) -> Candidate | None:
+    """Return the email most likely to pass; None where none should be risked.
+
+    Never the last suspect while there is another. Of the lanes `usable_elsewhere`, where another
+    server would take the email at once, neither an urgent nor an expiring one.
+    """
+    common = Common.of([suspect]) if suspect is not None else None
+
+    def unlikelihood(one: Candidate) -> tuple[bool, int, bool, int, int]:
+        unlike = common.lacked_by(one.traits) if common is not None else 0
+        return one.id == suspect_id, -unlike, not one.is_fresh, -one.priority, one.traits.size
+
+    allowed = [
+        one
+        for one in found
+        if one.lane not in usable_elsewhere or not (one.expires or one.priority is Priority.URGENT)
+    ]
+    return min(allowed, key=unlikelihood, default=None)

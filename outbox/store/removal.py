@@ -1,0 +1,111 @@
+"""Emails and all that belongs to them are removed in one transaction, their contents too.
+
+A content goes together with its last email or stays as long as it has one, so none is ever left
+over, wherever a purge dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, Row, select
+
+from ..domain.lifecycle import FINISHED
+from .database import Database
+from .deletion import delete_keyed
+from .parts import is_among
+
+
+def remove(
+    connection: Connection, database: Database, ids: Collection[int], horizon: datetime
+) -> frozenset[int]:
+    """Remove those of these emails that had finished by the horizon; return which were removed.
+
+    What somebody else has locked is left: an email, and the last email of a content that an enqueue
+    is about to use again. Only one purge at a time may do this: it takes a content that it does not
+    lock for safe because another email has it, and nobody else removes that one.
+
+    One transaction also keeps enqueues on MariaDB from waiting. The foreign key's check of a
+    content locks what is left of its emails in the index. Once their removal is committed, InnoDB
+    clears that away, and the lock passes to the gap beside it, where new emails go.
+    """
+    tables = database.tables
+    rows = _locked(connection, database, ids, horizon)
+    held, rows = _lock_contents(connection, database, rows)
+    gone = [row.id for row in rows]
+    if not gone:
+        return frozenset()
+    attempt, log = tables.attempt.c.email_id, "ix_outbox_attempt_email_id"
+    delete_keyed(connection, database, attempt, gone, index=log)
+    if any(row.recipients > 1 for row in rows):
+        delete_keyed(connection, database, tables.recipient.c.email_id, gone)
+    delete_keyed(connection, database, tables.email.c.id, gone)
+    newest = _newest(connection, database, held)
+    if unused := [content for content in held if newest[content] is None]:
+        delete_keyed(connection, database, tables.content.c.id, unused)
+    return frozenset(gone)
+
+
+def is_over(database: Database, horizon: datetime) -> ColumnElement[bool]:
+    """The email had finished by the horizon."""
+    email = database.tables.email.c
+    return email.status.in_(sorted(FINISHED)) & (email.finished_at <= horizon)
+
+
+def _locked(
+    connection: Connection, database: Database, ids: Collection[int], horizon: datetime
+) -> Sequence[Row[int, int, int]]:
+    if not ids:
+        return []
+    email = database.tables.email.c
+    statement = (
+        select(email.id, email.content_id, email.recipients)
+        .where(is_among(database, email.id, ids), is_over(database, horizon))
+        .order_by(email.id)
+    )
+    return connection.execute(statement.with_for_update(skip_locked=True)).all()
+
+
+def _lock_contents(
+    connection: Connection, database: Database, rows: Sequence[Row[int, int, int]]
+) -> tuple[list[int], Sequence[Row[int, int, int]]]:
+    """Lock the contents that may lose their last email; return them, and the emails that may go.
+
+    They are asked about again after the lock, in a new statement: an enqueue that uses one of them
+    either holds its lock, and we leave the email, or has committed, and we see the new email. Those
+    that keep an email are not locked: an enqueue could not use them again meanwhile.
+    """
+    ids = {row.id for row in rows}
+    newest = _newest(connection, database, {row.content_id for row in rows})
+    last = sorted(content for content, email in newest.items() if email in ids)
+    if not last:
+        return [], rows
+    content = database.tables.content.c
+    locked = select(content.id).where(is_among(database, content.id, last)).order_by(content.id)
+    held = connection.execute(locked.with_for_update(skip_locked=True)).scalars().all()
+    busy = set(last) - set(held)
+    return list(held), [row for row in rows if row.content_id not in busy]
+
+
+def _newest(
+    connection: Connection, database: Database, contents: Collection[int]
+) -> dict[int, int | None]:
+    """Return the newest email of each content: one step into the index, from its end.
+
+    Emails are removed from the oldest on. From the other end each chunk of a newsletter would go
+    through what is left in PostgreSQL's index of all the chunks before.
+    """
+    content, email = database.tables.content.c, database.tables.email.c
+    newest = (
+        select(email.id)
+        .where(email.content_id == content.id)
+        .order_by(email.content_id.desc(), email.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    if not contents:
+        return {}
+    among = is_among(database, content.id, contents)
+    rows = connection.execute(select(content.id, newest).where(among))
+    return {key: email_id for key, email_id in rows}  # noqa: C416  (rows are no pairs to mypy)

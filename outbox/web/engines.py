@@ -1,0 +1,41 @@
+"""The engines of an app: the one with our tables, and all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask
+from sqlalchemy import Engine
+
+from ..domain.errors import ConfigurationError
+from ..store.drivers import unsuited
+
+
+def engine_of(app: Flask, db: Any, given: Engine | None) -> Engine:
+    """Return the engine of our tables: the one that was given, or Flask-SQLAlchemy's default.
+
+    Raises ConfigurationError for a driver or a pool with which the outbox cannot work.
+    """
+    found = given
+    if found is None:
+        with app.app_context():
+            found = db.engine
+    if found is not None and (reason := unsuited(found)):
+        raise ConfigurationError(reason)
+    engine: Engine = found
+    return engine
+
+
+def is_known(app: Flask, given: Engine | None) -> bool:
+    """Return whether the engine can be had already: Flask-SQLAlchemy may be set up later."""
+    return given is not None or "sqlalchemy" in app.extensions
+
+
+def engines_of(app: Flask, given: Engine | None) -> list[Engine]:
+    """Return every engine of the app, those of Flask-SQLAlchemy's binds included."""
+    found = [] if given is None else [given]
+    extension = app.extensions.get("sqlalchemy")
+    if extension is not None:
+        with app.app_context():
+            found += extension.engines.values()
+    return found

@@ -1,0 +1,59 @@
+"""Whether a session has only read so far: then a mail may be committed without the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.orm import Session, SessionTransactionOrigin
+
+_KEY = "outbox.reading"
+_LOCKS = ("FOR UPDATE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR KEY SHARE", "IN SHARE MODE")
+
+_wrote: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
+"""The connections in a session's transaction, and whether that has done more than read."""
+
+
+def holds_nothing(session: Session) -> bool:
+    """Return whether a commit now would commit nothing of anybody, and release no lock.
+
+    A transaction that the caller began is the caller's to commit.
+    """
+    if session.new or session.deleted or any(map(session.is_modified, session.dirty)):
+        return False
+    transaction = session.get_transaction()
+    if transaction is None:
+        return True
+    if transaction.origin is not SessionTransactionOrigin.AUTOBEGIN:
+        return False
+    return not any(_wrote.get(each, True) for each in session.info.get(_KEY, ()))
+
+
+def _note(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+    # The worker's connections are in no session: for their statements this is one look.
+    if _wrote.get(connection, True):
+        return
+    text = statement.upper()
+    if not text.lstrip().startswith("SELECT") or any(lock in text for lock in _LOCKS):
+        _wrote[connection] = True
+
+
+def _after_begin(session: Session, _: Any, connection: Connection) -> None:
+    _wrote[connection] = False
+    session.info.setdefault(_KEY, []).append(connection)
+
+
+def _after_transaction_end(session: Session, transaction: Any) -> None:
+    if transaction.parent is None:
+        for connection in session.info.pop(_KEY, ()):
+            _wrote.pop(connection, None)
+
+
+def _listen() -> None:
+    event.listen(Engine, "before_cursor_execute", _note)
+    event.listen(Session, "after_begin", _after_begin)
+    event.listen(Session, "after_transaction_end", _after_transaction_end)
+
+
+_listen()

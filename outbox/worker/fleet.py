@@ -1,0 +1,79 @@
+"""Who listens to our queues: as Celery is configured, and as the running workers say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from celery import Celery
+
+from .queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
+
+ANSWER = 1.0
+"""Seconds in which workers answer. They are waited out: nobody knows how many workers there are."""
+
+PATIENCE = 6.0
+"""Seconds for all of it: a broker may take a connection and then stay silent."""
+
+_SOCKET = 3.0
+"""Seconds for one socket operation: above one, for which the reading of Redis blocks."""
+
+SENDING = frozenset({SWEEP_QUEUE, *SEND_QUEUES.values()})
+"""Without one of these, mail is not sent; without the other, nothing is purged."""
+
+OURS = tuple(queue.name for queue in QUEUES if queue.name != DEFAULT_QUEUE)
+
+
+class NoAnswer(Exception):
+    """The broker cannot be asked; the text says why."""
+
+
+def forgotten(app: Celery) -> list[str]:
+    """Return our queues that a worker without -Q does not listen to."""
+    return [name for name in OURS if name not in app.amqp.queues]
+
+
+def unheard(listened: Mapping[str, Collection[str]]) -> list[str]:
+    """Return our queues that none of these workers listens to."""
+    heard = {name for names in listened.values() for name in names}
+    return [name for name in OURS if name not in heard]
+
+
+def workers(app: Celery) -> dict[str, list[str]]:
+    """Ask the running workers, and return the queues that each listens to. Raises NoAnswer."""
+    found: list[dict[str, list[str]]] = []
+    failed: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            found.append(_ask(app))
+        except Exception as error:  # noqa: BLE001  (any broker, any error)
+            failed.append(error)
+
+    # A thread of its own, which is left behind: not every wait of a broker's client has an end.
+    asking = threading.Thread(target=ask, name="outbox-fleet", daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    if failed:
+        raise NoAnswer(f"the broker cannot be asked ({type(failed[0]).__name__})")
+    if not found:
+        raise NoAnswer(f"the broker did not answer within {PATIENCE:.0f} s")
+    return found[0]
+
+
+def _ask(app: Celery) -> dict[str, list[str]]:
+    with app.connection_for_write(
+        connect_timeout=ANSWER, transport_options=_bounded(str(app.conf.broker_write_url))
+    ) as connection:
+        connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
+        inspect = app.control.inspect(timeout=ANSWER, connection=connection)
+        replies: dict[str, list[dict[str, Any]]] = inspect.active_queues() or {}
+    return {name: [str(queue["name"]) for queue in queues] for name, queues in replies.items()}
+
+
+def _bounded(url: str) -> dict[str, Any]:
+    scheme, _, _ = url.partition(":")
+    if "redis" in scheme or "sentinel" in scheme:
+        return {"socket_connect_timeout": ANSWER, "socket_timeout": _SOCKET, "max_retries": 1}
+    return {"read_timeout": _SOCKET, "write_timeout": _SOCKET}

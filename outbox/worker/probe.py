@@ -1,0 +1,81 @@
+"""The probes of a sweep: each asks one server whose breaker is half open whether it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..domain.circuit_breaker import Cause
+from ..domain.claims import Way
+from ..domain.lanes import route_of
+from ..domain.priority import Priority
+from ..domain.servers import ServerSettings
+from ..store import batch, circuit_breaker
+from ..store.circuit_breaker import Breaker
+from ..store.claim import claim_probe
+from ..store.comparison import Candidate, best_probe, candidates
+from ..store.rows import Claim
+from ..store.server_limits import HALF_OPEN
+from ..store.survey import Survey
+from .runtime import Runtime
+
+
+def probe(
+    runtime: Runtime, state: Survey, *, is_usable: Callable[[ServerSettings], bool]
+) -> list[Claim]:
+    """Claim a probe for each server that waits for one while emails wait for the server.
+
+    Where no session could be had, a session is asked for and no email is risked. Where every email
+    was halted, it is the email that is most likely to pass, if it is safe to ask with one.
+    """
+    claims: list[Claim] = []
+    for server in runtime.servers:
+        if state.servers[server.name] != HALF_OPEN:
+            continue
+        ways = [way for way in state.due if server in _servers(runtime, way)]
+        made = _claim(runtime, server.name, ways, is_usable) if ways else None
+        if made is not None:
+            circuit_breaker.probing(runtime.database, server.name, made.token)
+            claims.append(made)
+    return claims
+
+
+def _claim(
+    runtime: Runtime,
+    server: str,
+    ways: list[Way],
+    is_usable: Callable[[ServerSettings], bool],
+) -> Claim | None:
+    database, lease = runtime.database, runtime.settings.lease
+    breaker = database.read(lambda c: circuit_breaker.read(c, database)).get(server)
+    if breaker is None:
+        return None
+    chosen = None
+    if breaker.cause is Cause.EMAILS:
+        chosen = _choose(runtime, breaker, ways, is_usable)
+        if chosen is None:  # what waits is in a hurry, and another server is there for it
+            return None
+    if not circuit_breaker.probe(database, server):
+        return None
+    if chosen is None:
+        return claim_probe(database, (ways[0][0], Priority.NORMAL), None, lease=lease)
+    return claim_probe(database, (chosen.lane, chosen.priority), chosen.id, lease=lease)
+
+
+def _choose(
+    runtime: Runtime,
+    breaker: Breaker,
+    ways: list[Way],
+    is_usable: Callable[[ServerSettings], bool],
+) -> Candidate | None:
+    database = runtime.database
+    suspect = database.read(lambda c: batch.suspects(c, database, [breaker]))
+    return best_probe(
+        candidates(database, ways),
+        suspect.get(breaker.server),
+        breaker.suspect_id,
+        usable_elsewhere={w[0] for w in ways if any(map(is_usable, _servers(runtime, w)))},
+    )
+
+
+def _servers(runtime: Runtime, way: Way) -> tuple[ServerSettings, ...]:
+    return runtime.routes.servers_of(route_of(way[0]))

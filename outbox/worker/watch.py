@@ -1,0 +1,221 @@
+"""A batch's eye on one server: is it an email that is halted or refused, or does it take none?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
+from functools import partial
+
+from ..domain import backoff
+from ..domain.blame import Common, Suspicion, Traits, most_different
+from ..domain.circuit_breaker import Cause
+from ..domain.claims import Way as LanePriority
+from ..domain.priority import Priority
+from ..domain.refusals import Alike, Streak
+from ..domain.verdict import Transaction, Verdict
+from ..store import circuit_breaker
+from ..store.circuit_breaker import Breaker
+from ..store.comparison import outsider_taken, outsider_waits
+from ..store.refused import review
+from ..store.rows import Waiting
+from .persistence import outlast
+from .runtime import Runtime
+
+Untried = Callable[[], Sequence[Traits]]
+"""Tells what the emails are like that this server is still to be given. Asked in trouble only."""
+
+
+class Finding(Enum):
+    """What the result of one email says of it and of the server."""
+
+    JUDGED = auto()  # the email was judged for itself: those set aside before it are to blame
+    OWN = auto()  # the result is the email's own, and tells nothing of the others
+    ASIDE = auto()  # another email must tell, or another server may take it
+    CLASS = auto()  # this and all that are left are alike: others that wait must tell
+    SERVER = auto()  # the server is to blame: its breaker is open
+
+
+class Watch:
+    """Watches the results of one batch on one server, and opens or closes the server's breaker."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        server: str,
+        *,
+        breaker: Breaker | None,
+        suspect: Traits | None,
+        lanes: Callable[[], Iterable[str]],
+    ) -> None:
+        """`breaker` is as it stood when the batch began; `suspect` was the last one halted.
+
+        `lanes` tells which lanes hold emails for this server; it is asked in trouble only.
+        """
+        self._database = runtime.database
+        self._settings = runtime.settings
+        self._server = server
+        self._breaker = breaker
+        self._lanes = lanes
+        is_open = breaker is not None and breaker.is_open
+        self._suspicion = Suspicion(None if is_open else suspect)
+        # A probe that is refused as those before it were is one more of them, and not its own end.
+        known = breaker.refusal if breaker is not None and is_open else None
+        self._streak = Streak(self._settings.refused_alike, known=known)
+        self._last: tuple[int, str] | None = None  # the last suspect, and what it was told
+        self._lacking = 0  # emails in a row that the server lacks something for
+        self._tripped = False
+        self._judged = False
+        self._suspect_size = suspect.size if suspect is not None else 0
+        self._met_lack = False  # it took an email that needs what it lacked
+        self.acquitted: frozenset[int] = frozenset()  # refused as every email was
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it matters which email is tried next."""
+        return bool(self._suspicion) or self._streak.common is not None
+
+    def pick(self, untried: Sequence[Traits]) -> int:
+        """Return the place of the email to try next: under suspicion the one that differs most."""
+        common = self._suspicion.common if self._suspicion else self._streak.common
+        return most_different(common, untried) if common is not None else 0
+
+    def note(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
+        """Note the result of an email that this server was given; `untried` tells those left."""
+        match result.verdict:
+            case Verdict.HALT:
+                self._open(Cause.SESSION, _told(result), result)
+                return Finding.SERVER
+            case Verdict.SUSPECT | Verdict.UNSENT:
+                return self._suspect(mail, result, untried)
+            case Verdict.LACKING:
+                return self._lacks(mail, result)
+        self._lacking = 0
+        if result.overdue:
+            self._suspect(mail, result, untried)
+            return Finding.SERVER if self._tripped else Finding.OWN
+        if self._is_refused_alike(mail, result, untried):
+            return Finding.SERVER
+        if result.verdict is Verdict.UNKNOWN:
+            return Finding.OWN
+        self._clear()
+        if self._breaker is not None and result.verdict is Verdict.SENT:
+            self._met_lack |= self._needs_what_was_lacking(mail)
+        return Finding.JUDGED
+
+    def session_failed(self, fault: Transaction) -> None:
+        """Note that no session could be had."""
+        self._open(Cause.SESSION, _told(fault), fault)
+
+    def session_opened(self) -> None:
+        """Note that a session could be had, where no email was to be risked: that must do."""
+        self._judged = True
+
+    def alert_lacking(self, mail: Waiting, result: Transaction) -> None:
+        """Call a person: an email waits for what no server of its route offers."""
+        told = f"{result.reply.text}; OUTBOX_LIFETIME ends the emails that need it"
+        # Until it was tried again, and some: whoever needs it no more is not to alert for ever.
+        seconds = 2.0 * max(backoff.behind(mail.waited), self._settings.health_age)
+        keep = partial(circuit_breaker.suspect, self._database, self._server)
+        outlast(partial(keep, email_id=mail.id, reason=told, alert=True, seconds=seconds))
+
+    def settle(self) -> None:
+        """After the last record: keep what is undecided, close a breaker that may be closed."""
+        if self._judged and not self._tripped and self._breaker is not None:
+            is_over = self._breaker.is_open or self._met_lack
+            act = circuit_breaker.close if is_over else circuit_breaker.clear
+            outlast(lambda: act(self._database, self._server))
+        if self._last is not None and not self._tripped:
+            self._keep_suspicion(*self._last)
+        if (refusal := self._streak.refusal) is not None:
+            # Also where this batch saw too few by itself, and the log has the others.
+            look = partial(review, self._database, self._server, refusal)
+            limits = partial(
+                look, needed=self._settings.refused_alike, lifetime=self._settings.lifetime
+            )
+            outlast(partial(limits, outsider_tells=self._outsider_tells))
+
+    def _suspect(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
+        self._last = (mail.id, _told(result))
+        self._suspicion.add(traits_of(mail))
+        if not self._suspicion.is_enough(untried()):
+            return Finding.ASIDE
+        if self._outsider_waits(self._suspicion.common):
+            return Finding.CLASS
+        self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
+        return Finding.SERVER
+
+    def _lacks(self, mail: Waiting, result: Transaction) -> Finding:
+        self._lacking += 1
+        if self._lacking == self._settings.refused_alike:
+            self.alert_lacking(mail, result)
+        return Finding.ASIDE
+
+    def _needs_what_was_lacking(self, mail: Waiting) -> bool:
+        """Whether this email may need what the alert is about: an extension, or its size."""
+        is_large = 0 < self._suspect_size <= mail.size
+        return mail.envelope.smtputf8 or mail.envelope.eightbit or is_large
+
+    def _is_refused_alike(self, mail: Waiting, result: Transaction, untried: Untried) -> bool:
+        alike = self._streak.add(
+            mail.id, result, content=mail.content_id, traits=lambda: traits_of(mail)
+        )
+        if alike is None or not (alike.known or self._blames_server(alike, untried)):
+            return False
+        self.acquitted = alike.mails
+        self._open(
+            Cause.EMAILS, alike.reason, suspect_id=mail.id, alert=True, refusal=alike.refusal
+        )
+        return True
+
+    def _blames_server(self, alike: Alike, untried: Untried) -> bool:
+        """What one domain refuses is its own matter; of one sender another one's email tells."""
+        if alike.common.domains:
+            return False
+        if any(alike.common.lacked_by(email) for email in untried()):
+            return False
+        return not self._outsider_tells(alike.common)
+
+    def _outsider_tells(self, common: Common) -> bool:
+        """Another sender's email was taken lately, or waits: it is this sender's own matter."""
+        taken = partial(outsider_taken, self._database, self._server, common)
+        return outlast(taken) or self._outsider_waits(common)
+
+    def _outsider_waits(self, common: Common) -> bool:
+        ways: list[LanePriority] = [(lane, p) for lane in self._lanes() for p in Priority]
+        return outlast(lambda: outsider_waits(self._database, ways, common))
+
+    def _clear(self) -> None:
+        self._judged = True
+        self._last = None
+        self._suspicion.clear()
+
+    def _open(
+        self,
+        cause: Cause,
+        reason: str,
+        result: Transaction | None = None,
+        *,
+        alert: bool = False,
+        **known: object,
+    ) -> None:
+        self._tripped = True
+        alert = alert or (result is not None and result.alert)
+        named = result.retry_after if result is not None else None
+        trip: Callable[..., None] = partial(circuit_breaker.trip, self._database, self._server)
+        outlast(partial(trip, cause=cause, reason=reason, alert=alert, named=named, **known))
+
+    def _keep_suspicion(self, email_id: int, reason: str) -> None:
+        if self._breaker is not None and self._breaker.is_open:  # the probe told nothing new
+            self._open(Cause.EMAILS, reason, suspect_id=email_id)
+            return
+        keep = partial(circuit_breaker.suspect, self._database, self._server)
+        outlast(partial(keep, email_id=email_id, reason=reason))
+
+
+def traits_of(mail: Waiting) -> Traits:
+    """Return what a server may object to in this email."""
+    return Traits.of(mail.envelope, mail.size)
+
+
+def _told(result: Transaction) -> str:
+    return f"{result.phase}: {result.reply.code} {result.reply.text}"

@@ -1,0 +1,63 @@
+"""What the shops of one process have in common: to make it takes longer than most of their tests.
+
+Each test has a database and an engine of its own, and SQLAlchemy builds and compiles every
+statement once for each engine and each set of tables. The statements are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from outbox.store.database import Database
+from outbox.worker.runtime import Runtime
+
+
+class Compiled(dict[Any, Any]):
+    """Compiled statements for all engines of one kind: SQLAlchemy's key begins with the engine's
+    own dialect, and dialects of one kind compile alike."""
+
+    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
+        return super().get(key[1:], default)
+
+    def __setitem__(self, key: tuple[Any, ...], compiled: Any) -> None:
+        super().__setitem__(key[1:], compiled)
+
+
+@dataclass(kw_only=True)
+class Common:
+    """Tables, and what has been built and compiled of them. One shop at a time has its database."""
+
+    metadata: sa.MetaData = field(default_factory=sa.MetaData)
+    compiled: Compiled = field(default_factory=Compiled)
+    _database: Database | None = None
+    _is_lent: bool = False
+
+    def lend(self, runtime: Runtime) -> None:
+        """Have a shop use the database of those before it, where it is free: its engine is new."""
+        if self._is_lent:
+            return
+        new, self._is_lent = runtime.database, True
+        if self._database is None:
+            self._database = new
+            return
+        built = self._database._built
+        self._database.__class__ = type(new)
+        self._database.__dict__ = {**vars(new), "_built": built}
+        vars(runtime)["database"] = self._database
+
+    def take_back(self) -> None:
+        """Note that all shops are closed."""
+        self._is_lent = False
+
+
+@cache
+def common(dialect: str, *, measured: bool) -> Common:
+    """Return what is common to all tests on this database that are measured, or are not.
+
+    Only what runs in a measured test counts as covered: so those build for themselves.
+    """
+    return Common()

@@ -1,0 +1,57 @@
+"""A host that slept through a lease: after the resume its worker sends nothing more."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+
+from outbox.worker import steady
+from outbox.worker.relay import relay
+from tests.integration.conftest import LEASE, Shop, addresses
+from tests.servers.catcher import Catcher
+from tests.waiting import wait_until
+
+PATIENCE = 30.0
+
+
+class Host:
+    """A double of `time`: no test can suspend the machine that it runs on."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def clock_gettime(self, clock: int) -> float:
+        assert clock == time.CLOCK_BOOTTIME
+        return time.clock_gettime(clock) + self.slept
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    host = Host()
+    names = {"clock_gettime": host.clock_gettime, "monotonic": time.monotonic}
+    monkeypatch.setattr(steady, "time", SimpleNamespace(**names))
+    return host
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
+def test_what_the_host_slept_through_counts_against_the_lease(
+    sending: Shop, catcher: Catcher, host: Host
+) -> None:
+    for address in addresses(3):
+        sending.enqueue(address)
+    (made,) = sending.claim()
+    gate = catcher.hold_at("content")
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(relay, sending.runtime, made.token)
+        try:
+            wait_until(lambda: gate.reached, PATIENCE, "the first mail's envelope")
+            host.slept += LEASE + 1
+        finally:
+            gate.open()
+        work.result(PATIENCE)
+    assert catcher.mails == ()
+    ends = {(m.status, m.attempts, m.doubts) for m in sending.rows(sending.tables.email)}
+    assert ends == {("pending", 0, 0)}

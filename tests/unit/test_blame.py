@@ -1,0 +1,110 @@
+"""Whose fault is a halting reply: what emails have in common, and which one is tried next."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbox.domain.blame import Common, Suspicion, Traits, most_different
+from outbox.domain.verdict import Envelope
+
+
+def traits(
+    sender: str = "shop@shop.example", domain: str = "a.example", size: int = 1000
+) -> Traits:
+    return Traits(sender=sender, domains=frozenset({domain}), size=size)
+
+
+SUSPECT = traits()
+OTHER_SENDER, OTHER_DOMAIN = traits(sender="news@shop.example"), traits(domain="b.example")
+SMALLER = traits(size=400)
+EMAILS = st.builds(
+    traits,
+    sender=st.sampled_from(["a@x.example", "b@x.example", "c@x.example"]),
+    domain=st.sampled_from(["a.example", "b.example", "c.example"]),
+    size=st.sampled_from([400, 1000, 10_000]),
+)
+
+
+def test_an_email_s_traits_are_those_that_a_server_sees() -> None:
+    envelope = Envelope(sender="Shop@Shop.example", recipients=("a@One.example", "b@two.example"))
+    assert Traits.of(envelope, 7) == Traits(
+        sender="shop@shop.example", domains=frozenset({"one.example", "two.example"}), size=7
+    )
+
+
+@pytest.mark.parametrize(
+    ("email", "lacks"),
+    [
+        (SUSPECT, 0),
+        (OTHER_SENDER, 1),
+        (OTHER_DOMAIN, 1),
+        (SMALLER, 1),
+        (traits(size=900), 0),
+        (traits("news@shop.example", "b.example", 10), 3),
+    ],
+)
+def test_each_trait_that_an_email_lacks_counts_once(email: Traits, lacks: int) -> None:
+    assert Common.of([SUSPECT]).lacked_by(email) == lacks
+
+
+def test_the_email_that_differs_most_is_tried_next_and_the_first_of_equals() -> None:
+    untried = [SUSPECT, OTHER_DOMAIN, traits("x@y.example", "z.example"), OTHER_SENDER]
+    assert most_different(Common.of([SUSPECT]), untried) == 2
+    assert most_different(Common.of([SUSPECT]), [SUSPECT, SUSPECT]) == 0
+
+
+def test_one_suspect_alone_proves_nothing() -> None:
+    suspicion = Suspicion()
+    assert not suspicion
+    suspicion.add(SUSPECT)
+    assert suspicion
+    assert not suspicion.is_enough([])
+
+
+@pytest.mark.parametrize("outsider", [OTHER_SENDER, OTHER_DOMAIN, SMALLER])
+def test_while_an_outsider_is_untried_a_class_may_be_to_blame(outsider: Traits) -> None:
+    suspicion = Suspicion()
+    suspicion.add(SUSPECT)
+    suspicion.add(SUSPECT)
+    assert not suspicion.is_enough([SUSPECT, outsider])
+    assert suspicion.is_enough([SUSPECT])
+
+
+def test_two_that_have_nothing_in_common_blame_the_server() -> None:
+    suspicion = Suspicion()
+    suspicion.add(SUSPECT)
+    suspicion.add(traits("x@y.example", "z.example"))
+    assert suspicion.is_enough([OTHER_SENDER, OTHER_DOMAIN])
+
+
+def test_the_suspect_of_an_earlier_batch_counts_until_one_is_judged() -> None:
+    suspicion = Suspicion(SUSPECT)
+    suspicion.add(traits("x@y.example", "z.example"))
+    assert suspicion.is_enough([])
+    suspicion.clear()
+    assert not suspicion
+    assert not suspicion.is_enough([])
+
+
+@given(st.lists(EMAILS, min_size=1), st.lists(EMAILS))
+def test_whoever_is_chosen_differs_at_least_as_much_as_all_others(
+    suspects: list[Traits], untried: list[Traits]
+) -> None:
+    common = Common.of(suspects)
+    assert all(common.lacked_by(one) == 0 or len(set(suspects)) > 1 for one in suspects[:1])
+    if untried:
+        chosen = untried[most_different(common, untried)]
+        assert common.lacked_by(chosen) == max(map(common.lacked_by, untried))
+
+
+@given(st.lists(EMAILS, min_size=2), st.lists(EMAILS))
+def test_more_suspects_never_make_a_class_larger(
+    suspects: list[Traits], untried: list[Traits]
+) -> None:
+    """What one suspect more has in common with the others is never more than they had."""
+    before, after = Common.of(suspects[:-1]), Common.of(suspects)
+    assert after.domains <= before.domains
+    assert after.sender in (None, before.sender)
+    assert after.size <= before.size

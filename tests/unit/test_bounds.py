@@ -1,0 +1,52 @@
+"""Every number that the outbox accepts fits the column that keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from sqlalchemy import MetaData, SmallInteger
+
+from outbox.domain.conclusion import MAX_DOUBTS
+from outbox.domain.message import MAX_RECIPIENTS
+from outbox.domain.priority import Priority
+from outbox.domain.settings import MOST, MOST_TRIES, Settings
+from outbox.smtp.reply import parse_line
+from outbox.store.models import define
+
+SMALL = 2**15 - 1
+MOSTS = {field.name: field.metadata["most"] for field in fields(Settings)}
+TABLES = define(MetaData())
+
+LARGEST = {
+    "outbox_email.priority": max(Priority),
+    "outbox_email.attempts": MOSTS["max_attempts"] + 1,  # a doubt is charged, too
+    "outbox_email.deliveries": MOSTS["max_deliveries"] + 1,
+    "outbox_email.doubts": MAX_DOUBTS + 1,
+    "outbox_email.max_attempts": MOST_TRIES,
+    "outbox_email.recipients": MAX_RECIPIENTS,
+    "outbox_recipient.position": MAX_RECIPIENTS,
+    "outbox_recipient.code": abs(parse_line(b"599 no")[0]),
+    "outbox_attempt.code": abs(parse_line(b"599 no")[0]),
+    "outbox_lease.priority": max(Priority),
+    "outbox_purge.id": 1,
+}
+
+
+def test_the_largest_value_of_every_small_column_is_known() -> None:
+    small = {
+        f"{table.name}.{column.name}"
+        for table in TABLES.email.metadata.tables.values()
+        for column in table.columns
+        if isinstance(column.type, SmallInteger)
+    }
+    assert small == set(LARGEST)
+
+
+@pytest.mark.parametrize("column", LARGEST)
+def test_it_fits(column: str) -> None:
+    assert LARGEST[column] <= SMALL
+
+
+def test_sizes_fit_theirs() -> None:
+    assert max(MOSTS["max_size"], MOSTS["batch"], MOST) <= 2**31 - 1
