@@ -67,6 +67,7 @@ class Heartbeat:
         trace: TracebackType | None,
     ) -> None:
         self._stopped.set()
+        self.relieve = _nothing  # else a connection, which reports its progress, keeps the batch
 
     def _run(self) -> None:
         while not self._stopped.wait(self._term / 3):

@@ -112,7 +112,7 @@ class Runtime:
         chosen = self.server if server is None else server
         with self._lock:
             idle = self._idle[chosen.name]
-            lent = idle.pop() if idle else Connection(chosen, clock=lambda: self.clock())
+            lent = idle.pop() if idle else Connection(chosen, clock=self.clock)
         try:
             yield lent
         finally:

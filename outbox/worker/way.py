@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -109,21 +110,8 @@ class Way:
             name,
             breaker=self._batch.breakers.get(name),
             suspect=self._batch.suspects.get(name),
-            lanes=lambda: self._lanes_of(name),
+            lanes=partial(_lanes_of, self._runtime, self._batch.lane, name),
         )
-
-    def _lanes_of(self, server: str) -> list[str]:
-        """Return the lanes whose emails may go over this server: the batch's own, and a route's.
-
-        Lanes of domains with a rate of their own are left out: there may be thousands.
-        """
-        routes = self._runtime.routes
-        names = dict.fromkeys((self._batch.lane, *self._runtime.lanes.routes))
-        return [
-            lane
-            for lane in names
-            if any(server == one.name for one in routes.servers_of(route_of(lane)))
-        ]
 
     def __enter__(self) -> Self:
         return self
@@ -144,6 +132,19 @@ def _order(
     if batch.probed is not None and not batch.mails:
         return probed  # its lane says nothing: it has no email
     return [*probed, *arrange(servers, batch.halted, runtime.random)]
+
+
+def _lanes_of(runtime: Runtime, own: str, server: str) -> list[str]:
+    """Return the lanes whose emails may go over this server: the batch's `own`, and a route's.
+
+    Lanes of domains with a rate of their own are left out: there may be thousands.
+    """
+    routes = runtime.routes
+    return [
+        lane
+        for lane in dict.fromkeys((own, *runtime.lanes.routes))
+        if any(server == one.name for one in routes.servers_of(route_of(lane)))
+    ]
 
 
 def _caps(servers: Sequence[ServerSettings], ramps: Mapping[str, int]) -> dict[str, int]:

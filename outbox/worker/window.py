@@ -93,11 +93,9 @@ class Window:
                 if self._is_late():
                     late, self._todo = self._todo, []
                     break
-                out = self._current = self._next()
+                out = self._next()
             finding = self._try(out, behind)
-            with self._lock:
-                self._current = None
-            if finding in (Finding.SERVER, Finding.CLASS):
+            if finding is Finding.SERVER or finding is Finding.CLASS:
                 self._leave_server(is_held=finding is Finding.CLASS)
                 break
         for out in late:
@@ -127,8 +125,9 @@ class Window:
         place = 0
         if watch.is_choosy:
             place = watch.pick([traits_of(out.mail) for out in self._todo])
+        out = self._current = self._todo.pop(place)
         self._current_since = self._clock()
-        return self._todo.pop(place)
+        return out
 
     def _untried(self) -> list[Traits]:
         return [traits_of(mail) for mail in (*(out.mail for out in self._todo), *self._left)]
@@ -136,11 +135,16 @@ class Window:
     def _try(self, out: Outgoing, behind: Waiting | None) -> Finding:
         """Send one email and note what the server says, of it and of itself."""
         if self._delivery.has_expired(out.mail):
+            self._current = None
             self._results.add(self._delivery.back(out))
             return Finding.ASIDE
         out.started_at = self._delivery.now()
         while True:
-            result = self._transact(out, self._todo[0].mail if self._todo else behind)
+            self._current = out
+            todo = self._todo  # the heartbeat's thread may put another list in its place
+            following = todo[0].mail if todo else behind
+            result = self._delivery.transact(out.mail, self._way.connection, following)
+            self._current = None
             if result is None:
                 self._results.add(self._delivery.damaged(out, self._way.server.name))
                 return Finding.JUDGED
@@ -152,13 +156,6 @@ class Window:
             if rest is None:
                 return finding
             out = rest
-
-    def _transact(self, out: Outgoing, following: Waiting | None) -> Transaction | None:
-        self._current = out
-        result = self._delivery.transact(out.mail, self._way.connection, following)
-        with self._lock:
-            self._current = None
-        return result
 
     def _may_go(self, out: Outgoing) -> bool:
         return self._holds() and not self._delivery.has_expired(out.mail)
@@ -236,7 +233,7 @@ class Window:
             self._results.add(self._delivery.back(out))
 
 
-_ITS_END = frozenset({Finding.JUDGED, Finding.OWN})
+_ITS_END = (Finding.JUDGED, Finding.OWN)  # no set: to hash one of them takes longer than to look
 
 _BY_ITS_OWN_COMMAND = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
 """Verdicts by which the email itself may be what the server objects to."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
+from functools import partial
 
 import pytest
 
-from outbox.worker import steady
 from outbox.worker.relay import relay
+from outbox.worker.steady import steady
 from tests.integration.conftest import LEASE, Shop, addresses
 from tests.servers.catcher import Catcher
 from tests.waiting import wait_until
@@ -18,25 +18,29 @@ PATIENCE = 30.0
 
 
 class Host:
-    """A double of `time`: no test can suspend the machine that it runs on."""
+    """The clock of a host that was suspended: no test can suspend the machine that it runs on."""
 
     def __init__(self) -> None:
         self.slept = 0.0
 
-    def clock_gettime(self, clock: int) -> float:
-        assert clock == time.CLOCK_BOOTTIME
-        return time.clock_gettime(clock) + self.slept
+    def clock(self) -> float:
+        return steady() + self.slept
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+def host(sending: Shop) -> Host:
     host = Host()
-    names = {"clock_gettime": host.clock_gettime, "monotonic": time.monotonic}
-    monkeypatch.setattr(steady, "time", SimpleNamespace(**names))
+    sending.runtime.clock = host.clock
     return host
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
+def test_the_clock_is_the_one_that_goes_on_while_the_host_sleeps(shop: Shop) -> None:
+    clock = shop.runtime.clock
+    assert isinstance(clock, partial)
+    assert (clock.func, clock.args) == (time.clock_gettime, (time.CLOCK_BOOTTIME,))
+
+
 def test_what_the_host_slept_through_counts_against_the_lease(
     sending: Shop, catcher: Catcher, host: Host
 ) -> None:

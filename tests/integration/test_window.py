@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -11,8 +12,11 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from outbox.store.clock import utc
+from outbox.store.rows import Batch
 from outbox.worker import window
+from outbox.worker.delivery import Delivery
 from outbox.worker.relay import relay
+from outbox.worker.way import Way
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, server, standing, write
 from tests.servers.catcher import Catcher
@@ -170,3 +174,19 @@ def test_an_email_that_moves_to_the_next_server_takes_that_servers_permits(
     assert (len(catcher.mails), attempts(shop)["b", "sent"]) == (1, 1)
     Motion(shop=shop).beat()
     assert len(catcher.mails) == 1, "the next permit comes in half an hour"
+
+
+@pytest.mark.databases("sqlite")
+def test_a_batch_that_is_over_is_forgotten_at_once(sending: Shop) -> None:
+    """An idle worker must not hold the last emails, nor leave them to the garbage collector."""
+    for address in addresses(5):
+        sending.enqueue(address)
+    (made,) = sending.claim()
+    gc.disable()
+    try:
+        relay(sending.runtime, made.token)
+        kinds = (Way, window.Window, Delivery, Batch)
+        left = [type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)]
+    finally:
+        gc.enable()
+    assert left == []
