@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from random import Random
+from collections.abc import Iterator
 
 import pytest
 
@@ -275,27 +274,3 @@ def test_a_probe_that_ends_in_doubt_does_not_close_the_breaker(
         motion.work()
     assert attempts(shop)["a", "unknown"] == 1
     assert halted(shop) == {"a"}
-
-
-@pytest.mark.parametrize(("weights", "shares"), [((1, 1), (40, 60)), ((3, 1), (65, 85))])
-def test_servers_of_one_order_share_by_weight(
-    shops: Shops,
-    catcher: Catcher,
-    spare: Catcher,
-    weights: Sequence[int],
-    shares: tuple[int, int],
-) -> None:
-    servers = [
-        server("a", catcher.port, weight=weights[0]),
-        server("b", spare.port, weight=weights[1]),
-    ]
-    shop = shops.open(OUTBOX_SERVERS=servers, OUTBOX_BATCH=1, OUTBOX_WINDOW=1)
-    shop.runtime.random = Random(1).random
-    write(shop, 100)
-    motion = Motion(shop=shop)
-    motion.sweep()
-    while motion.waiting:
-        motion.work()
-        motion.sweep()
-    assert standing(shop) == {SENT: 100}
-    assert shares[0] <= len(catcher.mails) <= shares[1]

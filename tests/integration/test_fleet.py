@@ -18,7 +18,7 @@ from outbox.worker.fleet import OURS
 from outbox.worker.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
 from tests.integration.conftest import Shop, entry
 from tests.integration.listener import BROKER
-from tests.integration.test_web_cli import Run, parsed, runner
+from tests.integration.shell import Run, parsed, runner
 from tests.servers.broker import Broker
 from tests.servers.celery_process import CeleryProcess
 from tests.servers.redis import RedisServer

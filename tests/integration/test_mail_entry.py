@@ -15,7 +15,7 @@ from sqlalchemy import MetaData, create_engine, insert, select, text
 from outbox import ConfigurationError, Outbox, OutboxMail
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops
-from tests.integration.test_web_cli import runner
+from tests.integration.shell import runner
 from tests.servers.catcher import Catcher
 
 pytestmark = pytest.mark.databases("sqlite")

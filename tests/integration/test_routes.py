@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
+from random import Random
 
 import pytest
 
@@ -142,3 +143,24 @@ def test_a_route_with_a_domain_s_rate_has_a_lane_of_its_own(
         "news",
     }
     assert len(bulk.mails) + len(catcher.mails) == 2, "one reader in an hour, over either server"
+
+
+@pytest.mark.parametrize(("weights", "shares"), [((1, 1), (40, 60)), ((3, 1), (65, 85))])
+def test_servers_of_one_order_share_by_weight(
+    shops: Shops, catcher: Catcher, weights: Sequence[int], shares: tuple[int, int]
+) -> None:
+    with Catcher() as spare:
+        servers = [
+            server("a", catcher.port, weight=weights[0]),
+            server("b", spare.port, weight=weights[1]),
+        ]
+        shop = shops.open(OUTBOX_SERVERS=servers, OUTBOX_BATCH=1, OUTBOX_WINDOW=1)
+        shop.runtime.random = Random(1).random
+        write(shop, 100)
+        motion = Motion(shop=shop)
+        motion.sweep()
+        while motion.waiting:
+            motion.work()
+            motion.sweep()
+        assert standing(shop) == {SENT: 100}
+        assert shares[0] <= len(catcher.mails) <= shares[1]

@@ -10,7 +10,7 @@ from outbox.store.configured import KEPT
 from outbox.worker.purge import purge_all, purge_briefly
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops
-from tests.integration.test_web_cli import runner
+from tests.integration.shell import runner
 
 OLD, NEW = ({"name": name, "server": "127.0.0.1", "port": 1} for name in ("old", "new"))
 HOUR = 3600.0

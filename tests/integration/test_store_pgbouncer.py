@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, select, text
 
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops, addresses, message, newsletter
-from tests.integration.test_web_cli import runner
+from tests.integration.shell import runner
 from tests.servers.catcher import Catcher
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.ports import LOOPBACK

@@ -12,7 +12,7 @@ from outbox.worker.relay import relay
 from outbox.worker.tasks import go_on
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion
-from tests.integration.test_web_cli import parsed, runner
+from tests.integration.shell import parsed, runner
 from tests.servers.catcher import Catcher
 
 LINE = "MAIL_SUPPRESS_SEND is on, as TESTING has it by default: nothing is sent, and emails wait"

@@ -8,7 +8,7 @@ import pytest
 
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops, addresses
-from tests.integration.test_web_cli import parsed, runner
+from tests.integration.shell import parsed, runner
 from tests.servers.catcher import Catcher
 from tests.servers.scripted import HELLO, ScriptedServer, expect, serve
 

@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 from outbox.store.version import VERSION
 from outbox.worker.queues import QUEUES, beat_schedule
 from tests.integration.conftest import Shop, Shops
-from tests.integration.test_web_cli import Run, parsed, runner
+from tests.integration.shell import Run, parsed, runner
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from outbox.domain.circuit_breaker import Cause
 from outbox.store import circuit_breaker
 from outbox.worker.queues import QUEUES, beat_schedule
 from tests.integration.conftest import Shop, Shops
-from tests.integration.test_web_cli import parsed, runner
+from tests.integration.shell import parsed, runner
 from tests.servers.catcher import Catcher
 from tests.waiting import wait_until
 

@@ -17,7 +17,7 @@ from tests.integration.blame.cases import Case, Kind, Servers, part
 from tests.integration.blame.play import LATEST, World, play, world
 from tests.integration.blame.server import EXTENSIONS, ClassServer, Habit, time_out
 from tests.integration.conftest import Shops, addresses, message, newsletter
-from tests.integration.test_web_cli import parsed, runner
+from tests.integration.shell import parsed, runner
 
 pytestmark = pytest.mark.databases("sqlite")
 

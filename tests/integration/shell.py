@@ -1,0 +1,46 @@
+"""`flask outbox …` as a test runs it, and an email that waits for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from click.testing import Result
+
+from outbox import Status
+from outbox.domain.conclusion import Conclusion
+from outbox.domain.verdict import Reply, Verdict
+from tests.integration.conftest import Shop, entry
+
+Run = Callable[..., Result]
+
+
+def runner(shop: Shop) -> Run:
+    """Return what runs `flask outbox` with some words, and asserts its exit code."""
+
+    def run(*words: object, code: int = 0) -> Result:
+        result = shop.app.test_cli_runner().invoke(args=["outbox", *map(str, words)])
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+def parsed(result: Result) -> Any:
+    """Return the JSON that a command printed."""
+    return json.loads(result.stdout)
+
+
+def stuck(shop: Shop, status: Status) -> int:
+    """Return an email that ended so, and that a person may correct."""
+    email = shop.enqueue()
+    made = shop.sending(email.id)
+    end = Conclusion(
+        status=status,
+        reply=Reply(code=550, text="no \u202e such"),
+        attempts=1,
+        doubts=int(status is Status.UNKNOWN),
+    )
+    shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
+    return email.id

@@ -1,0 +1,101 @@
+"""`flask outbox retry`, `resolve` and `cancel`: what a person changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import Connection
+
+from outbox import Status
+from outbox.store import parts, resolve, scan
+from outbox.store.database import Database
+from tests.integration.conftest import Shop
+from tests.integration.shell import Run, runner, stuck
+
+
+@pytest.fixture
+def run(shop: Shop) -> Run:
+    """Runs `flask outbox` with these words."""
+    return runner(shop)
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
+def test_retry_sends_again_by_id_and_by_status(shop: Shop, run: Run, status: Status) -> None:
+    email_id = stuck(shop, status)
+    run("retry", code=2)
+    run("retry", 1, "--status", "failed", code=2)
+    run("retry", 99, code=1)
+    assert "1 mails are pending" in run("retry", email_id).output
+    assert shop.status(email_id) is Status.PENDING
+    other = stuck(shop, status)
+    run("retry", "--status", status.value)
+    assert shop.status(other) is Status.PENDING
+    run("retry", "--status", status.value, code=1)
+
+
+def test_retry_by_status_goes_through_the_emails_in_short_transactions(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "LOOK", 2)
+    monkeypatch.setattr(parts, "PART", 2)
+    failed = [stuck(shop, Status.FAILED) for _ in range(5)]
+    kept = [stuck(shop, Status.UNKNOWN), shop.enqueue().id]
+    chosen: list[list[int]] = []
+    retry = resolve.retry
+
+    def note(connection: Connection, database: Database, ids: list[int]) -> int:
+        chosen.append(ids)
+        return retry(connection, database, ids)
+
+    monkeypatch.setattr(resolve, "retry", note)
+    assert "5 mails are pending" in run("retry", "--status", "failed").output
+    assert chosen == [failed[:2], failed[2:4], failed[4:]]
+    assert {shop.status(email_id) for email_id in failed} == {Status.PENDING}
+    assert [shop.status(email_id) for email_id in kept] == [Status.UNKNOWN, Status.PENDING]
+
+
+def test_cancel_by_tag_goes_through_the_tag_in_short_transactions(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "LOOK", 3)
+    monkeypatch.setattr(parts, "PART", 2)
+    other = [shop.enqueue().id]
+    tagged = [shop.enqueue(tag="news").id for _ in range(5)]
+    other.append(shop.enqueue(tag="old").id)
+    written: list[int] = []
+    transaction = shop.database.run
+
+    def note(work: Callable[[Connection], int]) -> int:
+        written.append(transaction(work))
+        return written[-1]
+
+    monkeypatch.setattr(shop.database, "run", note)
+    assert "5 mails cancelled" in run("cancel", "--tag", "news").output
+    assert written == [2, 1, 2]
+    assert {shop.status(email_id) for email_id in tagged} == {Status.CANCELLED}
+    assert {shop.status(email_id) for email_id in other} == {Status.PENDING}
+    run("cancel", "--tag", "none", code=1)
+
+
+def test_resolve_settles_what_is_in_doubt(shop: Shop, run: Run) -> None:
+    first, second = stuck(shop, Status.UNKNOWN), stuck(shop, Status.UNKNOWN)
+    run("resolve", first, "--as", "sent")
+    run("resolve", second, "--as", "failed")
+    assert (shop.status(first), shop.status(second)) == (Status.SENT, Status.FAILED)
+    run("resolve", first, "--as", "sent", code=1)
+    run("resolve", first, code=2)
+    run("resolve", first, "--as", "pending", code=2)
+
+
+def test_cancel_withdraws_by_id_key_or_tag(shop: Shop, run: Run) -> None:
+    shop.enqueue(key="k")
+    shop.enqueue(tag="t")
+    email = shop.enqueue()
+    run("cancel", "--key", "k")
+    run("cancel", "--tag", "t")
+    assert "1 mails cancelled" in run("cancel", "--id", email.id).output
+    assert {row.status for row in shop.rows(shop.tables.email)} == {"cancelled"}
+    run("cancel", "--id", email.id, code=1)
+    run("cancel", code=2)
+    run("cancel", "--id", 1, "--tag", "t", code=2)
