@@ -201,7 +201,7 @@ class Window:
                 out.is_held = True  # the server drops every email: no life is charged
         if is_held:
             for out in self._todo:
-                out.is_held = True
+                out.is_passed_over = True
         self._aside = [*acquitted, *self._aside]
         self._way.drop()
 
@@ -222,7 +222,8 @@ class Window:
         if out.is_held:
             return self._delivery.behind(out)
         if out.result is None:
-            return self._delivery.back(out)
+            give_back = self._delivery.passed_over if out.is_passed_over else self._delivery.back
+            return give_back(out)
         if out.result.verdict is Verdict.LACKING:
             self._way.watch_of(out.server).alert_lacking(out.mail, out.result)
         return self._delivery.unsent(out, out.result)

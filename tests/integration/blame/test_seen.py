@@ -22,6 +22,7 @@ from tests.integration.test_web_cli import parsed, runner
 pytestmark = pytest.mark.databases("sqlite")
 
 CLOSING = "421 4.3.2 closing"
+TOO_FAST = "450 4.2.1 The user is receiving mail at a rate that is too high"
 DENIED = "554 5.7.1 <readers>: Recipient address rejected: Access denied"
 WEAK = tuple(e for e in EXTENSIONS if e != "8BITMIME")
 DAY = 86_400.0
@@ -50,6 +51,29 @@ def test_emails_in_a_row_to_a_domain_that_refuses_us_stop_no_other(
     play(case, shops)
 
 
+def test_an_email_that_is_not_tried_as_all_like_it_are_halted_does_not_end_by_that(
+    shops: Shops,
+) -> None:
+    """Two mailboxes are too fast. A third one has sender, domain and size in common with them.
+
+    An email to another domain waits each time, so that never the server is said to be to blame.
+    """
+    server = ClassServer(Habit(phase=Phase.RCPT, answer=TOO_FAST))
+    server.refuses = lambda seen: seen.recipients[0].startswith("full")
+    with world(shops, server, OUTBOX_LIFETIME=100.0, OUTBOX_SLOTS=1) as made:
+        write(made, *map(message, ("full1@one.example", "full2@one.example")))
+        write(made, message("good@one.example"), tag="good")
+        for _ in range(25):
+            write(made, message("r@readers.example"), tag="others", priority=Priority.BULK)
+            made.simulation.run(seconds=0.0, gives_up=DAY)
+            made.simulation.pass_time(5.0)
+        assert {row.status for row in made.emails("others")} == {"sent"}
+        assert [row.status for row in made.emails("bad")] == ["failed", "failed"]
+        assert [row.status for row in made.emails("good")] == ["sent"]
+        assert made.waits("good")[0] <= LATEST
+        assert made.emails("good")[0].attempts == 1
+
+
 def eightbit(*to: str) -> EmailMessage:
     """Return an email that needs 8BITMIME."""
     mail = message(*to)
@@ -57,12 +81,14 @@ def eightbit(*to: str) -> EmailMessage:
     return mail
 
 
-def write(made: World, *mails: EmailMessage, readers: int = 0, tag: str = "bad") -> None:
+def write(
+    made: World, *mails: EmailMessage, readers: int = 0, tag: str = "bad", **options: Any
+) -> None:
     """Write these emails, and good ones to so many readers, and commit."""
     shop = made.shop
     with shop.session() as session:
         for mail in mails:
-            shop.outbox.enqueue(mail, session=session, tag=tag)
+            shop.outbox.enqueue(mail, session=session, tag=tag, **options)
         if readers:
             to = addresses(readers)
             shop.outbox.enqueue_many(
