@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf
 
@@ -37,7 +37,7 @@ class Outgoing:
     retry_after: float | None = None  # seconds, that such a transaction named
     result: Transaction | None = None  # the last one that judged nobody
     server: str = ""  # where that was
-    is_blamed: bool = False  # others were taken there afterwards: it was this email's fault
+    blamed_by: set[int] = field(default_factory=set)  # emails that were judged there afterwards
     is_held: bool = False  # it waits behind the others for no fault of its own
     is_passed_over: bool = False  # nobody has tried it: all that are like it were halted
 
@@ -119,7 +119,7 @@ class Delivery:
 
     def unsent(self, out: Outgoing, result: Transaction) -> Entry:
         """Return the entry of an email whose own command a server halted, and no other took it."""
-        is_charged = out.is_blamed and result.verdict is Verdict.SUSPECT
+        is_charged = bool(out.blamed_by) and result.verdict is Verdict.SUSPECT
         return self.judged(out, blamed(result) if is_charged else result, out.server)
 
     def behind(self, out: Outgoing) -> Entry:

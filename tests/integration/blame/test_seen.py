@@ -18,6 +18,8 @@ from tests.integration.blame.play import LATEST, World, play, world
 from tests.integration.blame.server import EXTENSIONS, ClassServer, Habit, time_out
 from tests.integration.conftest import Shops, addresses, message, newsletter
 from tests.integration.test_web_cli import parsed, runner
+from tests.servers.dialogue import Dialogue
+from tests.servers.stateful import hang_up
 
 pytestmark = pytest.mark.databases("sqlite")
 
@@ -72,6 +74,23 @@ def test_an_email_that_is_not_tried_as_all_like_it_are_halted_does_not_end_by_th
         assert [row.status for row in made.emails("good")] == ["sent"]
         assert made.waits("good")[0] <= LATEST
         assert made.emails("good")[0].attempts == 1
+
+
+def test_what_was_halted_before_all_are_refused_alike_is_not_charged_either(shops: Shops) -> None:
+    """A 421, and then to each email the same refusal: nobody was judged for itself."""
+
+    def answer(dialogue: Dialogue) -> None:
+        if server.refused == 1:
+            dialogue.say(CLOSING)
+            hang_up(dialogue)
+        dialogue.say(DENIED)
+
+    server = ClassServer(Habit(phase=Phase.RCPT, answer=answer))
+    with world(shops, server) as made:
+        write(made, *(message(f"r@d{number}.example") for number in range(12)))
+        made.simulation.run(seconds=0.0, gives_up=DAY)
+        assert server.refused == 11, "the breaker is open after that"
+        assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
 
 
 def eightbit(*to: str) -> EmailMessage:
