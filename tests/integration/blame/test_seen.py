@@ -93,6 +93,23 @@ def test_what_was_halted_before_all_are_refused_alike_is_not_charged_either(shop
         assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
 
 
+@pytest.mark.parametrize("answer", [CLOSING, DENIED])
+def test_an_email_of_a_paused_priority_speaks_for_no_server(answer: str, shops: Shops) -> None:
+    """It differs from all that are halted, or refused alike, and nobody can try it."""
+    server = ClassServer(Habit(phase=Phase.RCPT, answer=answer))
+    other = newsletter()
+    other.replace_header("From", "news@shop.example")
+    other["To"] = "r@readers.example"
+    with world(shops, server) as made:
+        runner(made.shop)("pause", "bulk")
+        write(made, other, tag="others", priority=Priority.BULK)
+        write(made, *(message(f"c{number}@d{number % 2}.example") for number in range(20)))
+        made.simulation.run(seconds=0.0, gives_up=DAY)
+        [breaker] = made.shop.rows(made.shop.tables.breaker)
+        assert breaker.state == "open"
+        assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
+
+
 def eightbit(*to: str) -> EmailMessage:
     """Return an email that needs 8BITMIME."""
     mail = message(*to)
