@@ -44,3 +44,11 @@ def behind(waited: float, named: float | None = None) -> float:
     for ever comes back less and less often. A delay that the server `named` is kept as the least.
     """
     return max(BEHIND_FIRST, min(BEHIND_MAX, waited), named or 0.0)
+
+
+def passed_over(waited: float) -> float:
+    """Return the seconds for which an email waits that was not tried, as all like it were halted.
+
+    Half as long as those beside it that were: so it comes back without them, and is tried.
+    """
+    return max(BEHIND_FIRST, behind(waited) / 2)

@@ -197,9 +197,13 @@ def probe(database: Database, server: str) -> Breaker | None:
 
 
 def probing(database: Database, server: str, token: UUID) -> None:
-    """Note the lease of the probe just taken: no other is made while that lease is there."""
+    """Note the lease of the probe just taken: no other is made while that lease is there.
+
+    A sweep that stood still while it took one may come too late: then another is the probe.
+    """
     table = database.tables.breaker
-    noted = update(table).where(table.c.server == server).values(prober=token)
+    is_free = _is(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
+    noted = update(table).where(is_free).values(prober=token)
     database.run(lambda connection: connection.execute(noted))
 
 

@@ -14,6 +14,7 @@ from ..domain.claims import Way
 from ..domain.priority import Priority
 from ..domain.verdict import Verdict
 from .database import Database
+from .pause import EVERYTHING, paused, scope_of
 
 OLDEST, NEWEST = 500, 100
 """Due emails of one lane and priority that are looked at, from both ends of what waits."""
@@ -83,8 +84,13 @@ def _candidate(row: Any) -> Candidate:
 
 
 def outsider_waits(database: Database, ways: Iterable[Way], common: Common) -> bool:
-    """Return whether an email waits that is outside of what the suspects have in common."""
-    return any(common.lacked_by(one.traits) for one in candidates(database, ways))
+    """Return whether an email waits that is outside of what the suspects have in common.
+
+    What is paused does not count: nobody tries it, so it would never tell.
+    """
+    stopped = set(database.read(lambda connection: paused(connection, database)))
+    going = [way for way in ways if stopped.isdisjoint({EVERYTHING, scope_of(way[1])})]
+    return any(common.lacked_by(one.traits) for one in candidates(database, going))
 
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 
+from ..domain import backoff
 from ..domain.conclusion import (
     Conclusion,
     Facts,
@@ -36,8 +37,9 @@ class Outgoing:
     retry_after: float | None = None  # seconds, that such a transaction named
     result: Transaction | None = None  # the last one that judged nobody
     server: str = ""  # where that was
-    is_blamed: bool = False  # others were taken there afterwards: it was this email's fault
-    is_held: bool = False  # nobody has tried it: all that are like it were halted
+    blamed_by: frozenset[int] = frozenset()  # emails that were judged there afterwards
+    is_held: bool = False  # it waits behind the others for no fault of its own
+    is_passed_over: bool = False  # nobody has tried it: all that are like it were halted
 
 
 class Delivery:
@@ -117,7 +119,7 @@ class Delivery:
 
     def unsent(self, out: Outgoing, result: Transaction) -> Entry:
         """Return the entry of an email whose own command a server halted, and no other took it."""
-        is_charged = out.is_blamed and result.verdict is Verdict.SUSPECT
+        is_charged = bool(out.blamed_by) and result.verdict is Verdict.SUSPECT
         return self.judged(out, blamed(result) if is_charged else result, out.server)
 
     def behind(self, out: Outgoing) -> Entry:
@@ -132,10 +134,17 @@ class Delivery:
         conclusion = self._conclude(out.mail, _with_put_off(out, put))
         return self._entry(out, conclusion, replace(put, verdict=Verdict.HALT), "")
 
-    def back(self, out: Outgoing, status: Status = Status.PENDING) -> Entry:
+    def back(self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0) -> Entry:
         """Return the entry of an email that was not sent: uncharged, it keeps its place."""
-        unsent = Conclusion(status=status, reply=_GIVEN_BACK, doubts=out.mail.doubts)
+        unsent = Conclusion(status=status, reply=_GIVEN_BACK, delay=delay, doubts=out.mail.doubts)
         return self._entry(out, unsent, _NOT_SENT, "")
+
+    def passed_over(self, out: Outgoing) -> Entry:
+        """Return the entry of an email that was not tried, as all like it were halted.
+
+        It waits, and never ends by that: only a try of its own can tell that it is to blame.
+        """
+        return self.back(out, delay=backoff.passed_over(out.mail.waited))
 
     def damaged(self, out: Outgoing, server: str) -> Entry:
         """Return the entry of an email whose stored content is not what was enqueued: it fails."""

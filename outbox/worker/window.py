@@ -165,7 +165,7 @@ class Window:
         finding = watch.note(out.mail, result, self._untried)
         if finding is Finding.JUDGED:
             for suspect in self._aside:
-                suspect.is_blamed = True
+                suspect.blamed_by |= {out.mail.id}
         if finding in _ITS_END:
             return finding
         if result.verdict in _BY_ITS_OWN_COMMAND:
@@ -189,16 +189,18 @@ class Window:
 
     def _leave_server(self, *, is_held: bool) -> None:
         """Give nothing more to this server: it is to blame, or the rest is like the suspects."""
-        gone = self._results.withdraw(self._way.watch.acquitted)
+        refused_alike = self._way.watch.acquitted
+        gone = self._results.withdraw(refused_alike)
         acquitted = [out for out in self._done if out.mail.id in gone]
         for out in acquitted:
             out.is_held = True
         for out in self._aside:
+            out.blamed_by -= refused_alike  # nor did the server judge these for themselves
             if out.result is not None and out.result.verdict is Verdict.UNSENT:
                 out.is_held = True  # the server drops every email: no life is charged
         if is_held:
             for out in self._todo:
-                out.is_held = True
+                out.is_passed_over = True
         self._aside = [*acquitted, *self._aside]
         self._way.drop()
 
@@ -219,7 +221,8 @@ class Window:
         if out.is_held:
             return self._delivery.behind(out)
         if out.result is None:
-            return self._delivery.back(out)
+            give_back = self._delivery.passed_over if out.is_passed_over else self._delivery.back
+            return give_back(out)
         if out.result.verdict is Verdict.LACKING:
             self._way.watch_of(out.server).alert_lacking(out.mail, out.result)
         return self._delivery.unsent(out, out.result)

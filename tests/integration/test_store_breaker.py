@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
+import pytest
 from sqlalchemy import event, select, update
 
 from outbox import Priority, Status
 from outbox.domain.circuit_breaker import OPEN_FIRST, SUSPICION_SECONDS, Cause
 from outbox.store import circuit_breaker, report
+from outbox.store.claim import claim_probe
 from outbox.store.clock import utc
 from outbox.store.counter import bump
 from outbox.store.rows import Claim
+from outbox.worker import probe
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import START, WORKER, Shop, message, sent
 
@@ -86,6 +90,34 @@ def test_a_server_with_nothing_but_the_suspect_is_probed_with_it(shop: Shop) -> 
     shop.later(OPEN_FIRST + 0.1)
     assert probes(shop) == [1]
     assert shop.status(suspect.id) is Status.CLAIMED
+
+
+def test_a_sweep_that_stands_still_while_it_takes_the_probe_makes_no_second_one(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile the next probe's time comes, and another sweep makes it."""
+    shop.enqueue()
+    trip(shop)
+    shop.later(OPEN_FIRST + 0.1)
+    made: list[Claim] = []
+    probed: list[str | None] = []
+
+    def start(claim: Claim) -> None:
+        batch = shop.start(claim.token)
+        assert batch is not None
+        made.append(claim)
+        probed.append(batch.probed)
+
+    def stand_still(*args: Any, **options: Any) -> Claim | None:
+        monkeypatch.setattr(probe, "claim_probe", claim_probe)
+        shop.later(60.0)
+        sweep(shop.runtime, start)
+        return claim_probe(*args, **options)
+
+    monkeypatch.setattr(probe, "claim_probe", stand_still)
+    sweep(shop.runtime, start)
+    assert [claim.is_probe for claim in made] == [True, True]
+    assert probed == [SERVER, None]
 
 
 def test_emails_that_were_halted_are_probed_for_at_least_every_half_minute(shop: Shop) -> None:

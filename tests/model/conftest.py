@@ -11,5 +11,9 @@ from tests.model.spin import Search, Searcher
 
 @pytest.fixture
 def search(tmp_path: Path) -> Searcher:
-    """Make a search with these macros."""
-    return lambda **macros: Search(directory=tmp_path / "search", macros=macros)
+    """Make a search of a model with these macros."""
+
+    def make(model: str, **macros: int | str) -> Search:
+        return Search(directory=tmp_path / "search", model=model, macros=macros)
+
+    return make

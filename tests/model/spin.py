@@ -1,4 +1,4 @@
-"""Runs Spin: the model becomes a C program that goes through every state, or tells a story."""
+"""Runs Spin: a model becomes a C program that goes through every state, or tells a story."""
 
 from __future__ import annotations
 
@@ -6,13 +6,36 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.servers.missing import missing
 
-MODEL = Path(__file__).parent
-SOURCES = sorted([*MODEL.glob("*.pml"), *MODEL.glob("*.h")])
+MODELS = ("outbox", "breaker")
+_DIRECTORY = Path(__file__).parent
+_CYCLE = "<<<<<START OF CYCLE>>>>>"
+
+
+def sources(model: str) -> list[Path]:
+    """Return the files of a model: its first one, and what that includes."""
+    first = _DIRECTORY / f"{model}.pml"
+    included = re.findall(r'^#include "(.+)"', first.read_text("utf-8"), re.MULTILINE)
+    return [first, *(_DIRECTORY / name for name in included)]
+
+
+def unsaid(model: str, said: set[str], *, but: str) -> set[str]:
+    """Return what an action of the model could say and did not, except for what `but` matches."""
+    told = "".join(source.read_text("utf-8") for source in sources(model))
+    sayings = {saying.strip() for saying in re.findall(r'printf\("(.*?)\\n"', told)}
+    return {
+        saying
+        for saying in sayings
+        if not re.search(but, saying) and not any(map(_pattern(saying).fullmatch, said))
+    }
+
+
+def _pattern(saying: str) -> re.Pattern[str]:
+    return re.compile(re.escape(saying).replace("%d", r"-?\d+").replace("%e", ".*"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +58,18 @@ class Result:
         told = [line.removeprefix("BROKEN: ") for line in self.story if line.startswith("BROKEN: ")]
         return told[0] if told else None
 
+    @property
+    def cycle(self) -> tuple[str, ...]:
+        """What happens again and again in a run without an end."""
+        return self.story[self.story.index(_CYCLE) + 1 :] if _CYCLE in self.story else ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """One search: `macros` choose its size and its failing variant."""
+    """One search of a model: `macros` choose its size and its failing variant."""
 
     directory: Path
+    model: str
     macros: dict[str, int | str] = field(default_factory=dict)
 
     def every_state(self) -> Result:
@@ -53,7 +82,7 @@ class Search:
 
     def shortest_story(self) -> Result:
         """Find the shortest run that breaks a promise."""
-        shortest = Search(directory=self.directory, macros={**self.macros, "SHORTEST": 1})
+        shortest = replace(self, macros={**self.macros, "SHORTEST": 1})
         return shortest._run("-O0", "-DSAFETY", "-DBFS")  # to compile it takes the time
 
     def said(self) -> set[str]:
@@ -69,8 +98,8 @@ class Search:
         self._compile(*flags)
         report = self._call("./pan", "-m100000", "-w24", *options)
         story: tuple[str, ...] = ()
-        if (self.directory / "outbox.pml.trail").exists():
-            told = self._call("spin", *self._macros(), "-t", "-B", "outbox.pml", check=False)
+        if (self.directory / f"{self._file}.trail").exists():
+            told = self._call("spin", *self._macros(), "-t", "-B", self._file, check=False)
             story = tuple(line.strip() for line in told.splitlines() if line.strip())
         return Result(
             states=_number(r"(\S+) states, stored", report),
@@ -83,10 +112,14 @@ class Search:
         if not (shutil.which("spin") and shutil.which("gcc")):
             missing("Spin", "apt install spin gcc libc6-dev")
         self.directory.mkdir(exist_ok=True)
-        for source in SOURCES:
+        for source in sources(self.model):
             shutil.copy(source, self.directory)
-        self._call("spin", *self._macros(), "-a", "outbox.pml")
+        self._call("spin", *self._macros(), "-a", self._file)
         self._call("gcc", "-w", "-DNOREDUCE", "-DMEMLIM=4000", *flags, "-o", "pan", "pan.c")
+
+    @property
+    def _file(self) -> str:
+        return f"{self.model}.pml"
 
     def _macros(self) -> list[str]:
         return [f"-D{name}={value}" for name, value in self.macros.items()]

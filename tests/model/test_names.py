@@ -1,4 +1,4 @@
-"""Each action of the model names what it models, and that is there."""
+"""Each action of the models names what it models, and that is there."""
 
 from __future__ import annotations
 
@@ -7,21 +7,28 @@ from importlib import import_module
 
 import pytest
 
-from tests.model.spin import SOURCES
+from tests.model.spin import MODELS, sources
 
 _COMMENT = r"/\*((?:(?!\*/).)*)\*/\n(?:#define (?:[^\n]*\\\n)*[^\n]*\n\n?)?"
 _ACTION = re.compile(rf"(?:{_COMMENT})?inline (\w+)", re.DOTALL)
 ENVIRONMENT = "environment"
-OWN = {"promise"}  # of the model itself
+OWN = {"promise"}  # of the models themselves
 
 
-def actions() -> dict[str, str]:
+def actions(model: str) -> dict[str, str]:
     """Return each action's comment by the action's name."""
     found: dict[str, str] = {}
-    for source in SOURCES:
+    for source in sources(model):
         for comment, name in _ACTION.findall(source.read_text("utf-8")):
             found[name] = comment
     return {name: comment for name, comment in found.items() if name not in OWN}
+
+
+ACTIONS = {(model, action): text for model in MODELS for action, text in actions(model).items()}
+SOME = {
+    "outbox": {"commit", "claim", "publish", "rescue", "take", "advance", "finish", "crash"},
+    "breaker": {"claim", "try", "be_halted", "charge", "trip", "take_probe", "settle", "die"},
+}
 
 
 def named(comment: str) -> list[str]:
@@ -42,15 +49,14 @@ def lookup(name: str) -> object:
     raise AssertionError(name)
 
 
-def test_there_are_actions() -> None:
-    assert {"commit", "claim", "publish", "rescue", "take", "advance", "finish", "crash"} <= set(
-        actions()
-    )
+@pytest.mark.parametrize("model", MODELS)
+def test_there_are_actions(model: str) -> None:
+    assert SOME[model] <= set(actions(model))
 
 
-@pytest.mark.parametrize("action", sorted(actions()))
-def test_each_action_names_what_it_models(action: str) -> None:
-    comment = actions()[action]
+@pytest.mark.parametrize(("model", "action"), sorted(ACTIONS))
+def test_each_action_names_what_it_models(model: str, action: str) -> None:
+    comment = ACTIONS[model, action]
     assert named(comment) or ENVIRONMENT in comment, f"{action}: {comment!r}"
     for name in named(comment):
         assert callable(lookup(name)), name

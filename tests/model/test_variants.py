@@ -25,12 +25,12 @@ VARIANTS: dict[str, tuple[int, str, str]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_it_the_promise_breaks(search: Searcher, variant: str) -> None:
     faults, promise, step = VARIANTS[variant]
-    told = search(**{"FAULTS": faults, "ONLY": promise, variant: 1}).shortest_story()
+    told = search("outbox", **{"FAULTS": faults, "ONLY": promise, variant: 1}).shortest_story()
     print(*told.story, sep="\n")
     assert told.broken == promise
     assert any(step in line for line in told.story), told.story
 
 
 def test_with_all_of_them_it_does_not(search: Searcher) -> None:
-    told = search(FAULTS=0).shortest_story()
+    told = search("outbox", FAULTS=0).shortest_story()
     assert (told.errors, told.broken) == (0, None)

@@ -135,7 +135,7 @@ inline stop(i) {
 }
 
 /* outbox.smtp.body.write_body: before the content and before the final dot the fence is asked
- * outbox.worker.window.Window._transact, outbox.worker.delivery.Delivery.transact, outbox.worker.delivery.Delivery.back
+ * outbox.worker.window.Window._try, outbox.worker.delivery.Delivery.transact, outbox.worker.delivery.Delivery.back
  */
 inline check(i, it) {
 	d_step {

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.backoff import BEHIND_MAX, FLOOR, GREYLIST_FLOOR, STEPS, behind, delay
+from outbox.domain.backoff import (
+    BEHIND_MAX,
+    FLOOR,
+    GREYLIST_FLOOR,
+    STEPS,
+    behind,
+    delay,
+    passed_over,
+)
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 
@@ -79,3 +87,8 @@ def test_who_waits_behind_waits_each_time_as_long_as_all_times_before() -> None:
     assert delays[:6] == [5, 5, 10, 20, 40, 80]
     assert delays[-1] == BEHIND_MAX
     assert behind(0.0, named=600.0) == 600.0
+
+
+def test_who_was_not_tried_comes_back_before_those_who_were() -> None:
+    assert passed_over(0.0) == behind(0.0)
+    assert all(passed_over(waited) < behind(waited) for waited in (6.0, 10.0, 600.0, 1e6))

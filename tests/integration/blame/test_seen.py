@@ -18,10 +18,13 @@ from tests.integration.blame.play import LATEST, World, play, world
 from tests.integration.blame.server import EXTENSIONS, ClassServer, Habit, time_out
 from tests.integration.conftest import Shops, addresses, message, newsletter
 from tests.integration.shell import parsed, runner
+from tests.servers.dialogue import Dialogue
+from tests.servers.stateful import hang_up
 
 pytestmark = pytest.mark.databases("sqlite")
 
 CLOSING = "421 4.3.2 closing"
+TOO_FAST = "450 4.2.1 The user is receiving mail at a rate that is too high"
 DENIED = "554 5.7.1 <readers>: Recipient address rejected: Access denied"
 WEAK = tuple(e for e in EXTENSIONS if e != "8BITMIME")
 DAY = 86_400.0
@@ -50,6 +53,63 @@ def test_emails_in_a_row_to_a_domain_that_refuses_us_stop_no_other(
     play(case, shops)
 
 
+def test_an_email_that_is_not_tried_as_all_like_it_are_halted_does_not_end_by_that(
+    shops: Shops,
+) -> None:
+    """Two mailboxes are too fast. A third one has sender, domain and size in common with them.
+
+    An email to another domain waits each time, so that never the server is said to be to blame.
+    """
+    server = ClassServer(Habit(phase=Phase.RCPT, answer=TOO_FAST))
+    server.refuses = lambda seen: seen.recipients[0].startswith("full")
+    with world(shops, server, OUTBOX_LIFETIME=100.0, OUTBOX_SLOTS=1) as made:
+        write(made, *map(message, ("full1@one.example", "full2@one.example")))
+        write(made, message("good@one.example"), tag="good")
+        for _ in range(25):
+            write(made, message("r@readers.example"), tag="others", priority=Priority.BULK)
+            made.simulation.run(seconds=0.0, gives_up=DAY)
+            made.simulation.pass_time(5.0)
+        assert {row.status for row in made.emails("others")} == {"sent"}
+        assert [row.status for row in made.emails("bad")] == ["failed", "failed"]
+        assert [row.status for row in made.emails("good")] == ["sent"]
+        assert made.waits("good")[0] <= LATEST
+        assert made.emails("good")[0].attempts == 1
+
+
+def test_what_was_halted_before_all_are_refused_alike_is_not_charged_either(shops: Shops) -> None:
+    """A 421, and then to each email the same refusal: nobody was judged for itself."""
+
+    def answer(dialogue: Dialogue) -> None:
+        if server.refused == 1:
+            dialogue.say(CLOSING)
+            hang_up(dialogue)
+        dialogue.say(DENIED)
+
+    server = ClassServer(Habit(phase=Phase.RCPT, answer=answer))
+    with world(shops, server) as made:
+        write(made, *(message(f"r@d{number}.example") for number in range(12)))
+        made.simulation.run(seconds=0.0, gives_up=DAY)
+        assert server.refused == 11, "the breaker is open after that"
+        assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
+
+
+@pytest.mark.parametrize("answer", [CLOSING, DENIED])
+def test_an_email_of_a_paused_priority_speaks_for_no_server(answer: str, shops: Shops) -> None:
+    """It differs from all that are halted, or refused alike, and nobody can try it."""
+    server = ClassServer(Habit(phase=Phase.RCPT, answer=answer))
+    other = newsletter()
+    other.replace_header("From", "news@shop.example")
+    other["To"] = "r@readers.example"
+    with world(shops, server) as made:
+        runner(made.shop)("pause", "bulk")
+        write(made, other, tag="others", priority=Priority.BULK)
+        write(made, *(message(f"c{number}@d{number % 2}.example") for number in range(20)))
+        made.simulation.run(seconds=0.0, gives_up=DAY)
+        [breaker] = made.shop.rows(made.shop.tables.breaker)
+        assert breaker.state == "open"
+        assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
+
+
 def eightbit(*to: str) -> EmailMessage:
     """Return an email that needs 8BITMIME."""
     mail = message(*to)
@@ -57,12 +117,14 @@ def eightbit(*to: str) -> EmailMessage:
     return mail
 
 
-def write(made: World, *mails: EmailMessage, readers: int = 0, tag: str = "bad") -> None:
+def write(
+    made: World, *mails: EmailMessage, readers: int = 0, tag: str = "bad", **options: Any
+) -> None:
     """Write these emails, and good ones to so many readers, and commit."""
     shop = made.shop
     with shop.session() as session:
         for mail in mails:
-            shop.outbox.enqueue(mail, session=session, tag=tag)
+            shop.outbox.enqueue(mail, session=session, tag=tag, **options)
         if readers:
             to = addresses(readers)
             shop.outbox.enqueue_many(
