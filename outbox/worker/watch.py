@@ -65,6 +65,8 @@ class Watch:
         self._lacking = 0  # emails in a row that the server lacks something for
         self._tripped = False
         self._judged = False
+        # As nearly always: nothing is held against the server, and an email that it takes is that.
+        self._is_calm = breaker is None and suspect is None
         self._suspect_size = suspect.size if suspect is not None else 0
         self._met_lack = False  # it took an email that needs what it lacked
         self.acquitted: frozenset[int] = frozenset()  # refused as every email was
@@ -72,7 +74,7 @@ class Watch:
     @property
     def is_choosy(self) -> bool:
         """Whether it matters which email is tried next."""
-        return bool(self._suspicion) or self._streak.common is not None
+        return not self._is_calm and (bool(self._suspicion) or self._streak.common is not None)
 
     def pick(self, untried: Sequence[Traits]) -> int:
         """Return the place of the email to try next: under suspicion the one that differs most."""
@@ -81,6 +83,10 @@ class Watch:
 
     def note(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
         """Note the result of an email that this server was given; `untried` tells those left."""
+        if self._is_calm and result.verdict is Verdict.SENT:
+            self._judged = True
+            return Finding.JUDGED
+        self._is_calm = False
         match result.verdict:
             case Verdict.HALT:
                 self._open(Cause.SESSION, _told(result), result)
@@ -188,6 +194,7 @@ class Watch:
         self._judged = True
         self._last = None
         self._suspicion.clear()
+        self._is_calm = self._breaker is None and self._streak.refusal is None
 
     def _open(
         self,

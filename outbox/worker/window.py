@@ -90,7 +90,7 @@ class Window:
             with self._lock:
                 if not self._todo:
                     break
-                if self._is_late():
+                if self._done and self._clock() - self._opened_at > self._seconds:
                     late, self._todo = self._todo, []
                     break
                 out = self._next()
@@ -116,9 +116,6 @@ class Window:
             self.is_relieved = True
             waiting, self._todo = self._todo, []
         return [self._delivery.back(out) for out in waiting]
-
-    def _is_late(self) -> bool:
-        return bool(self._done) and self._clock() - self._opened_at > self._seconds
 
     def _next(self) -> Outgoing:
         watch = self._way.watch
