@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,9 +82,11 @@ def _candidate(row: Any) -> Candidate:
     )
 
 
-def outsider_waits(database: Database, ways: Iterable[Way], common: Common) -> bool:
-    """Return whether an email waits that is outside of what the suspects have in common."""
-    return any(common.lacked_by(one.traits) for one in candidates(database, ways))
+def outsider_waits(
+    database: Database, ways: Iterable[Way], is_outsider: Callable[[Traits], bool]
+) -> bool:
+    """Return whether an email waits that `is_outsider` of all that was halted."""
+    return any(is_outsider(one.traits) for one in candidates(database, ways))
 
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:
