@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from tests.soak import audit, facts, report
+from tests.soak.classes import FOR_GOOD
 from tests.soak.faults import Faults
 from tests.soak.met import NO_CONNECTION, Logs
 from tests.soak.plan import EVERY, FROZEN, KINDS, draw
@@ -22,6 +23,8 @@ from tests.soak.system import BEATS, WINDOW, System, running
 from tests.waiting import wait_until
 
 _RESULTS = Path(".soak")
+_BY_CHANCE = 2.0
+"""Minutes from which on it is no chance where nobody wrote a mail that is refused for good."""
 
 
 def main() -> int:
@@ -113,6 +116,8 @@ def _audit(
     seed = kept["seed"]
     known = facts.read(system.libpq(), system.notes, system.told)
     known.met = _met(system, faults)
+    if not arguments.only and arguments.minutes >= _BY_CHANCE:
+        known.met |= {refusal.name: known.classes[refusal.name].times for refusal in FOR_GOOD}
     most = report.bound(faults.played, window=WINDOW, slots_of=system.slots_of,
                         slots=system.slots, dots=known.unanswered)  # fmt: skip
     verdict = audit.judge(known, most)

@@ -54,7 +54,8 @@ KINDS: dict[str, Kind] = {
     "PostgreSQL restarted": Kind(weight=4, target="database", seconds=(0.0, 2.0), doubts="all"),
     "PostgreSQL killed": Kind(weight=3, target="database", seconds=(0.0, 2.0), doubts="all"),
     "PostgreSQL's connections cut": Kind(weight=6, target="database", doubts="all"),
-    "PostgreSQL read-only": Kind(weight=4, target="database", seconds=(1.0, 8.0), doubts="all"),
+    # Every worker lives on and keeps what it knows: no doubt comes of it.
+    "PostgreSQL read-only": Kind(weight=4, target="database", seconds=(1.0, 8.0)),
     FROZEN: Kind(weight=3, target="database", seconds=(1.0, 6.0), doubts="all"),
     "SMTP 4xx": Kind(weight=5, target="smtp", seconds=(1.0, 3.0)),
     "SMTP 5xx": Kind(weight=5, target="smtp", seconds=(1.0, 3.0)),

@@ -193,7 +193,12 @@ def test_who_is_halted_for_good_ends_and_gets_nothing(
     )
     _replace(facts, 5, status=status, sent=0, recipients={to: status})
     facts.refused[to].append("450 4.7.1 rate limit exceeded")
-    assert judge(facts, BOUND).holds == (status == "failed")
+    if status == "sent":
+        facts.copies[to].append(Copy(message_id="<6@x>", order=HALTED))
+    found = judge(facts, BOUND).findings
+    sentence = "who is refused on purpose gets nothing, and the mail says so"
+    assert (sentence in found) == (status != "failed")
+    assert bool(found) == (status != "failed")
 
 
 def test_of_a_class_that_is_refused_several_times_all_times_count() -> None:

@@ -108,12 +108,12 @@ def test_where_a_server_is_silent_two_that_have_nothing_in_common_blame_it() -> 
 
 
 def test_the_email_that_needs_the_fewest_classes_is_tried_next() -> None:
-    """The sender explains both; an email of the same sender tells less, whatever else it is."""
-    suspicion = Suspicion(traits(domain="b.example"))
-    suspicion.add(SUSPECT)
-    same_sender = traits(domain="c.example")
-    assert suspicion.pick([SUSPECT, same_sender, OTHER_SENDER]) == 2
-    assert suspicion.pick([SUSPECT, same_sender]) == 1
+    """The domain explains both: another one tells, however much else the first has for itself."""
+    suspicion = Suspicion(traits("a@x.example"))
+    suspicion.add(traits("b@x.example", size=100))
+    same_domain = traits("c@x.example", size=400)
+    assert suspicion.pick([same_domain, traits("a@x.example", "b.example")]) == 1
+    assert suspicion.pick([traits("a@x.example"), same_domain]) == 1
     assert Suspicion(SUSPECT).pick([SUSPECT, OTHER_DOMAIN, traits("x@y.example", "z.example")]) == 2
 
 
