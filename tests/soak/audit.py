@@ -97,7 +97,7 @@ def _judge_orders(facts: Facts, verdict: Verdict) -> None:
 
 def _judge_faults(facts: Facts, verdict: Verdict) -> None:
     for name, refused in facts.refused_classes().items():
-        if refused.times > 1 and not refused.taken:
+        if refused.times and not refused.taken:
             verdict.findings["while a class of mails is refused, others are taken"].append(name)
     for kind, times in facts.met.items():
         if not times:

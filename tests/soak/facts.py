@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 
 from tests.soak import wire
-from tests.soak.classes import SHOP, kind_of
+from tests.soak.classes import FOR_GOOD, SHOP, kind_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,7 @@ class Refused:
     """What the server noted of a class of emails that it refused."""
 
     times: int = 0
-    taken: int = 0  # copies of others, from the first refusal to the last
+    taken: int = 0  # copies of others, from the first refusal to the end
 
     _before: int = 0  # copies that it had taken before the first
 
@@ -66,7 +66,12 @@ class Refused:
         """Note one more refusal, when the server had taken so many copies."""
         self._before = self._before if self.times else copies
         self.times += 1
-        self.taken = copies - self._before
+        self.over(copies)
+
+    def over(self, copies: int) -> None:
+        """Note that it is still refused, or just was, when the server had taken so many copies."""
+        if self.times:
+            self.taken = copies - self._before
 
 
 @dataclass
@@ -166,8 +171,12 @@ def read_notes(facts: Facts, lines: Iterable[str]) -> None:
                 facts.classes[detail[0]].note(copies)
                 if recipient:
                     facts.refused[recipient].append(detail[1])
+            case wire.CLASS_OVER:
+                facts.classes[detail[0]].over(copies)
             case "unanswered":
                 facts.unanswered += 1
+    for refusal in FOR_GOOD:
+        facts.classes[refusal.name].over(copies)
 
 
 def read_told(facts: Facts, lines: Iterable[str]) -> None:

@@ -22,9 +22,14 @@ class Logs:
         self._text = text.encode()
         self._from = {file: 0 if whole else _size(file) for file in files}
 
-    def count(self) -> int:
-        """Return how often the text stands there."""
-        return sum(_rest(file, start).count(self._text) for file, start in self._from.items())
+    def count(self, *, before: str = "") -> int:
+        """Return how often the text stands there; none unless it stands `before` this other."""
+        found = 0
+        for file, start in self._from.items():
+            _, text, rest = _rest(file, start).partition(self._text)
+            if text and before.encode() in rest:
+                found += 1 + rest.count(self._text)
+        return found
 
 
 def waiting(port: int, table: Path = _TABLE) -> int:

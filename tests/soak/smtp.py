@@ -22,7 +22,7 @@ from typing import ClassVar
 from tests.servers.ports import LOOPBACK, accepts, free_port
 from tests.servers.server import Server
 from tests.soak.classes import FOR_GOOD, Refusal, declared_size, domain_of, refused_now
-from tests.soak.wire import BUSINESS, CLASS, refused_at
+from tests.soak.wire import BUSINESS, CLASS, CLASS_OVER, refused_at
 
 _ROOT = Path(__file__).parents[2]
 _EXTENSIONS = b"250-soak.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 67108864\r\n"
@@ -67,7 +67,9 @@ class SoakSmtp(Server):
         self._change(begins=refusal)
 
     def accept(self, refusal: Refusal) -> None:
-        """Refuse it no more."""
+        """Refuse it no more, and note that it is over."""
+        with self.notes.open("a") as notes:
+            notes.write(f"{time.time():.3f}\t{CLASS_OVER}\t\t\t\t{refusal.name}\n")
         self._change(ends=refusal)
 
     def prepare(self) -> None:
@@ -245,13 +247,8 @@ class _Session:
 
     def _usual(self, place: str, recipient: str, usual: str) -> str:
         """Return what this email is answered here, but for the server's mood."""
-        refusal = refused_now(
-            self._refusals,
-            place,
-            sender=self._sender,
-            size=self._size,
-            domain=domain_of(recipient),
-        )
+        domain, sender, size = domain_of(recipient), self._sender, self._size
+        refusal = refused_now(self._refusals, place, sender=sender, size=size, domain=domain)
         if refusal is None:
             return usual
         if self._fault[1] != place:

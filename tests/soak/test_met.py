@@ -23,6 +23,8 @@ def test_a_text_is_counted_from_the_moment_on_or_from_the_beginning(tmp_path: Pa
         with file.open("a") as log:
             log.write("met and met\nor not\n")
     assert (since.count(), Logs([old, new], "met", whole=True).count()) == (4, 5)
+    assert (since.count(before="not"), since.count(before="more")) == (4, 0)
+    assert Logs([old], "not", whole=True).count(before="met") == 0
 
 
 def test_who_waits_for_a_server_that_stands_still_is_counted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.soak import report
+from tests.soak.audit import Verdict
 from tests.soak.facts import Facts
 from tests.soak.plan import Fault
 
@@ -35,7 +36,7 @@ def test_the_figures_tell_how_often_each_fault_and_each_class_was_met() -> None:
     facts = Facts(met={"PostgreSQL read-only": 7})
     for copies in (1, 5):
         facts.classes["a domain refused at 2"].note(copies)
-    figures = report.figures(report.Verdict(), facts, [], recovery={}, died={})
+    figures = report.figures(Verdict(), facts, [], recovery={}, died={})
     assert figures["met: PostgreSQL read-only"] == 7
     assert figures["met: a domain refused"] == 2
     assert figures["  others taken meanwhile: a domain refused"] == 4

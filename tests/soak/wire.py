@@ -13,8 +13,8 @@ REFUSED_AT = {"refused-rcpt": "RCPT", "refused-dot": "DOT"}
 BUSINESS = "X-Business"
 """The header that carries the business row's reference."""
 
-CLASS = "class"
-"""The event in the server's notes that says that a class of emails is refused, and which."""
+CLASS, CLASS_OVER = "class", "class over"
+"""The events in the server's notes that say that a class of emails is refused, and no more."""
 
 
 def address(reference: str, number: int, refused: str = "", domain: str = DOMAIN) -> str:
