@@ -3,18 +3,29 @@
 A 421, or "insufficient storage" at MAIL, may be about the server, and it may be about one sender,
 one recipient domain or one large message. One reply cannot tell. So the email is set aside as a
 suspect, and the email is tried next that has the least in common with it.
+
+Two in a row that have nothing in common do not show that it is the server either: it may halt one
+domain, and at the same time one sender, and whatever is large. An email that is in no such class
+tells. Only where too many classes at once would be needed to explain the suspects is it the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from .address import domain_of
 from .verdict import Envelope
 
 ENOUGH = 2
 """Suspects that are needed to blame a server. One alone proves nothing."""
+
+CLASSES = 4
+"""Classes of emails that a server may well halt at the same time."""
+
+CLASSES_SILENT = 1
+"""The same where it gave no reply: each email more that is tried may then cost minutes."""
 
 SMALLER = 2
 """An email counts as smaller than the suspects where it has less than this part of their octets."""
@@ -69,29 +80,67 @@ class Suspicion:
     def __init__(self, earlier: Traits | None = None) -> None:
         """Go on from the suspect that an earlier batch left, if there is one."""
         self._suspects = [earlier] if earlier is not None else []
+        self._most = CLASSES
 
     def __bool__(self) -> bool:
         return bool(self._suspects)
 
-    @property
-    def common(self) -> Common:
-        """What the suspects have in common. Ask only while there are suspects."""
-        return Common.of(self._suspects)
-
-    def add(self, email: Traits) -> None:
-        """Note that this email was halted too."""
+    def add(self, email: Traits, *, silent: bool = False) -> None:
+        """Note that this email was halted too, or that the server was `silent` to it."""
         self._suspects.append(email)
+        if silent:
+            self._most = CLASSES_SILENT
 
     def clear(self) -> None:
         """Note that the server judged an email for itself: the suspects were to blame."""
         self._suspects.clear()
+        self._most = CLASSES
 
-    def is_enough(self, untried: Sequence[Traits]) -> bool:
+    def could_tell(self, email: Traits) -> bool:
+        """Return whether the server may well take this email though it halted all suspects."""
+        return self._classes_without(email) <= self._most
+
+    def is_enough(self, untried: Iterable[Traits]) -> bool:
         """Return whether no email that is left could show that the suspects are to blame."""
-        if len(self._suspects) < ENOUGH:
-            return False
-        common = self.common
-        return not any(common.lacked_by(email) for email in untried)
+        return len(self._suspects) >= ENOUGH and not any(map(self.could_tell, untried))
+
+    def pick(self, untried: Sequence[Traits]) -> int:
+        """Return the place of the email that tells most; the first of several.
+
+        The fewer classes without it explain the suspects, the likelier it is taken. Ask only while
+        there are suspects.
+        """
+        each = [Common.of([suspect]) for suspect in self._suspects]
+
+        def unlikelihood(place: int) -> tuple[float, int, int]:
+            email = untried[place]
+            unlike = sum(suspect.lacked_by(email) for suspect in each)
+            return self._classes_without(email), -unlike, place
+
+        return min(range(len(untried)), key=unlikelihood, default=0)
+
+    def _classes_without(self, email: Traits) -> float:
+        """Count the classes that explain all suspects, and do not hold this email; inf: none do.
+
+        The largest class first: that is the fewest, or nearly.
+        """
+        left, classes = list(self._suspects), 0
+        while left:
+            explained = max(_classes(left, email), key=len, default=[])
+            if not explained:
+                return inf
+            left = [suspect for suspect in left if suspect not in explained]
+            classes += 1
+        return classes
+
+
+def _classes(suspects: Sequence[Traits], email: Traits) -> Iterator[list[Traits]]:
+    """Yield the suspects of each sender, of each domain and of a size that are not this email's."""
+    for sender in {one.sender for one in suspects} - {email.sender}:
+        yield [one for one in suspects if one.sender == sender]
+    for domain in frozenset[str]().union(*(one.domains for one in suspects)) - email.domains:
+        yield [one for one in suspects if domain in one.domains]
+    yield [one for one in suspects if email.size * SMALLER < one.size]
 
 
 def most_different(common: Common, untried: Sequence[Traits]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,14 +83,16 @@ def _candidate(row: Any) -> Candidate:
     )
 
 
-def outsider_waits(database: Database, ways: Iterable[Way], common: Common) -> bool:
-    """Return whether an email waits that is outside of what the suspects have in common.
+def outsider_waits(
+    database: Database, ways: Iterable[Way], is_outsider: Callable[[Traits], bool]
+) -> bool:
+    """Return whether an email waits that `is_outsider` of all that was halted.
 
     What is paused does not count: nobody tries it, so it would never tell.
     """
     stopped = set(database.read(lambda connection: paused(connection, database)))
     going = [way for way in ways if stopped.isdisjoint({EVERYTHING, scope_of(way[1])})]
-    return any(common.lacked_by(one.traits) for one in candidates(database, going))
+    return any(is_outsider(one.traits) for one in candidates(database, going))
 
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:

@@ -78,7 +78,9 @@ class Watch:
 
     def pick(self, untried: Sequence[Traits]) -> int:
         """Return the place of the email to try next: under suspicion the one that differs most."""
-        common = self._suspicion.common if self._suspicion else self._streak.common
+        if self._suspicion:
+            return self._suspicion.pick(untried)
+        common = self._streak.common
         return most_different(common, untried) if common is not None else 0
 
     def note(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
@@ -142,10 +144,10 @@ class Watch:
 
     def _suspect(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
         self._last = (mail.id, _told(result))
-        self._suspicion.add(traits_of(mail))
+        self._suspicion.add(traits_of(mail), silent=result.verdict is not Verdict.SUSPECT)
         if not self._suspicion.is_enough(untried()):
             return Finding.ASIDE
-        if self._outsider_waits(self._suspicion.common):
+        if self._waits(self._suspicion.could_tell):
             return Finding.CLASS
         self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
         return Finding.SERVER
@@ -184,11 +186,11 @@ class Watch:
     def _outsider_tells(self, common: Common) -> bool:
         """Another sender's email was taken lately, or waits: it is this sender's own matter."""
         taken = partial(outsider_taken, self._database, self._server, common)
-        return outlast(taken) or self._outsider_waits(common)
+        return outlast(taken) or self._waits(lambda email: common.lacked_by(email) > 0)
 
-    def _outsider_waits(self, common: Common) -> bool:
+    def _waits(self, is_outsider: Callable[[Traits], bool]) -> bool:
         ways: list[LanePriority] = [(lane, p) for lane in self._lanes() for p in Priority]
-        return outlast(lambda: outsider_waits(self._database, ways, common))
+        return outlast(lambda: outsider_waits(self._database, ways, is_outsider))
 
     def _clear(self) -> None:
         self._judged = True

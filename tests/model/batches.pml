@@ -52,7 +52,7 @@ inline lose_session(b) {
 }
 
 /* outbox.worker.window.Window._over_this_server, outbox.worker.watch.Watch.pick
- * outbox.domain.blame.most_different, outbox.worker.watch.Watch.note
+ * outbox.domain.blame.Suspicion.pick, outbox.worker.watch.Watch.note
  */
 inline try(b, fails) {
 	d_step {
@@ -101,7 +101,7 @@ inline be_taken(b) {
 	bat.at = left(b)
 }
 
-/* outbox.worker.watch.Watch._outsider_waits, outbox.store.comparison.outsider_waits
+/* outbox.worker.watch.Watch._waits, outbox.store.comparison.outsider_waits
  * outbox.worker.window.Window._leave_server
  */
 inline weigh(b) {

@@ -15,12 +15,16 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from tests.soak import audit, facts, report
+from tests.soak.classes import FOR_GOOD
 from tests.soak.faults import Faults
-from tests.soak.plan import KINDS, draw
-from tests.soak.system import BEATS, PROCESSES, WINDOW, System, running
+from tests.soak.met import NO_CONNECTION, Logs
+from tests.soak.plan import EVERY, FROZEN, KINDS, draw
+from tests.soak.system import BEATS, WINDOW, System, running
 from tests.waiting import wait_until
 
 _RESULTS = Path(".soak")
+_BY_CHANCE = 2.0
+"""Minutes from which on it is no chance where nobody wrote a mail that is refused for good."""
 
 
 def main() -> int:
@@ -34,6 +38,7 @@ def main() -> int:
                 Path(directory),
                 hosts=arguments.hosts,
                 rate=arguments.rate,
+                seconds=arguments.minutes * 60,
                 namespaces=not arguments.processes,
             ) as system:
                 return _soak(system, arguments, seed)
@@ -46,7 +51,7 @@ def _soak(system: System, arguments: argparse.Namespace, seed: int) -> int:
     seconds = arguments.minutes * 60
     kinds = [kind for kind in _possible(system) if kind in (arguments.only or KINDS)]
     plan = draw(seed, seconds, every=arguments.every, hosts=arguments.hosts, beats=BEATS,
-                kinds=kinds)  # fmt: skip
+                workers=len(system.workers), kinds=kinds)  # fmt: skip
     where = "network namespaces" if system.namespaces else "processes behind proxies"
     print(f"seed {seed}; {arguments.hosts} hosts as {where}; {len(plan)} kills and faults in "
           f"{seconds:g} s", flush=True)  # fmt: skip
@@ -79,18 +84,25 @@ def _recover(system: System, since: float, patience: float, trace: list[str]) ->
     """Wait until nothing is due, and until every mail has ended; return how long that took."""
     took: dict[str, float] = {}
 
-    def ended() -> bool:
+    def look(until: int) -> facts.Backlog:
         system.watch()
-        now, passed = facts.backlog(system.libpq()), time.monotonic() - since
+        now, passed = facts.backlog(system.libpq(), until), time.monotonic() - since
         if passed >= len(trace):  # about one a second
             trace.append(f"{passed:.1f} s: {now}")
         if not now.due:
             took.setdefault("recovery: nothing was due after", passed)
+        return now
+
+    def is_over() -> bool:
+        now = look(facts.last_mail(system.libpq()))
         return not now.left and not now.leases
 
+    last = facts.last_mail(system.libpq())
     with suppress(TimeoutError):  # the audit says which mails have not ended
-        wait_until(ended, patience, "every mail to end")
-        took["every mail had ended after"] = time.monotonic() - since
+        with system.trickle():
+            wait_until(lambda: not look(last).left, patience, "every mail of the load to end")
+            took["every mail had ended after"] = time.monotonic() - since
+        wait_until(is_over, patience, "every mail to end")
     return took
 
 
@@ -103,8 +115,11 @@ def _audit(
 ) -> int:
     seed = kept["seed"]
     known = facts.read(system.libpq(), system.notes, system.told)
-    most = report.bound(faults.played, window=WINDOW, processes=PROCESSES, slots=system.slots,
-                        dots=known.unanswered)  # fmt: skip
+    known.met = _met(system, faults)
+    if not arguments.only and arguments.minutes >= _BY_CHANCE:
+        known.met |= {refusal.name: known.classes[refusal.name].times for refusal in FOR_GOOD}
+    most = report.bound(faults.played, window=WINDOW, slots_of=system.slots_of,
+                        slots=system.slots, dots=known.unanswered)  # fmt: skip
     verdict = audit.judge(known, most)
     numbers = report.figures(verdict, known, faults.played, recovery=recovery, died=system.died)
     print(f"\n{report.table(numbers)}\n")
@@ -125,6 +140,16 @@ def _audit(
     print(f"broken with seed {seed}: the logs are in {_RESULTS / 'logs'}")
     _keep_logs(system)
     return 1
+
+
+def _met(system: System, faults: Faults) -> dict[str, int]:
+    """Count how often somebody met each fault that a process has to notice."""
+    kinds = [kind for kind in KINDS if kind in faults.met]
+    met = {kind: faults.met[kind] for kind in kinds}
+    if FROZEN in met:
+        logs = [system.processes[system.starved].log]
+        met["a pool without a connection"] = Logs(logs, NO_CONNECTION, whole=True).count()
+    return met
 
 
 def _keep_logs(system: System) -> None:
@@ -151,7 +176,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="repeats the plan of faults that it draws")
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--rate", type=float, default=140.0, help="mails a second, of all hosts")
-    parser.add_argument("--every", type=float, default=4.0, help="seconds from fault to fault")
+    parser.add_argument("--every", type=float, default=EVERY, help="seconds from fault to fault")
     parser.add_argument("--patience", type=float, help="seconds to the last mail")
     parser.add_argument("--only", action="append", choices=KINDS, help="only faults of this kind")
     parser.add_argument("--processes", action="store_true", help="hosts without own networks")

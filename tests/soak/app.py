@@ -21,13 +21,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from outbox import Outbox
 from outbox.worker.queues import beat_schedule
-from tests.soak.wire import BUSINESS, DOMAIN, address
+from tests.soak.wire import BUSINESS, address
 
 CONFIG = "SOAK_CONFIG"
 """The environment variable with Flask's configuration as JSON."""
 
 JITTER = 0.1
 """Backoffs are drawn from the first tenth of each step: minutes show what else takes hours."""
+
+_LINE = "Thank you for your order. We shall send it tomorrow.\n"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ def create_app(config: Mapping[str, Any]) -> App:
         Column("mails", Integer, nullable=False),
         Column("recipients", Integer, nullable=False),
         Column("policy", String(6), nullable=False),
+        Column("sender", String(40), nullable=False),
+        Column("octets", Integer, nullable=False),  # at least so many has each mail
     )
     flask.add_url_rule("/orders", view_func=_Shop(db, outbox, orders).order, methods=["POST"])
     return App(flask, celery, db)
@@ -99,21 +103,25 @@ class _Shop:
 
     def _write(self, reference: str, wanted: Mapping[str, Any]) -> None:
         mails, recipients, refused = wanted["mails"], wanted["recipients"], wanted["refused"]
+        sender, octets, domains = wanted["sender"], wanted["octets"], wanted["domains"]
         row = {"mails": mails, "recipients": recipients, "policy": wanted["policy"]}
+        row |= {"sender": sender, "octets": octets}
         self._db.session.execute(self._orders.insert().values(reference=reference, **row))
         options: dict[str, Any] = {"tag": reference, "priority": wanted["priority"]}
         options["on_unknown"] = wanted["policy"]
         message = EmailMessage()
-        message["From"], message["Subject"] = f"shop@{DOMAIN}", "Your order"
+        message["From"], message["Subject"] = sender, "Your order"
         message[BUSINESS] = reference
-        message.set_content("Thank you for your order. We shall send it tomorrow.\n" * 8)
+        message.set_content(_LINE * max(8, octets // len(_LINE) + 1))
+
+        def to(number: int) -> str:
+            return address(reference, number, refused, domains[number % len(domains)])
+
         if mails == 1:
-            to = (address(reference, number, refused) for number in range(recipients))
-            message["To"] = ", ".join(to)
+            message["To"] = ", ".join(map(to, range(recipients)))
             self._outbox.enqueue(message, **options)
         else:
-            readers = (address(reference, number) for number in range(mails))
-            self._outbox.enqueue_many(message, readers, **options)
+            self._outbox.enqueue_many(message, map(to, range(mails)), **options)
 
 
 def __getattr__(name: str) -> Celery:

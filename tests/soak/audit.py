@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.soak.facts import Facts, Mail
+from tests.soak.classes import Refusal, refused_for_good
+from tests.soak.facts import Facts, Mail, Order
 from tests.soak.wire import refused_at
 
 ENDS = frozenset({"sent", "failed", "unknown"})
@@ -66,6 +67,7 @@ def judge(facts: Facts, bound: int) -> Verdict:
         verdict.findings["all copies too many are within the bound"].append(
             f"{verdict.repeated} of {bound}"
         )
+    _judge_faults(facts, verdict)
     if facts.leases:
         verdict.findings["no lease is left"].append(str(facts.leases))
     verdict.mails = len(facts.mails)
@@ -93,6 +95,15 @@ def _judge_orders(facts: Facts, verdict: Verdict) -> None:
         verdict.findings["no mail is without its business row"] += [reference] * found[reference]
 
 
+def _judge_faults(facts: Facts, verdict: Verdict) -> None:
+    for name, refused in facts.refused_classes().items():
+        if refused.times and not refused.taken:
+            verdict.findings["while a class of mails is refused, others are taken"].append(name)
+    for kind, times in facts.met.items():
+        if not times:
+            verdict.findings["every fault was met by somebody"].append(kind)
+
+
 def _wrong(mail: Mail, facts: Facts) -> Iterator[str]:
     """Name the sentences that do not hold for this mail."""
     if mail.status not in ENDS:
@@ -114,17 +125,26 @@ def _wrong_recipient(mail: Mail, to: str, status: str, facts: Facts) -> Iterator
         yield "who is `sent` has a copy"
     if status == "failed" and copies:
         yield "who is `failed` has no copy"
-    if status == "failed" and not any(r.startswith("5") for r in facts.refused.get(to, ())):
+    order = facts.orders.get(mail.order)
+    never = _refused_for_good(to, order)
+    # A class that is halted for good is worn out by its lifetime; each of it was refused once.
+    final = ("4", "5") if never is not None and never.halts else "5"
+    if status == "failed" and not any(r.startswith(final) for r in facts.refused.get(to, ())):
         yield "a mail fails only if the server refused it"
-    if refused_at(to) and (copies or not _tells_refusal(mail, status)):
+    if (refused_at(to) or never) and (copies or not _tells_refusal(mail, status)):
         yield "who is refused on purpose gets nothing, and the mail says so"
     if len(copies) > 1 + mail.doubts:
         yield "nobody gets more copies than one and the doubts of the mail"
-    order = facts.orders.get(mail.order)
     if order is not None and order.policy == "hold" and len(copies) > 1:
         yield "under `hold` nobody gets a second copy"
     if any((copy.message_id, copy.order) != (mail.message_id, mail.order) for copy in copies):
         yield "every copy is of the same mail, with the same Message-ID"
+
+
+def _refused_for_good(to: str, order: Order | None) -> Refusal | None:
+    if order is None:
+        return None
+    return refused_for_good(to, sender=order.sender, size=order.octets)
 
 
 def _tells_refusal(mail: Mail, status: str) -> bool:

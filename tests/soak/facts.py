@@ -12,6 +12,9 @@ from pathlib import Path
 
 import psycopg
 
+from tests.soak import wire
+from tests.soak.classes import FOR_GOOD, SHOP, kind_of
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
@@ -20,6 +23,8 @@ class Order:
     mails: int
     recipients: int  # of each of its mails
     policy: str
+    sender: str = SHOP
+    octets: int = 0  # of each of its mails, at least
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +48,32 @@ class Copy:
     order: str
 
 
+@dataclass(slots=True)
+class Refused:
+    """What the server noted of a class of emails that it refused."""
+
+    times: int = 0
+    taken: int = 0  # copies of others, from the first refusal to the end
+
+    _before: int = 0  # copies that it had taken before the first
+
+    def add(self, other: Refused) -> None:
+        """Add what was noted of it at another time."""
+        self.times += other.times
+        self.taken += other.taken
+
+    def note(self, copies: int) -> None:
+        """Note one more refusal, when the server had taken so many copies."""
+        self._before = self._before if self.times else copies
+        self.times += 1
+        self.over(copies)
+
+    def over(self, copies: int) -> None:
+        """Note that it is still refused, or just was, when the server had taken so many copies."""
+        if self.times:
+            self.taken = copies - self._before
+
+
 @dataclass
 class Facts:
     """All that is known at the end."""
@@ -52,10 +83,19 @@ class Facts:
     told: dict[str, str] = field(default_factory=dict)  # reference -> what the web was told
     copies: dict[str, list[Copy]] = field(default_factory=lambda: defaultdict(list))
     refused: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    classes: dict[str, Refused] = field(default_factory=lambda: defaultdict(Refused))
+    met: dict[str, int] = field(default_factory=dict)  # kind of fault -> how often it was met
     unanswered: int = 0  # final dots to which the server gave no reply in time, by its own note
     leases: int = 0  # left in the table
     counters: dict[str, int] = field(default_factory=dict)
     status: dict[str, int] = field(default_factory=dict)
+
+    def refused_classes(self) -> dict[str, Refused]:
+        """Return what was noted of each kind of class, all times together."""
+        kinds: dict[str, Refused] = defaultdict(Refused)
+        for name, refused in self.classes.items():
+            kinds[kind_of(name)].add(refused)
+        return kinds
 
 
 def read(database: str, notes: Path, told: Iterable[Path]) -> Facts:
@@ -73,9 +113,13 @@ def read(database: str, notes: Path, told: Iterable[Path]) -> Facts:
 
 
 def _read_orders(facts: Facts, connection: psycopg.Connection) -> None:
-    rows = connection.execute("SELECT reference, mails, recipients, policy FROM soak_order")
-    for reference, mails, recipients, policy in rows:
-        facts.orders[reference] = Order(mails=mails, recipients=recipients, policy=policy)
+    rows = connection.execute(
+        "SELECT reference, mails, recipients, policy, sender, octets FROM soak_order"
+    )
+    for reference, mails, recipients, policy, sender, octets in rows:
+        facts.orders[reference] = Order(
+            mails=mails, recipients=recipients, policy=policy, sender=sender, octets=octets
+        )
 
 
 def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
@@ -114,15 +158,25 @@ def _read_figures(facts: Facts, connection: psycopg.Connection) -> None:
 
 def read_notes(facts: Facts, lines: Iterable[str]) -> None:
     """Read what the SMTP server noted."""
+    copies = 0
     for line in lines:
         _, event, recipient, message_id, order, *detail = line.split("\t")
         match event:
             case "accepted":
                 facts.copies[recipient].append(Copy(message_id=message_id, order=order))
+                copies += 1
             case "refused":
                 facts.refused[recipient].append(detail[0])
+            case wire.CLASS:
+                facts.classes[detail[0]].note(copies)
+                if recipient:
+                    facts.refused[recipient].append(detail[1])
+            case wire.CLASS_OVER:
+                facts.classes[detail[0]].over(copies)
             case "unanswered":
                 facts.unanswered += 1
+    for refusal in FOR_GOOD:
+        facts.classes[refusal.name].over(copies)
 
 
 def read_told(facts: Facts, lines: Iterable[str]) -> None:
@@ -142,14 +196,21 @@ class Backlog:
     halted: int  # how often in a row the SMTP server could not be used: its breaker is open
 
 
-def backlog(database: str) -> Backlog:
-    """Return how things stand now."""
+def last_mail(database: str) -> int:
+    """Return the newest mail's id."""
+    with psycopg.connect(database) as connection:
+        [(newest,)] = connection.execute("SELECT coalesce(max(id), 0) FROM outbox_email")
+    return int(newest)
+
+
+def backlog(database: str, until: int) -> Backlog:
+    """Return how things stand now with the mails up to this id."""
     statement = (
         "SELECT count(*) FILTER (WHERE status <> 'pending' OR due_at <= clock_timestamp()),"
         " count(*), (SELECT count(*) FROM outbox_lease),"
         " (SELECT coalesce(max(failures), 0) FROM outbox_breaker)"
-        " FROM outbox_email WHERE status IN ('pending', 'claimed', 'sending')"
+        " FROM outbox_email WHERE status IN ('pending', 'claimed', 'sending') AND id <= %s"
     )
     with psycopg.connect(database) as connection:
-        [(due, left, leases, halted)] = connection.execute(statement).fetchall()
+        [(due, left, leases, halted)] = connection.execute(statement, [until]).fetchall()
     return Backlog(due=due, left=left, leases=leases, halted=halted)

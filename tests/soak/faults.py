@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,11 +14,18 @@ from dataclasses import dataclass, field
 import psycopg
 
 from tests.servers import family
+from tests.servers.postgres import Postgres
+from tests.servers.redis import RedisServer
 from tests.servers.server import Server
-from tests.soak.plan import Fault
-from tests.soak.system import System
+from tests.soak.classes import for_some_time
+from tests.soak.met import READ_ONLY, Logs, waiting
+from tests.soak.plan import TRAITS, Fault
+from tests.soak.smtp import SoakSmtp
+from tests.soak.system import System, make_read_only
 
 _THREADS = 12
+_PATIENCE, _LOOK = 20.0, 0.1
+"""Seconds that a fault lasts longer because nobody has met it, and from one look to the next."""
 
 
 @dataclass
@@ -27,6 +35,7 @@ class Faults:
     system: System
     over: threading.Event  # set: undo everything now
     played: list[Fault] = field(default_factory=list)
+    met: Counter[str] = field(default_factory=Counter)  # kind -> how often somebody met it
     last: float = 0.0  # when the last one was undone, on the monotonic clock
 
     def play(self, plan: Sequence[Fault], tell: Callable[[str], None]) -> None:
@@ -59,6 +68,14 @@ class Faults:
     def process(self, fault: Fault) -> Server:
         """Return the process that the fault is about."""
         return self.system.processes[fault.target]
+
+    def wait_until_met(self, fault: Fault, count: Callable[[], int]) -> None:
+        """Let the fault last, and on until somebody has met it; note how many did."""
+        self.over.wait(fault.seconds)
+        deadline = time.monotonic() + _PATIENCE
+        while not (met := count()) and time.monotonic() < deadline and not self.over.is_set():
+            self.over.wait(_LOOK)
+        self.met[fault.kind] += met
 
     def wait(self, fault: Fault, then: Callable[[], object] = lambda: None) -> None:
         """Let the fault last; `then` ends it, whatever happens meanwhile."""
@@ -94,6 +111,25 @@ def _stop_and_start(faults: Faults, fault: Fault) -> None:
 def _freeze(server: Server, faults: Faults, fault: Fault) -> None:
     server.freeze()
     faults.wait(fault, then=server.thaw)
+
+
+def _freeze_server(server: Postgres | RedisServer | SoakSmtp, faults: Faults, fault: Fault) -> None:
+    """Freeze it until somebody waits for its answer."""
+    server.freeze()
+    try:
+        faults.wait_until_met(fault, lambda: waiting(server.port))
+    finally:
+        server.thaw()
+
+
+def _make_read_only(faults: Faults, fault: Fault) -> None:
+    """Refuse all writes, in the sessions that are open too, until somebody has met that."""
+    refused = Logs(faults.system.worker_logs(), READ_ONLY)
+    make_read_only(faults.system.libpq(), on=True)
+    try:
+        faults.wait_until_met(fault, refused.count)
+    finally:
+        make_read_only(faults.system.libpq(), on=False)
 
 
 def _freeze_worker(faults: Faults, fault: Fault) -> None:
@@ -136,6 +172,19 @@ def _misbehave(faults: Faults, fault: Fault) -> None:
     faults.wait(fault, then=faults.system.smtp.behave)
 
 
+def _refuse_class(faults: Faults, fault: Fault) -> None:
+    place, reply = str(fault.detail["place"]), str(fault.detail["reply"])
+    trait = TRAITS[fault.kind]
+    refusal = for_some_time(fault.kind, fault.at, trait=trait, place=place, reply=reply)
+    refused = Logs([faults.system.notes], f"\t{refusal.name}\t")
+    faults.system.smtp.refuse(refusal)
+    try:
+        # Until others were taken, too: a class alone shows nothing.
+        faults.wait_until_met(fault, lambda: refused.count(before="\taccepted\t"))
+    finally:
+        faults.system.smtp.accept(refusal)
+
+
 def _break_link(faults: Faults, fault: Fault) -> None:
     link = faults.system.hosts[fault.host].links[str(fault.detail["server"])]
     (link.cut if fault.kind == "network cut" else link.fall_silent)()
@@ -164,18 +213,24 @@ PLAYS: dict[str, Callable[[Faults, Fault], None]] = {
     "web killed": _kill,
     "Redis emptied": _empty_redis,
     "Redis restarted": _restart_redis,
-    "Redis frozen": lambda faults, fault: _freeze(faults.system.redis, faults, fault),
+    "Redis frozen": lambda faults, fault: _freeze_server(faults.system.redis, faults, fault),
     "PostgreSQL restarted": _restart_postgres,
     "PostgreSQL killed": lambda faults, fault: _restart(faults.system.postgres, faults, fault),
     "PostgreSQL's connections cut": _cut_postgres,
-    "PostgreSQL frozen": lambda faults, fault: _freeze(faults.system.postgres, faults, fault),
+    "PostgreSQL read-only": _make_read_only,
+    "PostgreSQL frozen": lambda faults, fault: _freeze_server(
+        faults.system.postgres, faults, fault
+    ),
     "SMTP 4xx": _misbehave,
     "SMTP 5xx": _misbehave,
     "SMTP 421": _misbehave,
     "SMTP drops": _misbehave,
     "SMTP hangs": _misbehave,
-    "SMTP frozen": lambda faults, fault: _freeze(faults.system.smtp, faults, fault),
+    "SMTP frozen": lambda faults, fault: _freeze_server(faults.system.smtp, faults, fault),
     "SMTP restarted": lambda faults, fault: _restart(faults.system.smtp, faults, fault),
+    "a domain refused": _refuse_class,
+    "a sender refused": _refuse_class,
+    "a size refused": _refuse_class,
     "network cut": _break_link,
     "network silent": _break_link,
     "network unplugged": _unplug,

@@ -6,6 +6,8 @@ import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from tests.soak.classes import REPLIES, Trait
+
 SERVERS = ("database", "broker", "smtp")
 """What a host reaches over links of its own."""
 
@@ -37,6 +39,8 @@ class Fault:
         return f"{self.at:7.1f} s  {self.kind} {self.target} {self.seconds:.1f} s {detail}".rstrip()
 
 
+FROZEN = "PostgreSQL frozen"
+
 KINDS: dict[str, Kind] = {
     "worker killed": Kind(weight=12, target="worker", seconds=(0.0, 3.0), kill=True, doubts="host"),
     "worker's child killed": Kind(weight=8, target="worker", kill=True, doubts="host"),
@@ -50,7 +54,9 @@ KINDS: dict[str, Kind] = {
     "PostgreSQL restarted": Kind(weight=4, target="database", seconds=(0.0, 2.0), doubts="all"),
     "PostgreSQL killed": Kind(weight=3, target="database", seconds=(0.0, 2.0), doubts="all"),
     "PostgreSQL's connections cut": Kind(weight=6, target="database", doubts="all"),
-    "PostgreSQL frozen": Kind(weight=3, target="database", seconds=(1.0, 6.0), doubts="all"),
+    # Every worker lives on and keeps what it knows: no doubt comes of it.
+    "PostgreSQL read-only": Kind(weight=4, target="database", seconds=(1.0, 8.0)),
+    FROZEN: Kind(weight=3, target="database", seconds=(1.0, 6.0), doubts="all"),
     "SMTP 4xx": Kind(weight=5, target="smtp", seconds=(1.0, 3.0)),
     "SMTP 5xx": Kind(weight=5, target="smtp", seconds=(1.0, 3.0)),
     "SMTP 421": Kind(weight=3, target="smtp", seconds=(1.0, 3.0)),
@@ -58,12 +64,25 @@ KINDS: dict[str, Kind] = {
     "SMTP hangs": Kind(weight=4, target="smtp", seconds=(1.0, 3.0), doubts="wire"),
     "SMTP frozen": Kind(weight=2, target="smtp", seconds=(1.0, 10.0), doubts="wire"),
     "SMTP restarted": Kind(weight=4, target="smtp", seconds=(0.0, 3.0), doubts="wire"),
+    "a domain refused": Kind(weight=4, target="class", seconds=(3.0, 12.0)),
+    "a sender refused": Kind(weight=4, target="class", seconds=(3.0, 12.0)),
+    "a size refused": Kind(weight=4, target="class", seconds=(3.0, 12.0)),
     "network cut": Kind(weight=8, target="host", seconds=(0.0, 5.0), doubts="host"),
     "network silent": Kind(weight=6, target="host", seconds=(1.0, 12.0), doubts="host"),
     "network unplugged": Kind(weight=4, target="host", seconds=(1.0, 12.0), doubts="host"),
     "clock off": Kind(weight=5, target="clock"),
 }
+CHILD = "worker's child killed"
+"""Only each host's own worker has children: those beyond are of threads."""
+TRAITS: dict[str, Trait] = {
+    "a domain refused": "domain",
+    "a sender refused": "sender",
+    "a size refused": "size",
+}
 _OF_A_HOST = ("worker", "beat", "web", "host", "clock")
+EVERY = 3.0
+"""Seconds from fault to fault: two minutes have room for each kind, whatever the seed."""
+
 _NEAREST, _FARTHEST = 60, 15 * 60
 """Seconds: how wrong a host's clock is at least and at most."""
 
@@ -75,6 +94,7 @@ def draw(
     every: float,
     hosts: int,
     beats: int,
+    workers: int,
     kinds: Collection[str] = KINDS,
 ) -> list[Fault]:
     """Draw the faults of so many seconds, one in `every` on average; each kind comes once first.
@@ -90,7 +110,8 @@ def draw(
     at = every
     while at < seconds - every:
         kind = turn[0] if turn else chance.choices(first, weights)[0]
-        fault = _draw_one(chance, kind, at, hosts=beats if kind == "beat killed" else hosts)
+        places = {"worker": workers, "beat": beats}.get(KINDS[kind].target, hosts)
+        fault = _draw_one(chance, kind, at, hosts=hosts if kind == CHILD else places)
         if fault.at + fault.seconds <= seconds and busy.get(fault.target, 0.0) <= at:
             faults.append(fault)
             busy[fault.target] = fault.at + fault.seconds + 2 * every
@@ -110,6 +131,10 @@ def _draw_one(chance: random.Random, name: str, at: float, *, hosts: int) -> Fau
         case "network cut" | "network silent":
             # Half of them between a host and the database, where the most depends on it.
             detail["server"] = chance.choice(("database", *SERVERS))
+        case "a domain refused" | "a sender refused" | "a size refused":
+            trait = TRAITS[name]
+            detail["trait"] = trait
+            detail["place"], detail["reply"] = chance.choice(REPLIES[trait])
         case "clock off":
             detail["offset"] = chance.choice((-1, 1)) * chance.randint(_NEAREST, _FARTHEST)
         case "SMTP 4xx" | "SMTP 5xx" | "SMTP 421" | "SMTP drops" | "SMTP hangs":

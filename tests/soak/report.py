@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,32 @@ from tests.soak.plan import KINDS, Fault
 _SHOWN = 5
 
 
-def bound(played: Sequence[Fault], *, window: int, processes: int, slots: int, dots: int) -> int:
+def bound(
+    played: Sequence[Fault],
+    *,
+    window: int,
+    slots_of: Callable[[str], int],
+    slots: int,
+    dots: int,
+) -> int:
     """Return how many copies too many these faults can explain.
 
-    Whoever may have been stopped between final dot and record leaves at most a window in doubt: the
-    processes of one host, or all slots. Where only the reply was lost it is one mail a connection.
-    Added are the final dots that the server itself notes to have left without an answer.
+    Whoever may have been stopped between final dot and record leaves at most a window in doubt: a
+    worker, those of one host, or all slots. Where only the reply was lost it is one mail a
+    connection. Added are the final dots that the server itself notes to have left unanswered.
     """
-    each = {"host": processes * window, "all": slots * window, "wire": slots, "": 0}
-    return dots + sum(each[KINDS[fault.kind].doubts] for fault in played)
+
+    def most(fault: Fault) -> int:
+        match KINDS[fault.kind].doubts:
+            case "host":
+                return slots_of(fault.target) * window
+            case "all":
+                return slots * window
+            case "wire":
+                return slots
+        return 0
+
+    return dots + sum(map(most, played))
 
 
 def figures(
@@ -48,6 +65,8 @@ def figures(
         "kills": kills,
         "faults": sum(kinds.values()) - kills,
         **{f"  {kind}": kinds[kind] for kind in KINDS if kinds[kind]},
+        **{f"met: {what}": times for what, times in facts.met.items()},
+        **_classes(facts),
         "processes that ended by themselves": sum(died.values()),
         "leases rescued": facts.counters.get("leases_rescued", 0),
         "lost": verdict.lost,
@@ -56,6 +75,14 @@ def figures(
         "bound": verdict.bound,
         **recovery,
     }
+
+
+def _classes(facts: Facts) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for kind, refused in sorted(facts.refused_classes().items()):
+        found[f"met: {kind}"] = refused.times
+        found[f"  others taken meanwhile: {kind}"] = refused.taken
+    return found
 
 
 def table(figures: Mapping[str, Any]) -> str:

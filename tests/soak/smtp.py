@@ -12,14 +12,17 @@ import os
 import random
 import re
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
 from tests.servers.ports import LOOPBACK, accepts, free_port
 from tests.servers.server import Server
-from tests.soak.wire import BUSINESS, refused_at
+from tests.soak.classes import FOR_GOOD, Refusal, declared_size, domain_of, refused_now
+from tests.soak.wire import BUSINESS, CLASS, CLASS_OVER, refused_at
 
 _ROOT = Path(__file__).parents[2]
 _EXTENSIONS = b"250-soak.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 67108864\r\n"
@@ -47,17 +50,30 @@ class SoakSmtp(Server):
     def __init__(self, notes: Path) -> None:
         self.port = free_port()
         self.notes = notes
+        self._changing = threading.Lock()
+        self._how: dict[str, object] = {}
+        self._refusals: list[Refusal] = []
 
     def misbehave(self, how: str, *, share: float, seconds: float = 0.0) -> None:
         """Misbehave so in this share of the transactions; a hang is silent for `seconds`."""
-        self._tell({"how": how, "share": share, "seconds": seconds})
+        self._change(mood={"how": how, "share": share, "seconds": seconds})
 
     def behave(self) -> None:
-        """Accept everything again."""
-        self._tell({})
+        """Do not misbehave any more."""
+        self._change(mood={})
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Refuse this class of emails from now on."""
+        self._change(begins=refusal)
+
+    def accept(self, refusal: Refusal) -> None:
+        """Refuse it no more, and note that it is over."""
+        with self.notes.open("a") as notes:
+            notes.write(f"{time.time():.3f}\t{CLASS_OVER}\t\t\t\t{refusal.name}\n")
+        self._change(ends=refusal)
 
     def prepare(self) -> None:
-        self.behave()
+        self._change()
 
     def command(self) -> Sequence[str | Path]:
         return [sys.executable, "-m", __name__, str(self.port), self.notes, self._mood]
@@ -72,10 +88,21 @@ class SoakSmtp(Server):
     def _mood(self) -> Path:
         return self.data / "mood"
 
-    def _tell(self, mood: dict[str, object]) -> None:
-        new = self._mood.with_suffix(".new")
-        new.write_text(json.dumps(mood))
-        new.replace(self._mood)
+    def _change(
+        self,
+        *,
+        mood: dict[str, object] | None = None,
+        begins: Refusal | None = None,
+        ends: Refusal | None = None,
+    ) -> None:
+        """Tell the server: a mood and a refusal may change at the same time."""
+        with self._changing:
+            self._how = self._how if mood is None else mood
+            self._refusals = [one for one in (*self._refusals, begins) if one not in (None, ends)]
+            told = {**self._how, "refusals": [asdict(refusal) for refusal in self._refusals]}
+            new = self._mood.with_suffix(".new")
+            new.write_text(json.dumps(told))
+            new.replace(self._mood)
 
 
 class _GoneError(Exception):
@@ -105,6 +132,11 @@ class _Desk:
         where = self._random.choice(PLACES[how])
         return (how, where, mood["seconds"]) if where in places else ("", "", 0.0)
 
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Return the classes that are refused now."""
+        told = json.loads(self._mood.read_text()).get("refusals", ())
+        return (*FOR_GOOD, *(Refusal(**one) for one in told))
+
 
 class _Session:
     """One connection. Commands may come in one packet, and the next mail's behind a final dot."""
@@ -116,6 +148,8 @@ class _Session:
         self._reader = reader
         self._writer = writer
         self._fault = ("", "", 0.0)
+        self._sender, self._size = "", 0
+        self._refusals: tuple[Refusal, ...] = ()
         self._sender_refused = ""
         self._recipients: list[str] = []
 
@@ -129,7 +163,7 @@ class _Session:
                 case b"EHLO":
                     self._writer.write(_EXTENSIONS)
                 case b"MAIL":
-                    await self._mail()
+                    await self._mail(line)
                 case b"RCPT":
                     await self._rcpt(line)
                 case b"DATA":
@@ -140,15 +174,16 @@ class _Session:
                 case _:
                     self._writer.write(b"250 OK\r\n")
 
-    async def _mail(self) -> None:
+    async def _mail(self, line: bytes) -> None:
         self._recipients = []
         self._fault = self._desk.draw("MAIL", "RCPT", "DATA", "BODY", "DOT", "REPLY")
-        reply = await self._reply("MAIL", "250 2.1.0 OK")
+        self._refusals = self._desk.refusals()
+        self._sender, self._size = _address(line), declared_size(line.decode(errors="replace"))
+        reply = await self._reply("MAIL", self._usual("MAIL", "", "250 2.1.0 OK"))
         self._sender_refused = "" if reply.startswith("2") else reply
 
     async def _rcpt(self, line: bytes) -> None:
-        found = _ADDRESS.search(line)
-        recipient = found[1].decode() if found else ""
+        recipient = _address(line)
         if self._sender_refused:
             self._note_refusal([recipient], self._sender_refused)
             self._writer.write(b"503 5.5.1 MAIL first\r\n")
@@ -156,7 +191,7 @@ class _Session:
         usual = "250 2.1.5 OK"
         if refused_at(recipient) == "RCPT":
             usual = "550 5.1.1 no such mailbox"
-        reply = await self._reply("RCPT", usual)
+        reply = await self._reply("RCPT", self._usual("RCPT", recipient, usual))
         if reply.startswith("2"):
             self._recipients.append(recipient)
         else:
@@ -210,6 +245,16 @@ class _Session:
             raise _GoneError
         return reply
 
+    def _usual(self, place: str, recipient: str, usual: str) -> str:
+        """Return what this email is answered here, but for the server's mood."""
+        domain, sender, size = domain_of(recipient), self._sender, self._size
+        refusal = refused_now(self._refusals, place, sender=sender, size=size, domain=domain)
+        if refusal is None:
+            return usual
+        if self._fault[1] != place:
+            self._desk.note(CLASS, [recipient], "", "", refusal.name, refusal.reply)
+        return refusal.reply
+
     async def _misbehave(self, how: str, seconds: float, usual: str) -> str:
         match how:
             case "drop":
@@ -227,6 +272,11 @@ class _Session:
         self, recipients: Sequence[str], reply: str, names: Sequence[str] = ("", "")
     ) -> None:
         self._desk.note("refused", recipients, *names, reply)
+
+
+def _address(command: bytes) -> str:
+    found = _ADDRESS.search(command)
+    return found[1].decode() if found else ""
 
 
 async def _serve(port: int, desk: _Desk) -> None:

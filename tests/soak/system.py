@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import psycopg
 from sqlalchemy import make_url
 
 from tests.servers.celery_process import CeleryProcess
@@ -33,18 +35,37 @@ _ROOT = Path(__file__).parents[2]
 PROCESSES = 2
 """Pool processes of a worker."""
 
+THREADS = 12
+"""Threads of the worker that has too few connections to the database."""
+
+STARVED = {"pool_size": 1, "max_overflow": 1, "pool_timeout": 0.3}
+"""So few, and so many seconds that a thread waits for one."""
+
 BEATS = 2
 """Hosts with a beat: the first ones."""
+
+TRICKLE = 3.0
+"""Plain orders a second when the load is over."""
+
+HOPELESS = 0.6
+"""The part of the load's time in which mails are written that the server never takes: they are
+tried on for the rest of it, and worn out soon afterwards."""
+
+LIFETIME = 60.0
+"""Seconds that an email's own delays may come to: what is refused for good ends by it."""
 
 WINDOW = 20
 """The default, which is what counts for the bound."""
 
 
 class HostProcess(CeleryProcess):
-    """A worker or a beat on a host."""
+    """A worker or a beat on a host, some of whose settings may be its own."""
 
-    def __init__(self, role: Literal["worker", "beat"], host: Host, *options: str) -> None:
-        super().__init__("tests.soak.app", role, *options, environment=host.environment())
+    def __init__(
+        self, role: Literal["worker", "beat"], host: Host, *options: str, **settings: Any
+    ) -> None:
+        environment = host.environment(**settings)
+        super().__init__("tests.soak.app", role, *options, environment=environment)
         self._host = host
 
     def command(self) -> Sequence[str | Path]:
@@ -86,26 +107,38 @@ class Host:
         """Return what to put before a command that is to run here."""
         return self.namespace.inside() if self.namespace else []
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, **settings: Any) -> dict[str, str]:
         """Return what a process here runs with."""
         shifted = self.clock.environment() if self.clock else {}
-        return {"PYTHONUNBUFFERED": "1", CONFIG: json.dumps(self.config), **shifted}
+        config = json.dumps({**self.config, **settings})
+        return {"PYTHONUNBUFFERED": "1", CONFIG: config, **shifted}
 
 
 class System:
     """All of it, as a context manager makes it: `running`."""
 
     def __init__(
-        self, directory: Path, stack: ExitStack, *, hosts: int, rate: float, namespaces: bool
+        self,
+        directory: Path,
+        stack: ExitStack,
+        *,
+        hosts: int,
+        rate: float,
+        seconds: float,
+        namespaces: bool,
     ) -> None:
         self.directory = directory
         self.notes = directory / "smtp"
         self.told = [directory / f"told-{number}" for number in range(hosts)]
-        self.postgres = stack.enter_context(Postgres(durable=False))
+        options = ("-c", "log_line_prefix=%m [%p] %e ")  # with the SQLSTATE
+        self.postgres = stack.enter_context(Postgres(durable=False, options=options))
         self.redis = stack.enter_context(RedisServer())
         self.smtp = stack.enter_context(SoakSmtp(self.notes))
         self.url = self.postgres.new_database()
-        self.slots = hosts * PROCESSES
+        self.workers = {f"worker {number + 1}": PROCESSES for number in range(hosts)}
+        self.starved = f"worker {hosts + 1}"
+        self.workers[self.starved] = THREADS
+        self.slots = sum(self.workers.values())
         self.namespaces = namespaces
         self._library = clock.build(directory)
         self.clocks = self._library is not None
@@ -118,8 +151,13 @@ class System:
             self.processes[f"worker {place}"] = HostProcess("worker", host, concurrency)
             if host.number < BEATS:
                 self.processes[f"beat {place}"] = HostProcess("beat", host)
-            host.config["load"] = {"told": str(told), "mails_per_second": rate / hosts}
+            host.config["load"] = {
+                "told": str(told),
+                "mails_per_second": rate / hosts,
+                "hopeless_until": time.monotonic() + HOPELESS * seconds,
+            }
             self.processes[f"web {place}"] = Web(host)
+        self.processes[self.starved] = self._starved_worker(self.hosts[-1])
         self.locks = {name: threading.RLock() for name in (*self.processes, *SERVERS)}
         self.died: Counter[str] = Counter()  # processes that ended though nobody touched them
         self._create_tables()
@@ -147,6 +185,43 @@ class System:
             with self.locks[name]:
                 self.processes.pop(name).kill_9()
 
+    @contextmanager
+    def trickle(self) -> Iterator[None]:
+        """Have a plain order placed now and then.
+
+        Where nothing is left but what a server halts, nobody can tell that from a server that halts
+        everything, and an outage wears no email out.
+        """
+        host, name = self.hosts[0], "web 1"
+        host.config["load"] = {
+            "told": str(self.told[0]), "mails_per_second": TRICKLE, "is_plain": True,
+        }  # fmt: skip
+        with Web(host) as web:
+            self.processes[name] = web
+            try:
+                yield
+            finally:
+                with self.locks[name]:
+                    self.processes.pop(name).kill_9()
+
+    def slots_of(self, target: str) -> int:
+        """Return how many batches are sent at once by this worker, or by the workers of a host."""
+        if target in self.workers:
+            return self.workers[target]
+        is_last = target == f"host {len(self.hosts)}"
+        return PROCESSES + (self.workers[self.starved] if is_last else 0)
+
+    def worker_logs(self) -> list[Path]:
+        """Return the logs of all workers."""
+        return [self.processes[name].log for name in self.workers]
+
+    @staticmethod
+    def _starved_worker(host: Host) -> HostProcess:
+        """Return a worker of threads that have far too few connections to the database."""
+        options = {**host.config["SQLALCHEMY_ENGINE_OPTIONS"], **STARVED}
+        pool = ("--pool=threads", f"--concurrency={THREADS}")
+        return HostProcess("worker", host, *pool, SQLALCHEMY_ENGINE_OPTIONS=options)
+
     def _host(self, number: int, network: Network, stack: ExitStack) -> Host:
         namespace = stack.enter_context(Namespace(number)) if self.namespaces else None
         shifted = (
@@ -171,6 +246,9 @@ class System:
             "OUTBOX_SLOTS": self.slots,
             "OUTBOX_WINDOW": WINDOW,
             "OUTBOX_LEASE": 6.0,
+            # What is refused for good is to end soon; a delay is at most a tenth of these.
+            "OUTBOX_LIFETIME": LIFETIME,
+            "OUTBOX_BACKOFF": [30, 60, 90, 120],
             "OUTBOX_CONNECT_TIMEOUT": 3.0,
             "OUTBOX_COMMAND_TIMEOUT": 6.0,
             "OUTBOX_DOT_TIMEOUT": 8.0,
@@ -194,12 +272,24 @@ class System:
             stack.callback(process.kill_9)
 
 
+def make_read_only(database: str, *, on: bool) -> None:
+    """Have a server refuse each write with SQLSTATE 25006, or take it again.
+
+    Open sessions too: each reads the configuration again before its next command. A transaction
+    that has begun by then goes on as it was.
+    """
+    change = "SET default_transaction_read_only = on" if on else "RESET ALL"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM {change}".encode())
+        connection.execute("SELECT pg_reload_conf()")
+
+
 @contextmanager
 def running(
-    directory: Path, *, hosts: int, rate: float, namespaces: bool = True
+    directory: Path, *, hosts: int, rate: float, seconds: float, namespaces: bool = True
 ) -> Iterator[System]:
     """Start everything; end everything, whatever happens."""
     os.environ.setdefault("PGCONNECT_TIMEOUT", "5")
     with ExitStack() as stack:
         allowed = namespaces and Namespace.allowed()
-        yield System(directory, stack, hosts=hosts, rate=rate, namespaces=allowed)
+        yield System(directory, stack, hosts=hosts, rate=rate, seconds=seconds, namespaces=allowed)

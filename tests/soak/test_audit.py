@@ -9,10 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.soak.audit import judge
+from tests.soak.classes import CLOSED_DOMAIN, HUGE, SHOP, THROTTLED
 from tests.soak.facts import Copy, Facts, Mail, Order
 from tests.soak.wire import address
 
-GOOD, NEWS, REFUSED, PAIR = "good", "news", "refused", "pair"
+GOOD, NEWS, REFUSED, PAIR, HALTED = "good", "news", "refused", "pair", "halted"
+DOMAIN_REFUSED = "a domain refused"
 BOUND = 1
 
 
@@ -36,24 +38,31 @@ def _kept() -> Facts:
         (NEWS, 2, 1, "resend"),
         (REFUSED, 1, 1, "resend"),
         (PAIR, 1, 2, "resend"),
+        (HALTED, 1, 1, "resend"),
     ):
         facts.orders[name] = Order(mails=mails, recipients=recipients, policy=policy)
         facts.told[name] = "committed"
     facts.told["never"] = "rolled back"
     nobody = address(REFUSED, 0, "refused-rcpt")
     partner = address(PAIR, 1)
+    halted = address(HALTED, 0, domain=CLOSED_DOMAIN)
     facts.mails = [
         _mail(1, GOOD, {address(GOOD, 0): "sent"}),
         _mail(2, NEWS, {address(NEWS, 0): "sent"}),
         _mail(3, NEWS, {address(NEWS, 1): "sent"}, doubts=1),
         _mail(4, REFUSED, {nobody: "failed"}, "failed"),
         _mail(5, PAIR, {address(PAIR, 0): "sent", partner: "failed"}),
+        _mail(6, HALTED, {halted: "failed"}, "failed"),
     ]
     taken = ((1, GOOD, 0), (2, NEWS, 0), (3, NEWS, 1), (3, NEWS, 1), (5, PAIR, 0))
     for id_, order, number in taken:
         facts.copies[address(order, number)].append(Copy(message_id=f"<{id_}@x>", order=order))
     facts.refused[nobody].append("550 5.1.1 no such mailbox")
     facts.refused[partner].append("554 5.6.0 not at all")
+    facts.refused[halted].append("421 4.7.0 try again later")
+    for copies in (0, 3):
+        facts.classes[f"{DOMAIN_REFUSED} at 1.5"].note(copies)
+    facts.met["PostgreSQL read-only"] = 7
     return facts
 
 
@@ -83,7 +92,7 @@ def test_where_every_promise_was_kept_nothing_is_found() -> None:
     verdict = judge(_kept(), BOUND)
     assert verdict.findings == {}
     assert verdict.holds
-    assert (verdict.mails, verdict.copies, verdict.repeated) == (5, 5, 1)
+    assert (verdict.mails, verdict.copies, verdict.repeated) == (6, 5, 1)
     assert (verdict.doubts, verdict.in_doubt, verdict.lost) == (1, 1, 0)
 
 
@@ -117,11 +126,19 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         ),
         1,  # nor was who has a copy ever refused
     ),
-    "a mail fails only if the server refused it": (lambda facts: facts.refused.clear(), 2),
+    "a mail fails only if the server refused it": (lambda facts: facts.refused.clear(), 3),
     "who is refused on purpose gets nothing, and the mail says so": (
         lambda facts: _replace(
             facts, 3, recipients=dict.fromkeys(facts.mails[3].recipients, "unknown")
         ),
+        0,
+    ),
+    "while a class of mails is refused, others are taken": (
+        lambda facts: setattr(facts.classes[f"{DOMAIN_REFUSED} at 1.5"], "taken", 0),
+        0,
+    ),
+    "every fault was met by somebody": (
+        lambda facts: facts.met.update({"PostgreSQL read-only": 0}),
         0,
     ),
     "`unknown` has been in doubt": (lambda facts: _replace(facts, 0, status="unknown"), 0),
@@ -148,6 +165,49 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
     "all copies too many are within the bound": (lambda facts: _again(facts, NEWS, 1), 0),
     "no lease is left": (lambda facts: setattr(facts, "leases", 1), 0),
 }
+
+
+def _never_refused(facts: Facts) -> None:
+    _replace(facts, 0, status="failed", recipients={address(GOOD, 0): "failed"})
+    del facts.copies[address(GOOD, 0)]
+    facts.refused[address(GOOD, 0)].append("421 4.7.0 try again later")
+
+
+def test_who_is_halted_for_some_time_only_must_not_fail_for_it() -> None:
+    facts = _kept()
+    _never_refused(facts)
+    assert list(judge(facts, BOUND).findings) == ["a mail fails only if the server refused it"]
+
+
+@pytest.mark.parametrize(
+    ("domain", "sender", "octets"),
+    [(CLOSED_DOMAIN, SHOP, 0), ("x.example", THROTTLED, 0), ("x.example", SHOP, HUGE)],
+)
+@pytest.mark.parametrize("status", ["sent", "failed", "pending"])
+def test_who_is_halted_for_good_ends_and_gets_nothing(
+    domain: str, sender: str, octets: int, status: str
+) -> None:
+    facts, to = _kept(), address(HALTED, 0, domain=domain)
+    facts.orders[HALTED] = Order(
+        mails=1, recipients=1, policy="resend", sender=sender, octets=octets
+    )
+    _replace(facts, 5, status=status, sent=0, recipients={to: status})
+    facts.refused[to].append("450 4.7.1 rate limit exceeded")
+    if status == "sent":
+        facts.copies[to].append(Copy(message_id="<6@x>", order=HALTED))
+    found = judge(facts, BOUND).findings
+    sentence = "who is refused on purpose gets nothing, and the mail says so"
+    assert (sentence in found) == (status != "failed")
+    assert bool(found) == (status != "failed")
+
+
+def test_of_a_class_that_is_refused_several_times_all_times_count() -> None:
+    facts = _kept()
+    for copies in (4, 4):
+        facts.classes[f"{DOMAIN_REFUSED} at 90"].note(copies)
+    refused = facts.refused_classes()[DOMAIN_REFUSED]
+    assert (refused.times, refused.taken) == (4, 3)
+    assert judge(facts, BOUND).holds
 
 
 @pytest.mark.parametrize("sentence", BREAKS)

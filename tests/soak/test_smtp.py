@@ -6,12 +6,28 @@ import smtplib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.soak.classes import (
+    DENIED_DOMAIN,
+    FOR_GOOD,
+    HUGE,
+    LARGE,
+    MOODY_DOMAIN,
+    MOODY_SENDER,
+    OTHER_DOMAIN,
+    REPLIES,
+    SHOP,
+    THROTTLED,
+    Refusal,
+    Trait,
+    for_some_time,
+)
 from tests.soak.facts import Facts, read_notes
 from tests.soak.smtp import PLACES, SoakSmtp
-from tests.soak.wire import BUSINESS, address
+from tests.soak.wire import BUSINESS, DOMAIN, address
 
 MAILS = 30
 TIMEOUT = 0.2
@@ -23,12 +39,21 @@ def server(tmp_path: Path) -> Iterator[SoakSmtp]:
         yield made
 
 
-def _send(server: SoakSmtp, reference: str, *, refused: str = "") -> str:
+def _send(
+    server: SoakSmtp,
+    reference: str,
+    *,
+    refused: str = "",
+    domain: str = DOMAIN,
+    sender: str = SHOP,
+    octets: int = 0,
+) -> str:
     """Send one mail; return its address. What the server does wrong is raised."""
-    to = address(reference, 0, refused)
+    to = address(reference, 0, refused, domain)
     header = f"Message-ID: <{reference}@x>\r\n{BUSINESS}: {reference}\r\n"
+    text = "Hello.\r\n" * (1 + octets // 8)
     with smtplib.SMTP("127.0.0.1", server.port, timeout=TIMEOUT) as client:
-        client.sendmail("shop@x", [to], f"{header}\r\nHello.\r\n")
+        client.sendmail(sender, [to], f"{header}\r\n{text}")
     return to
 
 
@@ -71,3 +96,75 @@ def test_no_mood_takes_a_mail_in_silence_or_answers_for_one_that_is_not_noted(
     else:
         assert told == facts.copies.keys()
         assert len(told) < MAILS
+
+
+INSIDE: dict[Trait, dict[str, Any]] = {
+    "domain": {"domain": MOODY_DOMAIN},
+    "sender": {"sender": MOODY_SENDER},
+    "size": {"octets": LARGE},
+}
+"""What is refused for some time, each by the trait that names it."""
+
+NEVER: tuple[dict[str, Any], ...] = (
+    {"domain": str(FOR_GOOD[0].value)},
+    {"domain": DENIED_DOMAIN},
+    {"sender": THROTTLED},
+    {"octets": HUGE},
+)
+
+
+def _told(server: SoakSmtp, reference: str, **traits: Any) -> int:
+    """Send such a mail; return the code of the refusal, or 250."""
+    try:
+        _send(server, reference, **traits)
+    except smtplib.SMTPRecipientsRefused as error:
+        [(code, _)] = error.recipients.values()
+        return int(code)
+    except smtplib.SMTPResponseException as error:
+        return error.smtp_code
+    return 250
+
+
+@pytest.mark.parametrize(
+    ("trait", "place", "reply"), [(t, *how) for t, hows in REPLIES.items() for how in hows]
+)
+def test_a_class_is_refused_while_it_shall_be_and_nobody_else_is(
+    server: SoakSmtp, trait: Trait, place: str, reply: str
+) -> None:
+    refusal = for_some_time("a class refused", 3.5, trait=trait, place=place, reply=reply)
+    server.refuse(refusal)
+    for name, traits in INSIDE.items():
+        expected = int(reply[:3]) if name == trait else 250
+        assert _told(server, f"while-{name}", **traits) == expected
+    assert _told(server, "else", domain=OTHER_DOMAIN) == 250
+    server.accept(refusal)
+    assert _told(server, "after", **INSIDE[trait]) == 250
+    facts = _facts(server)
+    refused = facts.classes["a class refused at 3.5"]
+    others = [*INSIDE, "else"][list(INSIDE).index(trait) + 1 :]  # after it; none that came later
+    assert (refused.times, refused.taken) == (1, len(others))
+    assert len(facts.copies) == len(INSIDE) + 1
+
+
+def test_a_mood_leaves_a_refusal_as_it_is_and_so_does_a_restart(server: SoakSmtp) -> None:
+    server.refuse(
+        for_some_time("a", 0, trait="domain", place="RCPT", reply="450 4.2.0 not this one")
+    )
+    server.misbehave("4xx", share=0.0)
+    server.behave()
+    server.kill_9()
+    server.start()
+    assert _told(server, "one", domain=MOODY_DOMAIN) == 450
+
+
+@pytest.mark.parametrize(("refusal", "traits"), list(zip(FOR_GOOD, NEVER, strict=True)))
+def test_some_classes_are_never_taken(
+    server: SoakSmtp, refusal: Refusal, traits: dict[str, Any]
+) -> None:
+    for number in range(2):
+        assert _told(server, f"never-{number}", **traits) == int(refusal.reply[:3])
+        assert _told(server, f"else-{number}") == 250
+    facts = _facts(server)
+    assert len(facts.copies) == 2
+    refused = facts.classes[refusal.name]
+    assert (refused.times, refused.taken) == (2, 2)

@@ -11,19 +11,49 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from tests.soak.app import CONFIG, create_app
+from tests.soak.classes import (
+    CLOSED_DOMAIN,
+    DENIED_DOMAIN,
+    HUGE,
+    LARGE,
+    MOODY_DOMAIN,
+    MOODY_SENDER,
+    NEWS,
+    OTHER_DOMAIN,
+    SHOP,
+    THROTTLED,
+)
+from tests.soak.wire import DOMAIN
 
 _ENDS = {"commit": 88, "rollback": 8, "forget": 4}
 _ORDERS = 0.2
 """The part of the mails that are orders' own; the rest are newsletters'."""
 _LARGEST = 2000
 """Mails of one newsletter at most."""
+_LISTED = 100
+"""Domains that are drawn for one newsletter; its readers have them in turn."""
+_DOMAINS = {DOMAIN: 75.0, OTHER_DOMAIN: 15.0, MOODY_DOMAIN: 8.0}
+_HOPELESS_DOMAINS = {CLOSED_DOMAIN: 0.5, DENIED_DOMAIN: 0.5}
+"""Where mails go to, by weight; the second ones never get any."""
+_PLAIN: dict[str, Any] = {
+    "mails": 1, "recipients": 1, "refused": "", "sender": SHOP, "octets": 0,
+}  # fmt: skip
+_ODD = {
+    "": 80,
+    "several": 5,
+    "refused": 2,
+    "moody sender": 5,
+    "large": 4,
+}
+_HOPELESS = {"throttled sender": 1, "huge": 1, "closed domain": 1, "denied domain": 1}
+"""What orders are like, by weight; the second ones are never taken."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +62,13 @@ class Load:
 
     told: str  # the file of what it was told
     mails_per_second: float
+    hopeless_until: float = 0.0  # on the monotonic clock: mails that are refused for good
+    is_plain: bool = False  # nothing but orders that no class is about
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether some mails are still to be such as the server never takes."""
+        return time.monotonic() < self.hopeless_until
 
 
 class _Web:
@@ -46,10 +83,11 @@ class _Web:
     def run(self) -> None:
         """Make requests until the process is ended."""
         rate = self._load.mails_per_second
+        each = [(self._order, rate * _ORDERS / 2)] * 2 + [(self._newsletter, rate * (1 - _ORDERS))]
+        if self._load.is_plain:
+            each = [(self._plain_order, rate)]
         threads = [
-            threading.Thread(target=self._orders, args=(rate * _ORDERS / 2,), daemon=True),
-            threading.Thread(target=self._orders, args=(rate * _ORDERS / 2,), daemon=True),
-            threading.Thread(target=self._newsletters, args=(rate * (1 - _ORDERS),), daemon=True),
+            threading.Thread(target=_paced, args=(share, work), daemon=True) for work, share in each
         ]
         for thread in threads:
             thread.start()
@@ -57,25 +95,43 @@ class _Web:
         for thread in threads:
             thread.join()
 
-    def _orders(self, rate: float) -> None:
-        _paced(rate, self._order)
+    def _plain_order(self) -> float:
+        priority = self._random.choice(("urgent", "normal", "bulk"))
+        return self._request({**_PLAIN, "domains": [DOMAIN], "priority": priority})
 
     def _order(self) -> float:
-        draw = self._random.random()
-        wanted: dict[str, Any] = {"mails": 1, "recipients": 1, "refused": ""}
-        if draw < 0.05:
-            wanted["recipients"] = self._random.randint(2, 4)
-        elif draw < 0.07:
-            wanted["refused"] = self._random.choice(("refused-rcpt", "refused-dot"))
+        wanted = {**_PLAIN, "domains": self._domains(4, _DOMAINS)}
+        odd = _ODD | (_HOPELESS if self._load.is_hopeless else {})
+        match self._random.choices(list(odd), list(odd.values()))[0]:
+            case "several":
+                wanted["recipients"] = self._random.randint(2, 4)
+            case "refused":
+                wanted["refused"] = self._random.choice(("refused-rcpt", "refused-dot"))
+            case "moody sender":
+                wanted["sender"] = MOODY_SENDER
+            case "large":
+                wanted["octets"] = LARGE
+            case "throttled sender":
+                wanted["sender"] = THROTTLED
+            case "huge":
+                wanted["octets"] = HUGE
+            case "closed domain":
+                wanted["domains"] = [CLOSED_DOMAIN]
+            case "denied domain":
+                wanted["domains"] = [DENIED_DOMAIN]
         wanted["priority"] = self._random.choice(("urgent", "normal", "normal"))
         return self._request(wanted)
 
-    def _newsletters(self, rate: float) -> None:
-        _paced(rate, self._newsletter)
-
     def _newsletter(self) -> float:
         mails = min(_LARGEST, round(50 * self._random.paretovariate(1)))  # few are large
-        return self._request({"mails": mails, "recipients": 1, "refused": "", "priority": "bulk"})
+        wanted = {**_PLAIN, "mails": mails}
+        wanted["sender"] = self._random.choices((NEWS, MOODY_SENDER), (9, 1))[0]
+        domains = _DOMAINS | (_HOPELESS_DOMAINS if self._load.is_hopeless else {})
+        wanted["domains"] = self._domains(_LISTED, domains)
+        return self._request({**wanted, "priority": "bulk"})
+
+    def _domains(self, number: int, weights: Mapping[str, float]) -> list[str]:
+        return self._random.choices(list(weights), list(weights.values()), k=number)
 
     def _request(self, wanted: dict[str, Any]) -> float:
         """Make one request and note what it was told; return the mails it was about."""

@@ -13,11 +13,14 @@ REFUSED_AT = {"refused-rcpt": "RCPT", "refused-dot": "DOT"}
 BUSINESS = "X-Business"
 """The header that carries the business row's reference."""
 
+CLASS, CLASS_OVER = "class", "class over"
+"""The events in the server's notes that say that a class of emails is refused, and no more."""
 
-def address(reference: str, number: int, refused: str = "") -> str:
+
+def address(reference: str, number: int, refused: str = "", domain: str = DOMAIN) -> str:
     """Return the address of a business row's reader; no two mails share one."""
     mark = f"{refused}-" if refused else ""
-    return f"{mark}{reference}-{number}@{DOMAIN}"
+    return f"{mark}{reference}-{number}@{domain}"
 
 
 def refused_at(recipient: str) -> str | None:

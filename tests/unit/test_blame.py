@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.blame import Common, Suspicion, Traits, most_different
+from outbox.domain.blame import CLASSES, Common, Suspicion, Traits, most_different
 from outbox.domain.verdict import Envelope
 
 
@@ -72,11 +72,69 @@ def test_while_an_outsider_is_untried_a_class_may_be_to_blame(outsider: Traits) 
     assert suspicion.is_enough([SUSPECT])
 
 
-def test_two_that_have_nothing_in_common_blame_the_server() -> None:
+UNLIKE = [traits(f"{number}@x.example", f"{number}.example") for number in range(CLASSES + 1)]
+
+
+@pytest.mark.parametrize("classes", range(2, CLASSES + 1))
+def test_those_that_have_nothing_in_common_may_be_of_so_many_classes(classes: int) -> None:
     suspicion = Suspicion()
-    suspicion.add(SUSPECT)
-    suspicion.add(traits("x@y.example", "z.example"))
-    assert suspicion.is_enough([OTHER_SENDER, OTHER_DOMAIN])
+    for suspect in UNLIKE[:classes]:
+        suspicion.add(suspect)
+    assert suspicion.could_tell(UNLIKE[classes])
+    assert not suspicion.is_enough([UNLIKE[classes]])
+    assert not any(map(suspicion.could_tell, UNLIKE[:classes]))
+    assert suspicion.is_enough(UNLIKE[:classes])
+
+
+def test_more_classes_than_a_server_may_well_halt_at_the_same_time_blame_it() -> None:
+    suspicion = Suspicion()
+    for suspect in UNLIKE:
+        suspicion.add(suspect)
+    another = traits("another@x.example", "another.example")
+    assert suspicion.is_enough([another])
+    smaller = traits("another@x.example", "another.example", 100)  # one class: all that are larger
+    assert not suspicion.is_enough([another, smaller])
+
+
+def test_where_a_server_is_silent_two_that_have_nothing_in_common_blame_it() -> None:
+    suspicion = Suspicion()
+    suspicion.add(UNLIKE[0])
+    suspicion.add(UNLIKE[1], silent=True)
+    assert suspicion.is_enough([UNLIKE[2]])
+    suspicion.clear()
+    suspicion.add(UNLIKE[0])
+    suspicion.add(UNLIKE[1])
+    assert not suspicion.is_enough([UNLIKE[2]])
+
+
+def test_the_email_that_needs_the_fewest_classes_is_tried_next() -> None:
+    """The domain explains both: another one tells, however much else the first has for itself."""
+    suspicion = Suspicion(traits("a@x.example"))
+    suspicion.add(traits("b@x.example", size=100))
+    same_domain = traits("c@x.example", size=400)
+    assert suspicion.pick([same_domain, traits("a@x.example", "b.example")]) == 1
+    assert suspicion.pick([traits("a@x.example"), same_domain]) == 1
+    assert Suspicion(SUSPECT).pick([SUSPECT, OTHER_DOMAIN, traits("x@y.example", "z.example")]) == 2
+
+
+@given(st.lists(EMAILS, min_size=1), EMAILS)
+def test_one_class_alone_explains_what_the_suspects_have_in_common(
+    suspects: list[Traits], email: Traits
+) -> None:
+    suspicion = Suspicion()
+    for suspect in suspects:
+        suspicion.add(suspect, silent=True)
+    assert suspicion.could_tell(email) == (Common.of(suspects).lacked_by(email) > 0)
+
+
+@given(st.lists(EMAILS, min_size=1), EMAILS)
+def test_who_is_like_a_suspect_in_everything_tells_nothing(
+    suspects: list[Traits], email: Traits
+) -> None:
+    suspicion = Suspicion(email)
+    for suspect in suspects:
+        suspicion.add(suspect)
+    assert not suspicion.could_tell(email)
 
 
 def test_the_suspect_of_an_earlier_batch_counts_until_one_is_judged() -> None:

@@ -14,7 +14,8 @@ from outbox.store.rows import Claim
 from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
 from tests.integration.blame.cases import Case, Kind, Servers, part
-from tests.integration.blame.play import LATEST, World, play, world
+from tests.integration.blame.emails import LARGE
+from tests.integration.blame.play import GIVEN_UP, LATEST, World, play, world
 from tests.integration.blame.server import EXTENSIONS, ClassServer, Habit, time_out
 from tests.integration.conftest import Shops, addresses, message, newsletter
 from tests.integration.shell import parsed, runner
@@ -28,6 +29,7 @@ TOO_FAST = "450 4.2.1 The user is receiving mail at a rate that is too high"
 DENIED = "554 5.7.1 <readers>: Recipient address rejected: Access denied"
 WEAK = tuple(e for e in EXTENSIONS if e != "8BITMIME")
 DAY = 86_400.0
+FAST = "fast@shop.example"
 SEEN = {
     "no room for one large email": (Phase.MAIL, "452 4.3.1 Insufficient storage", Kind.SIZE),
     "one domain is closed": (Phase.RCPT, "421 4.7.0 Try again later", Kind.DOMAIN),
@@ -108,6 +110,29 @@ def test_an_email_of_a_paused_priority_speaks_for_no_server(answer: str, shops: 
         [breaker] = made.shop.rows(made.shop.tables.breaker)
         assert breaker.state == "open"
         assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
+
+
+@pytest.mark.parametrize("bad", [1, 10])
+def test_several_classes_that_are_halted_at_the_same_time_stop_no_other(
+    bad: int, shops: Shops
+) -> None:
+    """Two that are halted in a row have nothing in common then, and the server takes all others."""
+    server = ClassServer(Habit(phase=Phase.RCPT, answer="421 4.7.0 Try again later"))
+    server.refuses = lambda seen: (
+        seen.sender == FAST or "closed.example" in seen.domains or seen.size > LARGE // 2
+    )
+    with world(shops, server, OUTBOX_LIFETIME=DAY) as made:
+        for number in range(bad):
+            closed = message(f"r{number}@closed.example")
+            fast, large = message(f"f{number}@b.example"), message(f"l{number}@c.example")
+            fast.replace_header("From", FAST)
+            large.set_content("Thank you for your order.\n" * (LARGE // 20))
+            write(made, closed, fast, large)
+        write(made, readers=200)
+        made.simulation.run(seconds=2 * DAY, gives_up=GIVEN_UP)
+        assert {(row.status, row.attempts) for row in made.emails("good")} == {("sent", 1)}
+        assert max(made.waits("good")) <= LATEST
+        assert {row.status for row in made.emails("bad")} == {"failed"}
 
 
 def eightbit(*to: str) -> EmailMessage:
