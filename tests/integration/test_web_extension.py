@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import flask_mail
 import pytest
+from celery.signals import worker_process_init
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import MetaData, create_engine, insert, select
@@ -185,3 +189,16 @@ def test_a_forked_process_forgets_the_connections_of_every_engine(
     for driver in used:
         assert driver is not None
         driver.close()  # they were not closed: they are the parent's
+
+
+@pytest.mark.databases("sqlite")
+def test_a_forked_child_need_not_collect_what_its_parent_loaded(shop: Shop) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as children:
+        collected, frozen = children.submit(_collected).result(timeout=60)
+    assert collected < 1_000 < frozen
+
+
+def _collected() -> tuple[int, int]:
+    """Return how many objects a new child of a worker has to go through, and how many not."""
+    worker_process_init.send(sender=None)
+    return len(gc.get_objects()), gc.get_freeze_count()
