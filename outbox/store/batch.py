@@ -26,6 +26,7 @@ from .parts import parts
 from .rows import Batch, Waiting
 
 _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
+_NONE = frozenset[str]()  # one for all emails: an empty set of each one's own is memory to collect
 
 
 def load(connection: Connection, database: Database, token: UUID) -> Batch:
@@ -103,8 +104,8 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
-    doubtful = frozenset(addresses if doubts else ())
-    settled: frozenset[str] = frozenset()
+    doubtful = frozenset(addresses) if doubts else _NONE
+    settled = _NONE
     if several is not None:
         open_ = [r for r in several if r.status in _OPEN]
         addresses = tuple(r.address for r in open_)
