@@ -7,7 +7,7 @@ writer at a time, who holds everything: there every row is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVarTuple
 
 from sqlalchemy import (
@@ -24,6 +24,8 @@ from .parts import is_among
 ONE_WRITER = frozenset({"sqlite"})
 """Where our transaction holds every row from its start, so that an UPDATE tells what was free."""
 
+Change = Callable[[Connection, Database, list[int]], int]
+"""What changes emails that it is given by their ids; it returns how many."""
 Columns = TypeVarTuple("Columns")
 Locked = Row[int, int, int]
 """A locked row: its id, its doubts, and how many recipients it has."""
@@ -53,6 +55,16 @@ def lock_claim(
         # By the order of ids it would pass over all rows of the table.
         held = held.with_hint(email, "FORCE INDEX (ix_outbox_email_token)", dialect)
     return _ids(connection, free(held))
+
+
+def on_free(
+    connection: Connection, database: Database, work: Change, ids: Collection[int]
+) -> tuple[int, list[int]]:
+    """Run `work` on those of these emails that nobody holds; return its count, and who is held."""
+    chosen = among(database, ids)
+    ours = lock_ids(connection, database, chosen)
+    held = seen(connection, database, chosen) - ours
+    return work(connection, database, sorted(ours)), sorted(held)
 
 
 def rows(database: Database) -> Select[int, int, int]:

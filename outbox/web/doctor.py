@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from flask import current_app
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 AMQP = ("amqp", "pyamqp")
 CELERYS_BEAT = "celery.beat:PersistentScheduler"
 STEADY_BEAT = "outbox.worker.beat:SteadyScheduler"
+SCHEDULE = "take outbox.worker.queues.beat_schedule(app.config)"
 
 
 def examine(runtime: Runtime) -> list[Finding]:
@@ -58,17 +60,26 @@ def _celery(runtime: Runtime) -> list[Finding]:
     if app is None:
         text = 'app.extensions["celery"] holds no Celery app: only `flask outbox drain` sends'
         return [error(text)]
-    entries = {entry.get("task") for entry in (app.conf.beat_schedule or {}).values()}
+    schedule = app.conf.beat_schedule or {}
+    entries = {entry.get("task"): entry.get("schedule") for entry in schedule.values()}
     findings = [ok("a Celery app is there")]
     if "outbox.sweep" not in entries:
-        findings.append(error("beat's schedule has no outbox.sweep"))
+        findings.append(error(f"beat's schedule has no outbox.sweep: {SCHEDULE}"))
+    elif _seconds(entries["outbox.sweep"]) != runtime.settings.sweep_interval:
+        text = f"beat sweeps at another interval than OUTBOX_SWEEP_INTERVAL: {SCHEDULE}"
+        findings.append(warn(text))
     if "outbox.purge" not in entries:
-        findings.append(warn("beat's schedule has no outbox.purge"))
+        findings.append(warn(f"beat's schedule has no outbox.purge: {SCHEDULE}"))
     if "outbox.sweep" in entries and app.conf.beat_scheduler == CELERYS_BEAT:
         text = f"beat_scheduler stands still while a clock is set back: {STEADY_BEAT} does not"
         findings.append(warn(text))
     findings += [warn(text) for text in limits.configured(runtime, app)]
     return [*findings, *_deliveries(app), *fleet_findings(app)]
+
+
+def _seconds(schedule: object) -> object:
+    """Return an interval in seconds; of what is none, such as a crontab, the schedule itself."""
+    return schedule.total_seconds() if isinstance(schedule, timedelta) else schedule
 
 
 def _deliveries(app: Celery) -> list[Finding]:

@@ -64,7 +64,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings += [warn(f"{text}: a large mail fails") for text in packets]
     servers = server_figures(runtime)["servers"]
     urgent = alerts(servers)
-    findings += [
-        (error if one in urgent else warn)(standing_line(one)) for one in servers if one["since"]
-    ]
+    for one in servers:
+        tell = error if one in urgent else warn if one["since"] else ok
+        findings.append(tell(standing_line(one)))
     return findings

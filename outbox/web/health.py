@@ -14,7 +14,7 @@ from ..store.standing import alerts
 from .doctor_database import database_findings
 from .doctor_fleet import fleet_findings
 from .shell import as_json, current_runtime, read
-from .standing import SUPPRESSED, printable, server_figures, standing_line
+from .standing import SUPPRESSED, printable, server_figures, standing_colour, standing_line
 
 if TYPE_CHECKING:
     from ..worker.runtime import Runtime
@@ -64,8 +64,8 @@ def _tell(figures: dict[str, Any], *, suppressed: bool) -> None:
             click.secho(f"a mail stands claimed and has waited {claimed:.1f} s", fg="red")
     if suppressed:
         click.echo(SUPPRESSED)
-    for standing in figures.get("alerts", ()):
-        click.secho(standing_line(standing), fg="red")
+    for standing in figures.get("servers", ()):
+        click.secho(standing_line(standing), fg=standing_colour(standing))
     for problem in figures["problems"]:
         click.secho(printable(problem), fg="red")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 from flask.cli import with_appcontext
@@ -10,6 +10,7 @@ from flask.cli import with_appcontext
 from ..domain.lifecycle import Status
 from ..domain.options import MAX_KEY, MAX_TAG
 from ..store import resolve as decisions
+from ..store.locking import Change, on_free
 from ..store.parts import parts
 from ..store.purge import PurgeUnderWay
 from ..store.scan import Scan, waiting_with_tag, with_status
@@ -31,8 +32,8 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     if bool(ids) == bool(status):
         raise click.UsageError("give either ids or --status")
     total = doubtful = 0
-    for part in _among(ids, status):
-        total += write(decisions.retry, part)
+    for part, changed in _change(decisions.retry, _among(ids, status)):
+        total += changed
         doubtful += read(decisions.in_doubt, part)
     click.echo(f"{total} mails are pending again")
     if doubtful:
@@ -51,6 +52,23 @@ def _among(ids: Sequence[int], status: str | None) -> Iterator[list[int]]:
     yield from map(list, parts(ids))
     if status:
         yield from _with_progress(with_status(current_runtime().database, Status(status)))
+
+
+def _change(work: Change, found: Iterable[Sequence[int]]) -> Iterator[tuple[Sequence[int], int]]:
+    """Change what is found, part by part; yield each part, and of how many emails it changed.
+
+    What another transaction holds keeps nobody waiting: it is tried again at the end, and told.
+    """
+    held: list[int] = []
+    for part in found:
+        changed, left = write(on_free, work, part)
+        held += left
+        yield part, changed
+    for part in parts(held):
+        changed, left = write(on_free, work, part)
+        yield part, changed
+        if left:
+            click.secho(f"{len(left)} mails are left: another transaction holds them", fg="yellow")
 
 
 def _with_progress(scan: Scan) -> Iterator[list[int]]:
@@ -87,7 +105,7 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
         total = write(withdraw, id=id_, key=key)
     else:
         found = _with_progress(waiting_with_tag(current_runtime().database, tag))
-        total = sum(write(withdraw_ids, ids) for ids in found)
+        total = sum(changed for _, changed in _change(withdraw_ids, found))
     click.echo(f"{total} mails cancelled")
     if not total:
         raise SystemExit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -9,6 +10,9 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.orm import Session, SessionTransactionOrigin
 
 _KEY = "outbox.reading"
+_COMMENTS = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
+_READS = ("SELECT", "WITH", "VALUES", "TABLE", "SHOW", "SAVEPOINT", "RELEASE SAVEPOINT")
+_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|MERGE)\b")
 _LOCKS = ("FOR UPDATE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR KEY SHARE", "IN SHARE MODE")
 
 _wrote: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
@@ -34,9 +38,19 @@ def _note(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None
     # The worker's connections are in no session: for their statements this is one look.
     if _wrote.get(connection, True):
         return
-    text = statement.upper()
-    if not text.lstrip().startswith("SELECT") or any(lock in text for lock in _LOCKS):
+    if not _reads(statement):
         _wrote[connection] = True
+
+
+def _reads(statement: str) -> bool:
+    """Return whether a statement surely writes nothing and locks nothing."""
+    text = statement.upper()
+    while comment := _COMMENTS.match(text):
+        text = text[comment.end() :]
+    text = text.lstrip().removeprefix("(")
+    if not text.startswith(_READS) or any(lock in text for lock in _LOCKS):
+        return False
+    return not (text.startswith("WITH") and _WRITES.search(text))
 
 
 def _after_begin(session: Session, _: Any, connection: Connection) -> None:

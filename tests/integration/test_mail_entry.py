@@ -198,6 +198,29 @@ def test_a_mail_whose_session_has_only_read_is_committed(shops: Shops, catcher: 
     assert shop.statuses() == ["pending"]
 
 
+@pytest.mark.databases("postgresql", "sqlite")
+@pytest.mark.parametrize(
+    ("statement", "kept"),
+    [
+        ("WITH RECURSIVE up(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM up WHERE n < 3)"
+         " SELECT n FROM up", ["pending"]),
+        ("/* who */ -- asks\n SELECT 1", ["pending"]),
+        ("VALUES (1)", ["pending"]),
+        ("WITH old AS (SELECT 1 AS n) DELETE FROM orders WHERE id IN (SELECT n FROM old)", []),
+        ("/* SELECT */ DELETE FROM orders", []),
+    ],
+)  # fmt: skip
+def test_a_read_is_known_by_what_it_does_and_not_by_its_first_word(
+    shops: Shops, catcher: Catcher, statement: str, kept: list[str]
+) -> None:
+    shop, db = open_shop(shops, catcher)
+    with shop.app.app_context():
+        db.session.execute(text(statement))
+        send()
+        assert shop.statuses() == kept
+        db.session.rollback()
+
+
 def test_within_a_transaction_that_the_caller_began_a_mail_waits_for_its_end(
     shops: Shops, catcher: Catcher
 ) -> None:

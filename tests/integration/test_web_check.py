@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,16 @@ def test_check_passes_on_a_complete_set_up(shop: Shop, run: Run) -> None:
     assert "the schema is complete" in run("check").output
     celery.conf.beat_schedule = {}
     assert "no outbox.sweep" in run("check", code=1).output
+
+
+def test_check_tells_of_a_beat_that_sweeps_at_another_interval(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_SWEEP_INTERVAL=10.0)
+    celery, run = with_celery(shop), runner(shop)
+    assert "at another interval than OUTBOX_SWEEP_INTERVAL" in run("check").output
+    for schedule in (10.0, timedelta(seconds=10)):
+        celery.conf.beat_schedule = beat_schedule(shop.app.config)
+        celery.conf.beat_schedule["outbox.sweep"]["schedule"] = schedule
+        assert "OUTBOX_SWEEP_INTERVAL" not in run("check").output
 
 
 def test_check_tells_an_older_schema_from_a_newer_one(shop: Shop, run: Run) -> None:

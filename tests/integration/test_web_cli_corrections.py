@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from outbox import Status
 from outbox.store import parts, resolve, scan
@@ -66,9 +66,10 @@ def test_cancel_by_tag_goes_through_the_tag_in_short_transactions(
     written: list[int] = []
     transaction = shop.database.run
 
-    def note(work: Callable[[Connection], int]) -> int:
-        written.append(transaction(work))
-        return written[-1]
+    def note(work: Callable[[Connection], tuple[int, list[int]]]) -> tuple[int, list[int]]:
+        changed, held = transaction(work)
+        written.append(changed)
+        return changed, held
 
     monkeypatch.setattr(shop.database, "run", note)
     assert "5 mails cancelled" in run("cancel", "--tag", "news").output
@@ -76,6 +77,30 @@ def test_cancel_by_tag_goes_through_the_tag_in_short_transactions(
     assert {shop.status(email_id) for email_id in tagged} == {Status.CANCELLED}
     assert {shop.status(email_id) for email_id in other} == {Status.PENDING}
     run("cancel", "--tag", "none", code=1)
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+@pytest.mark.parametrize("words", [("retry", "--status", "failed"), ("cancel", "--tag", "news")])
+def test_an_email_that_another_transaction_holds_keeps_no_other_waiting(
+    shop: Shop, run: Run, words: tuple[str, ...]
+) -> None:
+    """It is told of, and left as it is: in time, or the held row's transaction would never end."""
+    make: dict[str, Callable[[], object]] = {
+        "retry": lambda: stuck(shop, Status.FAILED),
+        "cancel": lambda: shop.enqueue(tag="news"),
+    }
+    for _ in range(3):
+        make[words[0]]()
+    email = shop.tables.email
+    [first, *_] = (row.id for row in shop.rows(email))
+    with shop.session() as session:
+        session.execute(select(email.c.id).where(email.c.id == first).with_for_update())
+        output = run(*words).output
+        before = shop.status(first)
+    assert "1 mails are left: another transaction holds them" in output
+    assert "2 mails" in output
+    assert [row.status == before for row in shop.rows(email)] == [True, False, False]
+    assert "1 mails" in run(*words).output
 
 
 def test_resolve_settles_what_is_in_doubt(shop: Shop, run: Run) -> None:

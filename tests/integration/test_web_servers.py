@@ -86,6 +86,7 @@ def test_health_exits_1_on_an_alert_and_not_on_an_outage(shops: Shops) -> None:
     run = runner(shop)
     halted(shop, alert=False, cause=Cause.SESSION, reason="connect: refused")
     assert parsed(run("health", "--json"))["alerts"] == []
+    assert "own is halted since" in run("health").output
     halted(shop)
     figures = parsed(run("health", "--json", code=1))
     assert figures["healthy"] is False
