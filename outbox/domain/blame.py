@@ -11,7 +11,7 @@ tells. Only where too many classes at once would be needed to explain the suspec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -27,7 +27,7 @@ CLASSES = 4
 CLASSES_SILENT = 1
 """The same where it gave no reply: each email more that is tried may then cost minutes."""
 
-SMALLER = 2
+SMALLER = 0.8
 """An email counts as smaller than the suspects where it has less than this part of their octets."""
 
 
@@ -38,12 +38,13 @@ class Traits:
     sender: str
     domains: frozenset[str]
     size: int
+    is_fresh: bool = True  # nothing was held against the email so far
 
     @classmethod
-    def of(cls, envelope: Envelope, size: int) -> Traits:
+    def of(cls, envelope: Envelope, size: int, *, is_fresh: bool) -> Traits:
         """Return the traits of an email with this envelope and so many octets."""
         domains = frozenset(map(domain_of, envelope.recipients))
-        return cls(sender=envelope.sender.lower(), domains=domains, size=size)
+        return cls(sender=envelope.sender.lower(), domains=domains, size=size, is_fresh=is_fresh)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +71,7 @@ class Common:
         return (
             (self.sender is not None and email.sender != self.sender)
             + (bool(self.domains) and not self.domains & email.domains)
-            + (email.size * SMALLER < self.size)
+            + (email.size < self.size * SMALLER)
         )
 
 
@@ -104,18 +105,21 @@ class Suspicion:
         """Return whether no email that is left could show that the suspects are to blame."""
         return len(self._suspects) >= ENOUGH and not any(map(self.could_tell, untried))
 
-    def pick(self, untried: Sequence[Traits]) -> int:
-        """Return the place of the email that tells most; the first of several.
+    def pick(self, untried: Sequence[Traits], random: Callable[[], float]) -> int:
+        """Return the place of the email that tells most; any one of several.
 
-        The fewer classes without it explain the suspects, the likelier it is taken. Ask only while
-        there are suspects.
+        The fewer classes without it explain the suspects, the likelier it is taken, and likelier
+        still where nothing was held against it before. Ask only while there are suspects.
         """
         each = [Common.of([suspect]) for suspect in self._suspects]
 
-        def unlikelihood(place: int) -> tuple[float, int, int]:
+        def unlikelihood(place: int) -> tuple[bool, bool, float, int, float]:
             email = untried[place]
+            classes = self._classes_without(email)
             unlike = sum(suspect.lacked_by(email) for suspect in each)
-            return self._classes_without(email), -unlike, place
+            # Many that have nothing in common may be halted: where each is picked in its turn, the
+            # others wait for all of them.
+            return classes > self._most, not email.is_fresh, classes, -unlike, random()
 
         return min(range(len(untried)), key=unlikelihood, default=0)
 
@@ -135,12 +139,17 @@ class Suspicion:
 
 
 def _classes(suspects: Sequence[Traits], email: Traits) -> Iterator[list[Traits]]:
-    """Yield the suspects of each sender, of each domain and of a size that are not this email's."""
+    """Yield the suspects of each sender, of each domain and of a size that are not this email's.
+
+    Of senders their domain counts too: with VERP each reader's email has a sender of its own.
+    """
     for sender in {one.sender for one in suspects} - {email.sender}:
         yield [one for one in suspects if one.sender == sender]
+    for home in {domain_of(one.sender) for one in suspects} - {domain_of(email.sender)}:
+        yield [one for one in suspects if domain_of(one.sender) == home]
     for domain in frozenset[str]().union(*(one.domains for one in suspects)) - email.domains:
         yield [one for one in suspects if domain in one.domains]
-    yield [one for one in suspects if email.size * SMALLER < one.size]
+    yield [one for one in suspects if email.size < one.size * SMALLER]
 
 
 def most_different(common: Common, untried: Sequence[Traits]) -> int:

@@ -74,7 +74,10 @@ AUTH, MAIL, RCPT, DOT = (
 )
 BEFORE_DOT = MAILING - DOT
 
-THROTTLE = _text(r"throttl|rate.?limit|sending (rate|quota)|too (many|fast|quickly)|slow.?down")
+THROTTLE = _text(
+    r"throttl|rate.?limit|sending (rate|quota)|too (many|much|fast|quickly)|slow.?down"
+)
+CLIENT_THROTTLE = _text(r"too many recipients from")  # Postfix's own, of the client
 SES_THROTTLE = _text(r"throttling failure")
 GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down")
 
@@ -98,6 +101,7 @@ ROWS: tuple[Row, ...] = (
     Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the mail system's own status
     Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),
     Row(MAIL, "5", Verdict.SUSPECT, text=THROTTLE),
+    Row(RCPT, "4", Verdict.SUSPECT, text=CLIENT_THROTTLE),
     Row(MAIL, Event.LACKING, Verdict.LACKING),
     Row(MAIL, Event.MALFORMED, Verdict.FAIL),
     # Out of step: we and the server no longer talk about the same command.

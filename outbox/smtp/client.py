@@ -220,7 +220,9 @@ class Client(Session):
         phase = self.phase
         judgement = judge(phase, reply, event=event)
         if judgement.renew:
-            self.stale = phase is Phase.MAIL and (reply.code == 421 or event is Event.CLOSED)
+            # Postfix answers 503 to MAIL behind a content that it refused: its old mail goes on.
+            is_over = reply.code in (421, 503) or event is Event.CLOSED
+            self.stale = phase is Phase.MAIL and is_over
             self.close()
         elif event is Event.LACKING:
             self.stale = True  # its EHLO may be of a server that has been set up anew since

@@ -116,17 +116,19 @@ def best_probe(
     suspect_id: int | None,
     *,
     usable_elsewhere: Collection[str],
+    random: Callable[[], float],
 ) -> Candidate | None:
-    """Return the email most likely to pass; None where none should be risked.
+    """Return the email most likely to pass, or any one of several; None: none should be risked.
 
     Never the last suspect while there is another. Of the lanes `usable_elsewhere`, where another
     server would take the email at once, neither an urgent nor an expiring one.
     """
     common = Common.of([suspect]) if suspect is not None else None
 
-    def unlikelihood(one: Candidate) -> tuple[bool, int, bool, int, int]:
+    def unlikelihood(one: Candidate) -> tuple[bool, bool, bool, int, int, float]:
         unlike = common.lacked_by(one.traits) if common is not None else 0
-        return one.id == suspect_id, -unlike, not one.is_fresh, -one.priority, one.traits.size
+        is_alike = common is not None and not unlike
+        return one.id == suspect_id, is_alike, not one.is_fresh, -unlike, -one.priority, random()
 
     allowed = [
         one

@@ -74,6 +74,7 @@ def _choose(
         suspect.get(breaker.server),
         breaker.suspect_id,
         usable_elsewhere={w[0] for w in ways if any(map(is_usable, _servers(runtime, w)))},
+        random=runtime.random,
     )
 
 

@@ -53,6 +53,7 @@ class Watch:
         """
         self._database = runtime.database
         self._settings = runtime.settings
+        self._random = runtime.random
         self._server = server
         self._breaker = breaker
         self._lanes = lanes
@@ -79,7 +80,7 @@ class Watch:
     def pick(self, untried: Sequence[Traits]) -> int:
         """Return the place of the email to try next: under suspicion the one that differs most."""
         if self._suspicion:
-            return self._suspicion.pick(untried)
+            return self._suspicion.pick(untried, self._random)
         common = self._streak.common
         return most_different(common, untried) if common is not None else 0
 
@@ -223,7 +224,8 @@ class Watch:
 
 def traits_of(mail: Waiting) -> Traits:
     """Return what a server may object to in this email."""
-    return Traits.of(mail.envelope, mail.size)
+    is_fresh = not (mail.waited or mail.attempts or mail.deliveries)
+    return Traits.of(mail.envelope, mail.size, is_fresh=is_fresh)
 
 
 def _told(result: Transaction) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ..domain.blame import Traits
 from ..domain.lifecycle import Status
-from ..domain.verdict import Transaction, Verdict
+from ..domain.verdict import Phase, Transaction, Verdict
 from ..store.rows import Entry, Waiting
 from .delivery import Delivery, Outgoing
 from .pace import Pace
@@ -220,6 +220,8 @@ class Window:
         if out.result is None:
             give_back = self._delivery.passed_over if out.is_passed_over else self._delivery.back
             return give_back(out)
+        if not out.blamed_by and out.result.verdict is Verdict.UNSENT and _is_ahead(out.result):
+            return self._delivery.behind(out)  # the server may drop whatever it is given
         if out.result.verdict is Verdict.LACKING:
             self._way.watch_of(out.server).alert_lacking(out.mail, out.result)
         return self._delivery.unsent(out, out.result)
@@ -231,6 +233,11 @@ class Window:
             unsent.append(self._current)
         for out in unsent:
             self._results.add(self._delivery.back(out))
+
+
+def _is_ahead(result: Transaction) -> bool:
+    """Whether it ended before the content: what crashes a server is a content."""
+    return result.phase in (Phase.MAIL, Phase.RCPT, Phase.DATA)
 
 
 _ITS_END = (Finding.JUDGED, Finding.OWN)  # no set: to hash one of them takes longer than to look

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,8 @@ def traits(
 
 
 SUSPECT = traits()
+HALF = (0.5).__float__
+"""A random source."""
 OTHER_SENDER, OTHER_DOMAIN = traits(sender="news@shop.example"), traits(domain="b.example")
 SMALLER = traits(size=400)
 EMAILS = st.builds(
@@ -29,7 +33,7 @@ EMAILS = st.builds(
 
 def test_an_email_s_traits_are_those_that_a_server_sees() -> None:
     envelope = Envelope(sender="Shop@Shop.example", recipients=("a@One.example", "b@two.example"))
-    assert Traits.of(envelope, 7) == Traits(
+    assert Traits.of(envelope, 7, is_fresh=True) == Traits(
         sender="shop@shop.example", domains=frozenset({"one.example", "two.example"}), size=7
     )
 
@@ -72,7 +76,7 @@ def test_while_an_outsider_is_untried_a_class_may_be_to_blame(outsider: Traits) 
     assert suspicion.is_enough([SUSPECT])
 
 
-UNLIKE = [traits(f"{number}@x.example", f"{number}.example") for number in range(CLASSES + 1)]
+UNLIKE = [traits(f"a@x{number}.example", f"{number}.example") for number in range(CLASSES + 1)]
 
 
 @pytest.mark.parametrize("classes", range(2, CLASSES + 1))
@@ -112,9 +116,26 @@ def test_the_email_that_needs_the_fewest_classes_is_tried_next() -> None:
     suspicion = Suspicion(traits("a@x.example"))
     suspicion.add(traits("b@x.example", size=100))
     same_domain = traits("c@x.example", size=400)
-    assert suspicion.pick([same_domain, traits("a@x.example", "b.example")]) == 1
-    assert suspicion.pick([traits("a@x.example"), same_domain]) == 1
-    assert Suspicion(SUSPECT).pick([SUSPECT, OTHER_DOMAIN, traits("x@y.example", "z.example")]) == 2
+    assert suspicion.pick([same_domain, traits("a@x.example", "b.example")], HALF) == 1
+    assert suspicion.pick([traits("a@x.example"), same_domain], HALF) == 1
+    unlike = [SUSPECT, OTHER_DOMAIN, traits("x@y.example", "z.example")]
+    assert Suspicion(SUSPECT).pick(unlike, HALF) == 2
+
+
+def test_of_several_that_tell_as_much_one_that_was_not_held_back_before_is_tried_next() -> None:
+    held_back, fresh = replace(UNLIKE[1], is_fresh=False), UNLIKE[2]
+    assert Suspicion(UNLIKE[0]).pick([held_back, fresh], HALF) == 1
+    draws = iter([0.9, 0.2, 0.5])
+    assert Suspicion(UNLIKE[0]).pick([UNLIKE[1], fresh, UNLIKE[3]], lambda: next(draws)) == 1
+
+
+def test_senders_of_one_domain_are_one_class() -> None:
+    """VERP: each reader's email has a sender of its own."""
+    suspicion = Suspicion()
+    for number in range(9):
+        suspicion.add(traits(f"news+{number}@news.example", f"d{number}.example"))
+    assert suspicion.could_tell(traits("shop@shop.example", "e.example"))
+    assert not suspicion.could_tell(traits("news+9@news.example", "e.example"))
 
 
 @given(st.lists(EMAILS, min_size=1), EMAILS)

@@ -20,6 +20,7 @@ from tests.verdicts.case import (
     UNKNOWN,
     UNSENT,
     Case,
+    Following,
     Recipient,
     TableRow,
     case,
@@ -116,6 +117,15 @@ DOT = (
     ),
     case(TableRow.DOT_REFUSED, "4xx", {".": "451 4.3.0 later"}, RETRY, AT.DOT),
     case(TableRow.DOT_REFUSED, "5xx", {".": "554 5.7.1 spam"}, FAIL, AT.DOT),
+    case(
+        TableRow.DOT_REFUSED,
+        "5xx, and Postfix takes the next MAIL for one in the same mail",
+        {".": "554 5.7.1 over quota", "MAIL 2": "503 5.5.1 Error: nested MAIL command"},
+        FAIL,
+        AT.DOT,
+        "554 5.7.1 over quota",
+        following=Following.NEW,
+    ),
     case(
         TableRow.DOT_REFUSED,
         "5xx after one recipient was put off",

@@ -14,6 +14,8 @@ from tests.verdicts.session import SHORT
 
 CLOSED = "the server closed the connection"
 SES = "454 Throttling failure: Maximum sending rate exceeded."
+TOO_MUCH = "450 4.7.1 Error: too much mail from 192.0.2.1"
+TOO_MANY = "450 4.7.1 Error: too many recipients from 192.0.2.1"
 GMAIL = "450 4.2.1 The user you are trying to contact is receiving mail at a rate that is too high"
 
 
@@ -53,6 +55,8 @@ MAIL: tuple[Case, ...] = (
     case(TableRow.THROTTLED, "SES at the dot", {".": SES}, SUSPECT, AT.DOT),
     case(TableRow.THROTTLED, "Gmail at RCPT", {"RCPT": GMAIL}, SUSPECT, AT.RCPT),
     case(TableRow.THROTTLED, "4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, SUSPECT, AT.MAIL),
+    case(TableRow.THROTTLED, "Postfix at MAIL", {"MAIL": TOO_MUCH}, SUSPECT, AT.MAIL),
+    case(TableRow.THROTTLED, "Postfix at RCPT", {"RCPT": TOO_MANY}, SUSPECT, AT.RCPT),
     case(
         TableRow.THROTTLED,
         "5xx at MAIL",

@@ -22,6 +22,7 @@ REPLIES = (
     "450 4.2.1 The user is receiving mail at a rate that is too high",
     "450 4.7.0 rate limit exceeded",
     "550 5.4.5 Daily user sending quota exceeded",
+    "450 4.7.1 Error: too many recipients from 192.0.2.1",
     "452 4.5.3 too many recipients",
     "552 5.5.3 too many recipients",
     "452 4.3.1 Insufficient system storage",

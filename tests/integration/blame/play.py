@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from email.message import EmailMessage
 from random import Random
 from typing import Any
 
 import sqlalchemy as sa
 
+from outbox import Priority
 from outbox.domain.replies import Event
 from outbox.domain.verdict import Phase, Verdict
 from outbox.store.clock import utc
@@ -26,7 +28,7 @@ from tests.integration.blame.server import (
     time_out,
 )
 from tests.integration.blame.simulation import Simulation
-from tests.integration.conftest import Shop, Shops
+from tests.integration.conftest import Shop, Shops, addresses, newsletter
 from tests.integration.motion import server
 from tests.servers.scripted import Step
 from tests.servers.stateful import hang_up
@@ -94,6 +96,22 @@ def world(
         simulation = Simulation(shop=shop, threads=threads)
         yield World(servers=servers, shop=shop, simulation=simulation)
         shop.runtime.disconnect()
+
+
+def write(
+    made: World, *mails: EmailMessage, readers: int = 0, tag: str = "bad", **options: Any
+) -> None:
+    """Write these emails, and good ones to so many readers, and commit."""
+    shop = made.shop
+    with shop.session() as session:
+        for mail in mails:
+            shop.outbox.enqueue(mail, session=session, tag=tag, **options)
+        if readers:
+            to = addresses(readers)
+            shop.outbox.enqueue_many(
+                newsletter(), to, session=session, tag="good", priority=Priority.NORMAL
+            )
+        session.commit()
 
 
 def _hardly_random(draw: Callable[[], float]) -> Callable[[], float]:

@@ -15,7 +15,7 @@ from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
 from tests.integration.blame.cases import Case, Kind, Servers, part
 from tests.integration.blame.emails import LARGE
-from tests.integration.blame.play import GIVEN_UP, LATEST, World, play, world
+from tests.integration.blame.play import GIVEN_UP, LATEST, play, world, write
 from tests.integration.blame.server import EXTENSIONS, ClassServer, Habit, time_out
 from tests.integration.conftest import Shops, addresses, message, newsletter
 from tests.integration.shell import parsed, runner
@@ -140,22 +140,6 @@ def eightbit(*to: str) -> EmailMessage:
     mail = message(*to)
     mail.set_content("Gr\u00fc\u00dfe", cte="8bit")
     return mail
-
-
-def write(
-    made: World, *mails: EmailMessage, readers: int = 0, tag: str = "bad", **options: Any
-) -> None:
-    """Write these emails, and good ones to so many readers, and commit."""
-    shop = made.shop
-    with shop.session() as session:
-        for mail in mails:
-            shop.outbox.enqueue(mail, session=session, tag=tag, **options)
-        if readers:
-            to = addresses(readers)
-            shop.outbox.enqueue_many(
-                newsletter(), to, session=session, tag="good", priority=Priority.NORMAL
-            )
-        session.commit()
 
 
 def weak(how: str) -> ClassServer:
