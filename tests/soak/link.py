@@ -122,8 +122,8 @@ class _End(asyncio.Protocol):
         self._link.ends.add(self)
         if self._link.broken:
             self.reset()
-        else:
-            self.listen(not self._link.silent)
+        else:  # soon: in Python 3.11.2, for one, a transport that is paused here reads on
+            asyncio.get_running_loop().call_soon(lambda: self.listen(not self._link.silent))
 
     def data_received(self, data: bytes) -> None:
         if self.other is not None and self.other._transport is not None:
