@@ -45,9 +45,14 @@ class Connection:
         if self._client is not None:
             self._client.progress = progress
 
-    def connect(self) -> Transaction | None:
-        """Make sure that a session is open; a HALT transaction says that none can be had."""
-        if self._reusable() is not None:
+    def connect(self, *, anew: bool = False) -> Transaction | None:
+        """Make sure that a session is open; a HALT transaction says that none can be had.
+
+        One that was kept may be dead, and nobody knows: `anew` asks for a new one.
+        """
+        if anew:
+            self.close()
+        elif self._reusable() is not None:
             return None
         opened = self._open()
         return opened if isinstance(opened, Transaction) else None

@@ -128,24 +128,24 @@ class _Relay:
 
     def _probe_session(self) -> bool:
         """Ask a server whose breaker is open for a session; return whether it can be used again."""
-        if not self._open_session():
+        if not self._open_session(anew=True):
             return False
         self._way.watch.session_opened()
         return True
 
-    def _open_session(self) -> bool:
+    def _open_session(self, *, anew: bool = False) -> bool:
         """Have a session with the first server that has room; False where none can be had.
 
         Before a window is open: a server that is away costs no email anything.
         """
         while self._way.begin():
-            if self._is_connected():
+            if self._is_connected(anew=anew):
                 return True
         return False
 
-    def _is_connected(self) -> bool:
+    def _is_connected(self, *, anew: bool = False) -> bool:
         """Have a session with the chosen server; where it refuses one, leave it for good."""
-        fault = self._way.connection.connect()
+        fault = self._way.connection.connect(anew=anew)
         self._heartbeat.progress()
         if fault is not None:
             self._way.watch.session_failed(fault)

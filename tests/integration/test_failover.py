@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from outbox.domain.circuit_breaker import Cause
+from outbox.store import circuit_breaker
 from outbox.store.counter import IN_DOUBT
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, halted, server, standing, write
@@ -164,6 +166,24 @@ def test_after_its_pause_a_session_probes_the_server_while_the_other_takes_the_e
     assert halted(both) == set()
     assert standing(both) == {SENT: 7}
     assert copies(catcher, spare).total() == 7
+
+
+def test_a_session_of_before_the_outage_is_no_probe(
+    both: Shop, catcher: Catcher, spare: Catcher
+) -> None:
+    """A process that was idle has a connection that it does not know to be dead."""
+    motion = Motion(shop=both)
+    write(both, 1)
+    motion.beat()
+    assert len(catcher.mails) == 1
+    catcher.stop()
+    reason = "connect: refused"  # as another process found
+    circuit_breaker.trip(both.database, "a", cause=Cause.SESSION, reason=reason)
+    both.later(5.1)
+    write(both, 1)
+    motion.beat()
+    [breaker] = both.rows(both.tables.breaker)
+    assert (breaker.state, breaker.failures) == ("open", 2)
 
 
 def test_a_failed_probe_holds_no_email_and_charges_nobody(
