@@ -101,12 +101,12 @@ class Session(smtplib.SMTP):
             raise NoReply(Event.CLOSED, "the connection is closed")
         if self._replies is None or self._replies.sock is not self.sock:
             self._replies = ReplyReader(self.sock, self._clock)
-        left = self._left()
+        left, patience = self._until - self._clock(), self._patience
         try:
-            reply = self._replies.read(min(self._patience, left))
+            reply = self._replies.read(patience if patience < left else max(0.0, left))
         except NoReply as none:
             self.close()
-            if none.event is Event.TIMEOUT and left < self._patience:
+            if none.event is Event.TIMEOUT and left <= patience:
                 raise NoReply(Event.OVERDUE, OVERDUE) from none
             raise
         self.progress()

@@ -91,7 +91,8 @@ class Database:
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work`, which only reads, in autocommit: it takes no lock and no round trip more."""
-        with self._alone() as connection:
+        with self._connect("AUTOCOMMIT") as connection:
+            prepared.ask(connection)
             return work(connection)
 
     def run_alone(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
@@ -101,7 +102,8 @@ class Database:
         """
         for left in reversed(range(TRIES)):
             try:
-                with self._alone() as connection:
+                with self._connect("AUTOCOMMIT") as connection:
+                    prepared.ask(connection)
                     return connection.exec_driver_sql(statement, values).all()
             except DBAPIError as error:
                 _wait_or_raise(error, left)
@@ -118,18 +120,15 @@ class Database:
             yield connection
 
     @contextmanager
-    def _alone(self) -> Iterator[Connection]:
-        """Take a connection on which each statement is a transaction."""
-        with self._connect("AUTOCOMMIT") as connection:
-            prepared.ask(connection)
-            yield connection
-
-    @contextmanager
     def _connect(self, isolation: str) -> Iterator[Connection]:
         options: dict[str, Any] = {"isolation_level": isolation}
         connected = self.engine.connect().execution_options(**options)
-        with connected as connection, prepared.unprepared(connection):
-            yield connection
+        with connected as connection:
+            if prepared.is_safe(connection):  # as nearly always, for every window
+                yield connection
+            else:
+                with prepared.unprepared(connection):
+                    yield connection
 
 
 def _begin_immediate(connection: Connection, patience: float) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -25,8 +24,8 @@ from .parts import parts
 from .rows import Entry
 
 _SETTLED = frozenset({RecipientStatus.SENT, RecipientStatus.FAILED})
-_SLACK = timedelta(milliseconds=1)
-"""What a moment may have lost on its way through a database."""
+_SLACK = 0.001
+"""Seconds that a moment may have lost on its way through a database."""
 
 
 def doubted(database: Database, token: UUID) -> ColumnElement[bool]:
@@ -110,9 +109,9 @@ def not_written_yet(
     logged = select(attempt.email_id, attempt.verdict, attempt.started_at).where(
         attempt.email_id.in_(sorted(ids)), attempt.worker == worker[:100]
     )
-    known: dict[tuple[int, str], list[datetime]] = defaultdict(list)
+    known: dict[tuple[int, str], list[float]] = defaultdict(list)
     for row in connection.execute(logged):
-        known[row.email_id, row.verdict].append(utc(row.started_at))
+        known[row.email_id, row.verdict].append(utc(row.started_at).timestamp())
     email = database.tables.email.c
     taken = select(email.id).where(email.doubt_token == token, among(database, ids))
     rescued = frozenset(connection.execute(taken).scalars())

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Delete, Update, bindparam, delete, update
+from sqlalchemy import Connection, Delete, Update, bindparam, delete, select, update
 
 from . import batch
 from .database import Database
-from .locking import seen
 from .rows import Batch
 
 
@@ -63,12 +62,17 @@ def drop(database: Database, token: UUID) -> None:
     """Delete the lease of a batch of which every email's result is recorded."""
 
     def work(connection: Connection) -> None:
-        if seen(connection, database, database.tables.email.c.token == token):
+        if connection.execute(database.built(_drop), {"claim": token}).rowcount == 0:
             leave(connection, database, token, unsent=True)
-        else:
-            end(connection, database, token)
 
     database.run(work)
+
+
+def _drop(database: Database) -> Delete:
+    held = select(database.tables.email.c.id).where(
+        database.tables.email.c.token == bindparam("claim")
+    )
+    return _end(database).where(~held.exists())
 
 
 def end(connection: Connection, database: Database, token: UUID) -> None:

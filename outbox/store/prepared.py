@@ -17,17 +17,25 @@ _DIRECT = "outbox_direct"
 """The key of a connection's `info` that tells, as long as it lives, that nobody stands between."""
 
 
+def is_safe(connection: Connection) -> bool:
+    """Return whether the driver may prepare: it never does, or the connection is direct."""
+    if connection.info.get(_DIRECT):
+        return True
+    driver = connection.connection.dbapi_connection
+    return getattr(driver, "prepare_threshold", None) is None
+
+
 @contextmanager
 def unprepared(connection: Connection) -> Iterator[None]:
-    """Have the driver prepare nothing in the block, unless the connection is known to be direct.
+    """Have the driver prepare nothing in the block, unless it is safe.
 
     Afterwards its owner's own setting holds again.
     """
-    driver: Any = connection.connection.dbapi_connection
-    threshold = getattr(driver, "prepare_threshold", None)
-    if threshold is None or connection.info.get(_DIRECT):
+    if is_safe(connection):
         yield
         return
+    driver: Any = connection.connection.dbapi_connection
+    threshold = driver.prepare_threshold
     driver.prepare_threshold = None
     try:
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from math import ceil
 from typing import Any
 from uuid import UUID
@@ -140,8 +141,8 @@ def _log(connection: Connection, database: Database, entries: Sequence[Entry], w
     rows = [
         {
             "email_id": entry.email_id,
-            "started_at": entry.started_at,
-            "finished_at": entry.finished_at,
+            "started_at": _moment(entry.started_at),
+            "finished_at": _moment(entry.finished_at),
             "verdict": entry.verdict,
             "phase": entry.phase,
             "code": entry.conclusion.reply.code,
@@ -154,6 +155,10 @@ def _log(connection: Connection, database: Database, entries: Sequence[Entry], w
         if entry.verdict is not Verdict.HALT  # the breaker tells of it, once
     ]
     insert_rows(connection, insert(database.tables.attempt), rows)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _record_recipients(

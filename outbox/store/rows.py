@@ -110,5 +110,5 @@ class Entry:
     phase: Phase
     several: bool  # the mail has recipients of its own in `outbox_recipient`
     server: str
-    started_at: datetime
-    finished_at: datetime
+    started_at: float  # seconds since 1970, by the database's clock
+    finished_at: float

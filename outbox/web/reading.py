@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.orm import Session, SessionTransactionOrigin
@@ -17,6 +17,10 @@ _LOCKS = ("FOR UPDATE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR KEY SHARE", "IN S
 
 _wrote: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
 """The connections in a session's transaction, and whether that has done more than read."""
+
+_heard: WeakSet[Engine] = WeakSet()
+"""The engines whose statements are listened to: those of sessions. A worker's statements have no
+session, and a listener would cost each of them a tenth of its time."""
 
 
 def holds_nothing(session: Session) -> bool:
@@ -35,7 +39,7 @@ def holds_nothing(session: Session) -> bool:
 
 
 def _note(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
-    # The worker's connections are in no session: for their statements this is one look.
+    # A connection that is in no session is not known here: for its statements this is one look.
     if _wrote.get(connection, True):
         return
     if not _reads(statement):
@@ -54,6 +58,9 @@ def _reads(statement: str) -> bool:
 
 
 def _after_begin(session: Session, _: Any, connection: Connection) -> None:
+    if connection.engine not in _heard:
+        _heard.add(connection.engine)
+        event.listen(connection.engine, "before_cursor_execute", _note)
     _wrote[connection] = False
     session.info.setdefault(_KEY, []).append(connection)
 
@@ -65,7 +72,6 @@ def _after_transaction_end(session: Session, transaction: Any) -> None:
 
 
 def _listen() -> None:
-    event.listen(Engine, "before_cursor_execute", _note)
     event.listen(Session, "after_begin", _after_begin)
     event.listen(Session, "after_transaction_end", _after_transaction_end)
 

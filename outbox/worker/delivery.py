@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from math import inf
 
 from ..domain import backoff
@@ -32,7 +31,7 @@ class Outgoing:
     """An email of the open window, and what has come of it so far."""
 
     mail: Waiting
-    started_at: datetime
+    started_at: float  # as `Entry` has it
     put_off: tuple[RecipientResult, ...] = ()  # recipients whom an earlier transaction put off
     retry_after: float | None = None  # seconds, that such a transaction named
     result: Transaction | None = None  # the last one that judged nobody
@@ -53,14 +52,18 @@ class Delivery:
         self._settings = runtime.settings
         self._holds = holds
         self._began = began
+        self._clock = runtime.clock
         self._epoch = batch.began_at.timestamp() - began
         self._contents = Contents(runtime.database, runtime.settings.window_bytes)
         self._contents.expect(batch.mails)
         self.touched: int | None = None  # the email whose content may have begun to leave
 
-    def now(self) -> datetime:
-        """Return the database's time, told by this host's clock since the batch began."""
-        return datetime.fromtimestamp(self._epoch + self._runtime.clock(), UTC)
+    def now(self) -> float:
+        """Return the database's time since 1970, told by this host's clock since the batch began.
+
+        It is no date: to make one takes longer than to judge a reply.
+        """
+        return self._epoch + self._clock()
 
     def has_expired(self, mail: Waiting) -> bool:
         """Return whether it may not be sent any more."""
@@ -207,7 +210,7 @@ class Delivery:
         )
 
     def _spent(self) -> float:
-        return self._runtime.clock() - self._began
+        return self._clock() - self._began
 
 
 _NOT_SENT = Transaction(verdict=Verdict.HALT, phase=Phase.MAIL, reply=_GIVEN_BACK)

@@ -86,14 +86,17 @@ class Window:
         Returns the emails whose turn did not come in time.
         """
         late: list[Outgoing] = []
-        while self._holds():
+        # An email that was judged was so under the lease, which each content asks for itself.
+        finding = Finding.ASIDE
+        while finding is Finding.JUDGED or self._holds():
             with self._lock:
                 if not self._todo:
                     break
-                if self._done and self._clock() - self._opened_at > self._seconds:
+                now = self._clock()
+                if self._done and now - self._opened_at > self._seconds:
                     late, self._todo = self._todo, []
                     break
-                out = self._next()
+                out = self._next(now)
             finding = self._try(out, behind)
             if finding is Finding.SERVER or finding is Finding.CLASS:
                 self._leave_server(is_held=finding is Finding.CLASS)
@@ -117,13 +120,13 @@ class Window:
             waiting, self._todo = self._todo, []
         return [self._delivery.back(out) for out in waiting]
 
-    def _next(self) -> Outgoing:
+    def _next(self, now: float) -> Outgoing:
         watch = self._way.watch
         place = 0
         if watch.is_choosy:
             place = watch.pick([traits_of(out.mail) for out in self._todo])
         out = self._current = self._todo.pop(place)
-        self._current_since = self._clock()
+        self._current_since = now
         return out
 
     def _untried(self) -> list[Traits]:

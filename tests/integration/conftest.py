@@ -73,8 +73,8 @@ def entry(email_id: int, conclusion: Conclusion, verdict: Verdict, **changes: An
         "phase": Phase.DOT,
         "several": False,
         "server": "mx.example:25",
-        "started_at": START,
-        "finished_at": START,
+        "started_at": START.timestamp(),
+        "finished_at": START.timestamp(),
     }
     return Entry(email_id=email_id, conclusion=conclusion, verdict=verdict, **values | changes)
 

@@ -60,6 +60,8 @@ def no_waiting(shop: Shop) -> Iterator[None]:
 
     @sa.event.listens_for(shop.engine, "handle_error")
     def note(context: sa.engine.ExceptionContext) -> None:
+        if "set_config('lock_timeout', '10ms'" in str(context.statement):
+            return  # it hopes that all rows are free, and waits no longer than that
         waited.append(f"{context.original_exception}: {context.statement}")
 
     yield
