@@ -27,6 +27,9 @@ CLASSES = 4
 CLASSES_SILENT = 1
 """The same where it gave no reply: each email more that is tried may then cost minutes."""
 
+SILENCES = 3
+"""Emails in a row to which a server says nothing, and takes none meanwhile, that blame it."""
+
 SMALLER = 0.8
 """An email counts as smaller than the suspects where it has less than this part of their octets."""
 
@@ -78,19 +81,27 @@ class Common:
 class Suspicion:
     """The emails that one server answered with a halting reply, since it judged one for itself."""
 
-    def __init__(self, earlier: Traits | None = None) -> None:
-        """Go on from the suspect that an earlier batch left, if there is one."""
+    def __init__(self, earlier: Traits | None = None, slow: Traits | None = None) -> None:
+        """Go on from the suspect that an earlier batch left, and from what was `slow`, if any."""
         self._suspects = [earlier] if earlier is not None else []
+        self._slow = [slow] if slow is not None else []
         self._most = CLASSES
 
     def __bool__(self) -> bool:
-        return bool(self._suspects)
+        return bool(self._suspects or self._slow)
 
     def add(self, email: Traits, *, silent: bool = False) -> None:
         """Note that this email was halted too, or that the server was `silent` to it."""
         self._suspects.append(email)
         if silent:
             self._most = CLASSES_SILENT
+
+    def note_slow(self, email: Traits) -> None:
+        """Note that the server takes its time with this email: what is like it comes last.
+
+        Also when others have been judged: each one more may cost a process its time.
+        """
+        self._slow = [email]
 
     def clear(self) -> None:
         """Note that the server judged an email for itself: the suspects were to blame."""
@@ -99,7 +110,7 @@ class Suspicion:
 
     def could_tell(self, email: Traits) -> bool:
         """Return whether the server may well take this email though it halted all suspects."""
-        return self._classes_without(email) <= self._most
+        return _classes_without(self._suspects, email) <= self._most
 
     def is_enough(self, untried: Iterable[Traits]) -> bool:
         """Return whether no email that is left could show that the suspects are to blame."""
@@ -108,34 +119,51 @@ class Suspicion:
     def pick(self, untried: Sequence[Traits], random: Callable[[], float]) -> int:
         """Return the place of the email that tells most; any one of several.
 
-        The fewer classes without it explain the suspects, the likelier it is taken, and likelier
-        still where nothing was held against it before. Ask only while there are suspects.
+        Many that have nothing in common may be halted: where each is picked in its turn, the others
+        wait for all of them. Ask only while there is a suspicion.
         """
-        each = [Common.of([suspect]) for suspect in self._suspects]
+        ranks = self._ranks(untried)
+        return min(range(len(untried)), key=lambda place: (ranks[place], random()), default=0)
 
-        def unlikelihood(place: int) -> tuple[bool, bool, float, int, float]:
-            email = untried[place]
-            classes = self._classes_without(email)
+    def order(self, untried: Sequence[Traits]) -> list[int]:
+        """Return the places of the emails in the order in which a slow server is to get them.
+
+        Without one they stay as they are.
+        """
+        places = list(range(len(untried)))
+        ranks = self._ranks(untried) if self._slow else []
+        return sorted(places, key=ranks.__getitem__) if ranks else places
+
+    def _ranks(self, untried: Sequence[Traits]) -> list[tuple[bool, bool, float, int]]:
+        """Return the rank of each email: the lower, the likelier it is taken.
+
+        The fewer classes without it explain the suspects, the likelier; and likelier still where
+        nothing was held against it before.
+        """
+        suspects = [*self._suspects, *self._slow]
+        each = [Common.of([suspect]) for suspect in suspects]
+
+        def rank(email: Traits) -> tuple[bool, bool, float, int]:
+            classes = _classes_without(suspects, email)
             unlike = sum(suspect.lacked_by(email) for suspect in each)
-            # Many that have nothing in common may be halted: where each is picked in its turn, the
-            # others wait for all of them.
-            return classes > self._most, not email.is_fresh, classes, -unlike, random()
+            return classes > self._most, not email.is_fresh, classes, -unlike
 
-        return min(range(len(untried)), key=unlikelihood, default=0)
+        return list(map(rank, untried))
 
-    def _classes_without(self, email: Traits) -> float:
-        """Count the classes that explain all suspects, and do not hold this email; inf: none do.
 
-        The largest class first: that is the fewest, or nearly.
-        """
-        left, classes = list(self._suspects), 0
-        while left:
-            explained = max(_classes(left, email), key=len, default=[])
-            if not explained:
-                return inf
-            left = [suspect for suspect in left if suspect not in explained]
-            classes += 1
-        return classes
+def _classes_without(suspects: Sequence[Traits], email: Traits) -> float:
+    """Count the classes that explain all suspects, and do not hold this email; inf: none do.
+
+    The largest class first: that is the fewest, or nearly.
+    """
+    left, classes = list(suspects), 0
+    while left:
+        explained = max(_classes(left, email), key=len, default=[])
+        if not explained:
+            return inf
+        left = [suspect for suspect in left if suspect not in explained]
+        classes += 1
+    return classes
 
 
 def _classes(suspects: Sequence[Traits], email: Traits) -> Iterator[list[Traits]]:

@@ -20,10 +20,14 @@ class BreakerState(StrEnum):
 
 
 class Cause(StrEnum):
-    """What opened a breaker. It says how long the breaker stays open, and how it is probed."""
+    """What opened a breaker, or raised a suspicion.
+
+    It says how long the breaker stays open, how it is probed, and what ends the suspicion.
+    """
 
     SESSION = "session"  # no session could be had: a session probes it, without an email
     EMAILS = "emails"  # sessions work, and every email is halted: an email probes it
+    SILENCE = "silence"  # an email got no reply for long: suspected, and it stays so for its time
 
 
 OPEN_FIRST = 5.0

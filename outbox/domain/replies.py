@@ -23,6 +23,7 @@ class Event(StrEnum):
     MALFORMED = "malformed"  # the envelope makes no command line: no server can take it
     LEASE = "lease"  # our lease was lost: the fence said no
     OVERDUE = "overdue"  # the transaction as a whole took longer than it may
+    GIVEN_UP = "given up"  # others wait, and nobody but this process could see to them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,6 +119,7 @@ ROWS: tuple[Row, ...] = (
     Row(BEFORE_DOT, Event.CLOSED, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.LEASE, Verdict.UNSENT, renew=True),
+    Row(BEFORE_DOT, Event.GIVEN_UP, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.OVERDUE, Verdict.RETRY, renew=True),
     Row(BEFORE_DOT, "", Verdict.RETRY, renew=True),  # garbage, and 2xx or 3xx out of place
 )

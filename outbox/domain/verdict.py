@@ -75,6 +75,7 @@ class Transaction:
     retry_after: float | None = None  # seconds, where the reply names a time
     alert: bool = False  # a person must act: the credentials are refused
     overdue: bool = False  # the transaction took longer than it may: the server is suspected too
+    given_up: bool = False  # its reply was no longer waited for, as others waited
 
 
 @value_type(frozen=True, kw_only=True, slots=True)

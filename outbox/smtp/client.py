@@ -231,7 +231,12 @@ class Client(Session):
         if self._ahead and self.announced is None:
             self.close()  # the next mail must not take an old reply for its own
         result = conclude(phase, reply, judgement, refusals)
-        return replace(result, overdue=True) if event is Event.OVERDUE else result
+        match event:
+            case Event.OVERDUE:
+                return replace(result, overdue=True)
+            case Event.GIVEN_UP:
+                return replace(result, given_up=True)
+        return result
 
     def _reset(self) -> None:
         if self.sock is not None:

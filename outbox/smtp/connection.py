@@ -38,12 +38,17 @@ class Connection:
         self._mails = 0
         self._was_used = False  # a message went over it, or it has been idle
         self._progress: Callable[[], object] = lambda: None
+        self._goes_on: Callable[[], bool] = lambda: True
 
-    def report_progress(self, progress: Callable[[], object]) -> None:
-        """Have `progress` called at each reply and each block of content, from now on."""
-        self._progress = progress
+    def report(self, progress: Callable[[], object], goes_on: Callable[[], bool]) -> None:
+        """Have `progress` called at each reply and each block of content, from now on.
+
+        `goes_on` is asked every few seconds in which an email's command gets no reply: where it
+        says no, nothing more is waited for.
+        """
+        self._progress, self._goes_on = progress, goes_on
         if self._client is not None:
-            self._client.progress = progress
+            self._client.progress, self._client.goes_on = progress, goes_on
 
     def connect(self, *, anew: bool = False) -> Transaction | None:
         """Make sure that a session is open; a HALT transaction says that none can be had.
@@ -123,7 +128,7 @@ class Connection:
     def _open(self) -> Client | Transaction:
         """Open a new session, or return why there is none."""
         client = client_for(self._server, self._clock)
-        client.progress = self._progress
+        client.progress, client.goes_on = self._progress, self._goes_on
         halt = client.open()
         if halt is not None:
             return halt

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    GoesOn = Callable[[], bool]
+
+LOOK = 5.0
+"""Seconds between two looks at whether a reply is still to be waited for."""
+
 MAX_LINE = 2048
 """Octets of one reply line; RFC 5321 §4.5.3.1.5 asks servers to stay within 512."""
 
@@ -48,13 +53,14 @@ class ReplyReader:
     It takes more octets from the socket than one reply where the server sent more: `pending`.
     """
 
-    __slots__ = ("_clock", "_data", "_waited", "sock")
+    __slots__ = ("_clock", "_data", "_goes_on", "_waited", "sock")
 
     def __init__(self, sock: socket.socket, clock: Callable[[], float] = time.monotonic) -> None:
         self.sock = sock
         self._clock = clock
         self._data = b""
         self._waited = False  # for some octets of the current reply
+        self._goes_on: GoesOn | None = None
 
     @property
     def pending(self) -> bool:
@@ -72,11 +78,12 @@ class ReplyReader:
         self._data = b""
         return True
 
-    def read(self, seconds: float) -> tuple[int, bytes]:
+    def read(self, seconds: float, goes_on: GoesOn | None = None) -> tuple[int, bytes]:
         """Return the next reply's code and its lines, joined with LF, within `seconds` in all.
 
         The deadline is total: octets that drip in do not extend it. Raises NoReply, and nothing
-        else, for whatever the server and the network do.
+        else, for whatever the server and the network do. While nothing comes, `goes_on` is asked
+        every `LOOK` seconds: False ends the wait.
         """
         if self._data:  # behind the reply before it, as with PIPELINING: nothing is waited for
             line, found, rest = self._data.partition(b"\n")
@@ -85,7 +92,8 @@ class ReplyReader:
                 self._data = rest
                 return code, lines
         deadline, self._waited = self._clock() + seconds, False
-        self._set_timeout(seconds)
+        self._goes_on = goes_on
+        self._set_timeout(seconds if goes_on is None else min(seconds, LOOK))
         try:
             code, lines = self._line(deadline)
             return (code, lines) if code > 0 else self._more(-code, [lines], deadline)
@@ -115,16 +123,22 @@ class ReplyReader:
         return parse_line(line.removesuffix(b"\r"))
 
     def _receive(self, deadline: float) -> bytes:
-        remaining = deadline - self._clock()
-        if remaining <= 0:
-            raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
-        try:
-            if self._waited:  # the time-out that `read` set was for the first octets
-                self._set_timeout(remaining)
-            self._waited = True
-            data = self.sock.recv(_RECV)
-        except OSError as error:
-            raise NoReply.of(error) from error
+        data: bytes | None = None
+        while data is None:
+            remaining = deadline - self._clock()
+            if remaining <= 0:
+                raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
+            try:
+                if self._waited:  # the time-out that `read` set was for the first octets
+                    looks = self._goes_on is not None
+                    self._set_timeout(min(remaining, LOOK) if looks else remaining)
+                self._waited = True
+                data = self.sock.recv(_RECV)
+            except OSError as error:
+                if self._goes_on is None or not isinstance(error, TimeoutError):
+                    raise NoReply.of(error) from error
+                if not self._goes_on():
+                    raise NoReply(Event.GIVEN_UP, "no reply, and other emails waited") from None
         if not data:
             raise NoReply(Event.CLOSED, "the server closed the connection")
         return data

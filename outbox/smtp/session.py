@@ -58,6 +58,7 @@ class Session(smtplib.SMTP):
         self._until = inf  # on our clock: when a transaction as a whole must be through
         self._replies: ReplyReader | None = None
         self.progress: Callable[[], object] = _nothing  # called at each reply and block of content
+        self.goes_on: Callable[[], bool] = _always  # asked while a command's reply does not come
 
     def open(self) -> Transaction | None:
         """Make the session ready for mails; a HALT transaction says that it cannot be had.
@@ -103,7 +104,10 @@ class Session(smtplib.SMTP):
             self._replies = ReplyReader(self.sock, self._clock)
         left, patience = self._until - self._clock(), self._patience
         try:
-            reply = self._replies.read(patience if patience < left else max(0.0, left))
+            reply = self._replies.read(
+                patience if patience < left else max(0.0, left),
+                self.goes_on if self.phase in _GIVEN_UP_IN else None,
+            )
         except NoReply as none:
             self.close()
             if none.event is Event.TIMEOUT and left <= patience:
@@ -243,6 +247,15 @@ def tls_context(ca_file: str, verify: bool) -> ssl.SSLContext:
 
 def _nothing() -> None:
     """Nobody wants to know of progress."""
+
+
+def _always() -> bool:
+    """Nobody else is waiting."""
+    return True
+
+
+_GIVEN_UP_IN = (Phase.MAIL, Phase.RCPT, Phase.DATA)
+"""An email's own commands, before its content: nothing is in doubt where no reply is waited for."""
 
 
 def _local_name(sock: socket.socket) -> str:

@@ -1,7 +1,7 @@
-"""A server's circuit breaker, shared by all workers. Nobody else writes or reads its rows.
+"""A server's circuit breaker, shared by all workers. Only this and `suspicion` write its rows.
 
-No row: closed. `suspect` and `trip` write one, `probe` takes the one probe of an open breaker whose
-time has come, and `clear` and `close` remove it; the ramp that follows stands in `outbox_server`.
+No row: closed. `trip` writes one, `probe` takes the one probe of an open breaker whose time has
+come, and `close` removes it; the ramp that follows stands in `outbox_server`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from sqlalchemy import (
     and_,
     case,
     delete,
-    false,
     insert,
     or_,
     select,
@@ -29,7 +28,6 @@ from sqlalchemy.exc import IntegrityError
 from ..domain.circuit_breaker import (
     ALERT_PAUSE,
     OPEN_MAX,
-    SUSPICION_SECONDS,
     BreakerState,
     Cause,
     open_seconds,
@@ -65,7 +63,7 @@ class Breaker:
 def read(connection: Connection, database: Database) -> dict[str, Breaker]:
     """Return the breakers that are not closed, by their server."""
     table, now = database.tables.breaker, database.now()
-    rows = connection.execute(select(table, now.label("now")).where(_counts(database))).all()
+    rows = connection.execute(select(table, now.label("now")).where(counts(database))).all()
     return {row.server: _breaker(row) for row in rows}
 
 
@@ -86,40 +84,6 @@ def _breaker(row: Any) -> Breaker:
         refusal=row.refusal,
         suspect_id=row.suspect_id,
     )
-
-
-def suspect(
-    database: Database,
-    server: str,
-    *,
-    email_id: int,
-    reason: str,
-    alert: bool = False,
-    seconds: float = SUSPICION_SECONDS,
-) -> None:
-    """Keep a suspicion that no email has cleared; where the breaker is open, change nothing.
-
-    It lasts for `seconds`. The server is used on: the next email that differs tells whose fault it
-    was. With an `alert` a person must see to it, such as to what the server does not offer.
-    """
-    table = database.tables.breaker
-    values = {
-        "retry_at": database.now(seconds), "suspect_id": email_id,
-        "alert": or_(table.c.alert == true(), true() if alert else false()),
-        "reason": case((table.c.alert == true(), table.c.reason), else_=reason[:REPLY_LENGTH]),
-    }  # fmt: skip
-    again = update(table).where(_is(database, server, BreakerState.SUSPECTED)).values(**values)
-    row = {
-        "state": BreakerState.SUSPECTED, "cause": Cause.EMAILS, "failures": 0, "alert": alert,
-        "opened_at": database.now(), "reason": reason[:REPLY_LENGTH], "suspect_id": email_id,
-        "retry_at": database.now(seconds),
-    }  # fmt: skip
-
-    def work(connection: Connection) -> None:
-        if not connection.execute(again).rowcount:
-            _insert_once(connection, database, server, row)
-
-    database.run(work)
 
 
 def trip(
@@ -154,14 +118,14 @@ def trip(
         "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": database.now(),
         "retry_at": until, "alert": alert, "reason": reason, "prober": None, **known,
     }  # fmt: skip
-    again = update(table).where(_is(database, server, BreakerState.OPEN)).values(**newest)
-    opened = update(table).where(_is(database, server, BreakerState.SUSPECTED)).values(**first)
+    again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
+    opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
 
     def work(connection: Connection) -> None:
         for statement in (again, opened):
             if connection.execute(statement).rowcount:
                 return
-        if not _insert_once(connection, database, server, first):
+        if not insert_once(connection, database, server, first):
             connection.execute(again)  # another worker met the same outage first
 
     database.run(work)
@@ -189,7 +153,7 @@ def probe(database: Database, server: str) -> Breaker | None:
         failures = found.failures + 1
         pause = open_seconds(failures, found.cause)
         moved = {"failures": failures, "retry_at": database.now(pause)}
-        waits = _is(database, server, BreakerState.OPEN) & is_half_open(database)
+        waits = is_in(database, server, BreakerState.OPEN) & is_half_open(database)
         taken = connection.execute(update(table).where(waits).values(**moved, prober=None))
         return found if taken.rowcount == 1 else None
 
@@ -202,16 +166,9 @@ def probing(database: Database, server: str, token: UUID) -> None:
     A sweep that stood still while it took one may come too late: then another is the probe.
     """
     table = database.tables.breaker
-    is_free = _is(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
+    is_free = is_in(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
     noted = update(table).where(is_free).values(prober=token)
     database.run(lambda connection: connection.execute(noted))
-
-
-def clear(database: Database, server: str) -> None:
-    """Forget a suspicion: the server judged an email for itself. An alert stands."""
-    table = database.tables.breaker
-    suspicion = _is(database, server, BreakerState.SUSPECTED) & (table.c.alert == false())
-    database.run(lambda connection: connection.execute(delete(table).where(suspicion)))
 
 
 def close(database: Database, server: str) -> None:
@@ -220,7 +177,7 @@ def close(database: Database, server: str) -> None:
     now = {"recovered_at": database.now()}
 
     def work(connection: Connection) -> None:
-        suspicion = _is(database, server, BreakerState.SUSPECTED)
+        suspicion = is_in(database, server, BreakerState.SUSPECTED)
         connection.execute(delete(table).where(suspicion))
         if not connection.execute(delete(table).where(table.c.server == server)).rowcount:
             return
@@ -242,9 +199,10 @@ def refusal(database: Database, server: str) -> str | None:
     return found.refusal if found is not None else None
 
 
-def _insert_once(
+def insert_once(
     connection: Connection, database: Database, server: str, row: dict[str, Any]
 ) -> bool:
+    """Insert the row of this server; False where another transaction was first."""
     try:
         with connection.begin_nested():
             connection.execute(insert(database.tables.breaker).values(server=server, **row))
@@ -253,12 +211,13 @@ def _insert_once(
     return True
 
 
-def _is(database: Database, server: str, state: BreakerState) -> ColumnElement[bool]:
+def is_in(database: Database, server: str, state: BreakerState) -> ColumnElement[bool]:
+    """The row is this server's, and in this state."""
     breaker = database.tables.breaker.c
     return and_(breaker.server == server, breaker.state == state)
 
 
-def _counts(database: Database) -> ColumnElement[bool]:
+def counts(database: Database) -> ColumnElement[bool]:
     """The row still says something: a suspicion is forgotten after its time."""
     breaker = database.tables.breaker.c
     return or_(breaker.state == BreakerState.OPEN, breaker.retry_at > database.now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, UnaryExpression, func, select
@@ -105,6 +106,19 @@ def outsider_taken(database: Database, server: str, common: Common) -> bool:
         .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
         .where(newest.c.finished_at > database.now(-LATELY))
         .where(func.lower(email.sender) != (common.sender or email.sender))
+        .limit(1)
+    )
+    return database.read(lambda connection: connection.execute(statement).first()) is not None
+
+
+def taken_since(database: Database, server: str, moment: datetime) -> bool:
+    """Return whether this server has taken an email since that moment."""
+    attempt = database.tables.attempt
+    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    statement = (
+        select(newest.c.id)
+        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
+        .where(newest.c.finished_at > moment)
         .limit(1)
     )
     return database.read(lambda connection: connection.execute(statement).first()) is not None

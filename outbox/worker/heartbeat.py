@@ -20,6 +20,11 @@ def _nothing() -> None:
     """There is nobody to be relieved."""
 
 
+def _always() -> bool:
+    """Nobody else waits."""
+    return True
+
+
 class Heartbeat:
     """Renews a lease at a third of its term, and knows until when it surely holds.
 
@@ -45,6 +50,7 @@ class Heartbeat:
         self._deadline = began + term
         self._progress = began
         self.relieve: Callable[[], object] = _nothing  # called with each renewal
+        self.ask: Callable[[], bool] = _always  # whether a silent server is to be waited for
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="outbox-lease", daemon=True)
 
@@ -55,6 +61,10 @@ class Heartbeat:
     def progress(self) -> None:
         """Note that the batch moves. One that shows no progress for `patience` is not renewed."""
         self._progress = self._clock()
+
+    def goes_on(self) -> bool:
+        """Return whether the batch waits on for a server that says nothing."""
+        return self.ask()
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()
@@ -67,7 +77,8 @@ class Heartbeat:
         trace: TracebackType | None,
     ) -> None:
         self._stopped.set()
-        self.relieve = _nothing  # else a connection, which reports its progress, keeps the batch
+        # Else a connection, which reports to this, would keep the batch.
+        self.relieve, self.ask = _nothing, _always
 
     def _run(self) -> None:
         while not self._stopped.wait(self._term / 3):

@@ -15,6 +15,7 @@ from itertools import islice
 from uuid import UUID
 
 from ..store import lease, release
+from ..store.answers import describe
 from ..store.counter import bump
 from ..store.rate import waits
 from ..store.rows import Batch, Waiting
@@ -59,7 +60,9 @@ def relay(runtime: Runtime, token: UUID) -> bool:
     )
     with heartbeat:
         batch = sort_out(runtime, token, batch)
-        with Way(runtime, token, batch, progress=heartbeat.progress) as way:
+        with Way(
+            runtime, token, batch, progress=heartbeat.progress, goes_on=heartbeat.goes_on
+        ) as way:
             work = _Relay(runtime, token, batch, way, heartbeat, began)
             # What another process has claimed, one that sends, goes back from here.
             is_worth_a_sweep = not runtime.suppressed() and work.run()
@@ -166,6 +169,7 @@ class _Relay:
             # Where the next window may go over another server nothing is announced to this one.
             current = self._window()
             self._heartbeat.relieve = partial(self._relieve, current)
+            self._heartbeat.ask = partial(self._goes_on, current)
             late = current.send(open_, left, announces=not self._way.rates)
             if current.is_relieved:
                 break
@@ -190,12 +194,25 @@ class _Relay:
 
     def _relieve(self, window: Window) -> None:
         """Give back what waits behind an email that is slow: all of the batch that is not tried."""
-        waiting = window.relieve()
-        if waiting is None:
+        slow, waiting = window.slow, window.relieve()
+        if slow is None or waiting is None:
             return
+        self._way.watch.note_slow(slow)
         database, token = self._database, self._token
         advance(database, token, waiting, (), worker=self._runtime.worker)
         database.run(partial(release.give_back_claimed, database=database, token=token))
+
+    def _goes_on(self, window: Window) -> bool:
+        """Whether a silent server is waited for: not where others wait, and no process is free."""
+        if window.slow is None:
+            return True
+        try:
+            if window.is_relieved:
+                return not self._way.watch.others_wait()
+            self._relieve(window)
+        except Exception as error:  # noqa: BLE001  (the reply may come; it is asked again soon)
+            _log.warning("outbox: who waits could not be asked (%s)", describe(error))
+        return True
 
     def _next_window(self, left: deque[Waiting]) -> list[Waiting]:
         """Return the next emails, with their permits; none where those are not to be had soon.
@@ -204,7 +221,7 @@ class _Relay:
         """
         if not self._open_session():
             return []
-        self._put_first(left)
+        self._arrange(left)
         for _ in range(len(rates := self._way.rates)):
             if not self._way.choose(outlast(partial(waits, self._database, rates))):
                 return []
@@ -219,14 +236,18 @@ class _Relay:
         )
         return window if permitted else []
 
-    def _put_first(self, left: deque[Waiting]) -> None:
-        """Under suspicion the email that differs most from the suspects goes first."""
+    def _arrange(self, left: deque[Waiting]) -> None:
+        """Under suspicion the email that differs most from the suspects goes first.
+
+        And what is like one to which the server says nothing goes last.
+        """
         watch = self._way.watch
-        if watch.is_choosy:
-            place = watch.pick([traits_of(mail) for mail in left])
-            chosen = left[place]
-            del left[place]
-            left.appendleft(chosen)
+        if not watch.is_choosy:
+            return
+        mails = [left[place] for place in watch.order([traits_of(mail) for mail in left])]
+        mails.insert(0, mails.pop(watch.pick([traits_of(mail) for mail in mails])))
+        left.clear()
+        left.extend(mails)
 
     def _cut(self, left: Iterable[Waiting]) -> list[Waiting]:
         """Cut off a window, bounded in emails, bytes, and recipients where a rate says."""

@@ -7,15 +7,15 @@ from enum import Enum, auto
 from functools import partial
 
 from ..domain import backoff
-from ..domain.blame import Common, Suspicion, Traits, most_different
+from ..domain.blame import SILENCES, Common, Suspicion, Traits, most_different
 from ..domain.circuit_breaker import Cause
 from ..domain.claims import Way as LanePriority
 from ..domain.priority import Priority
 from ..domain.refusals import Alike, Streak
 from ..domain.verdict import Transaction, Verdict
-from ..store import circuit_breaker
+from ..store import circuit_breaker, suspicion
 from ..store.circuit_breaker import Breaker
-from ..store.comparison import outsider_taken, outsider_waits
+from ..store.comparison import outsider_taken, outsider_waits, taken_since
 from ..store.refused import review
 from ..store.rows import Waiting
 from .persistence import outlast
@@ -58,7 +58,12 @@ class Watch:
         self._breaker = breaker
         self._lanes = lanes
         is_open = breaker is not None and breaker.is_open
-        self._suspicion = Suspicion(None if is_open else suspect)
+        is_slow = breaker is not None and not is_open and breaker.cause is Cause.SILENCE
+        is_cleared = is_slow and breaker is not None and not breaker.failures
+        self._suspicion = Suspicion(
+            None if is_open or is_cleared else suspect, slow=suspect if is_slow else None
+        )
+        self._is_silent = False  # to all emails, as far as they were tried
         # A probe that is refused as those before it were is one more of them, and not its own end.
         known = breaker.refusal if breaker is not None and is_open else None
         self._streak = Streak(self._settings.refused_alike, known=known)
@@ -83,6 +88,10 @@ class Watch:
             return self._suspicion.pick(untried, self._random)
         common = self._streak.common
         return most_different(common, untried) if common is not None else 0
+
+    def order(self, untried: Sequence[Traits]) -> list[int]:
+        """Return the places of the emails as they are to be tried: what may be slow comes last."""
+        return self._suspicion.order(untried)
 
     def note(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
         """Note the result of an email that this server was given; `untried` tells those left."""
@@ -111,6 +120,20 @@ class Watch:
             self._met_lack |= self._needs_what_was_lacking(mail)
         return Finding.JUDGED
 
+    def note_slow(self, mail: Waiting) -> None:
+        """Note that the server says nothing to this email for long: what is like it comes last."""
+        self._suspicion.note_slow(traits_of(mail))
+        self._is_calm = False
+        keep = partial(suspicion.silent, self._database, self._server)
+        row = outlast(partial(keep, email_id=mail.id, reason="an email got no reply for long"))
+        if row is not None and row.failures >= SILENCES:
+            taken = partial(taken_since, self._database, self._server, row.opened_at)
+            self._is_silent = not outlast(taken)
+
+    def others_wait(self) -> bool:
+        """Whether emails are due for this server, and no process has taken them up."""
+        return self._waits(lambda _: True)
+
     def session_failed(self, fault: Transaction) -> None:
         """Note that no session could be had."""
         self._open(Cause.SESSION, _told(fault), fault)
@@ -124,14 +147,14 @@ class Watch:
         told = f"{result.reply.text}; OUTBOX_LIFETIME ends the emails that need it"
         # Until it was tried again, and some: whoever needs it no more is not to alert for ever.
         seconds = 2.0 * max(backoff.behind(mail.waited), self._settings.health_age)
-        keep = partial(circuit_breaker.suspect, self._database, self._server)
+        keep = partial(suspicion.suspect, self._database, self._server)
         outlast(partial(keep, email_id=mail.id, reason=told, alert=True, seconds=seconds))
 
     def settle(self) -> None:
         """After the last record: keep what is undecided, close a breaker that may be closed."""
         if self._judged and not self._tripped and self._breaker is not None:
             is_over = self._breaker.is_open or self._met_lack
-            act = circuit_breaker.close if is_over else circuit_breaker.clear
+            act = circuit_breaker.close if is_over else suspicion.clear
             outlast(lambda: act(self._database, self._server))
         if self._last is not None and not self._tripped:
             self._keep_suspicion(*self._last)
@@ -146,6 +169,9 @@ class Watch:
     def _suspect(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
         self._last = (mail.id, _told(result))
         self._suspicion.add(traits_of(mail), silent=result.verdict is not Verdict.SUSPECT)
+        if self._is_silent:
+            self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
+            return Finding.SERVER
         if not self._suspicion.is_enough(untried()):
             return Finding.ASIDE
         if self._waits(self._suspicion.could_tell):
@@ -196,6 +222,7 @@ class Watch:
     def _clear(self) -> None:
         self._judged = True
         self._last = None
+        self._is_silent = False
         self._suspicion.clear()
         self._is_calm = self._breaker is None and self._streak.refusal is None
 
@@ -218,7 +245,7 @@ class Watch:
         if self._breaker is not None and self._breaker.is_open:  # the probe told nothing new
             self._open(Cause.EMAILS, reason, suspect_id=email_id)
             return
-        keep = partial(circuit_breaker.suspect, self._database, self._server)
+        keep = partial(suspicion.suspect, self._database, self._server)
         outlast(partial(keep, email_id=email_id, reason=reason))
 
 

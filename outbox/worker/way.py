@@ -29,12 +29,20 @@ class Way:
     """
 
     def __init__(
-        self, runtime: Runtime, token: UUID, batch: Batch, *, progress: Callable[[], object]
+        self,
+        runtime: Runtime,
+        token: UUID,
+        batch: Batch,
+        *,
+        progress: Callable[[], object],
+        goes_on: Callable[[], bool],
     ) -> None:
+        """`progress` and `goes_on` are as a connection reports them."""
         self._runtime = runtime
         self._token = token
         self._batch = batch
         self._progress = progress
+        self._goes_on = goes_on
         servers = runtime.routes.servers_of(batch.route)
         # Of a route with one server the lane has the rate, also where the others are halted.
         self._several = len(servers) > 1
@@ -97,7 +105,7 @@ class Way:
             return False
         self._held, self.server = name, self._left[name]
         self.connection = self._lent.enter_context(self._runtime.connection(self.server))
-        self.connection.report_progress(self._progress)
+        self.connection.report(self._progress, self._goes_on)
         self._lent.callback(self.connection.rest)  # only while it is lent to us
         if name not in self._watches:
             self._watches[name] = self._watch(name)

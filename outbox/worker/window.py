@@ -113,12 +113,17 @@ class Window:
         unsent, and somebody else may send them now. None: no email is slow, or it was done before.
         """
         with self._lock:
-            is_slow = self._clock() - self._current_since >= SLOW
-            if self._current is None or not is_slow or self.is_relieved:
+            if self.slow is None or self.is_relieved:
                 return None
             self.is_relieved = True
             waiting, self._todo = self._todo, []
         return [self._delivery.back(out) for out in waiting]
+
+    @property
+    def slow(self) -> Waiting | None:
+        """The email for which a server has taken its time for too long; None: there is none."""
+        current, seconds = self._current, self._clock() - self._current_since
+        return current.mail if current is not None and seconds >= SLOW else None
 
     def _next(self, now: float) -> Outgoing:
         watch = self._way.watch
@@ -172,6 +177,8 @@ class Window:
             out.result, out.server = result, self._way.server.name
         else:  # no session; or it is refused as every email is
             out.is_held = result.verdict is not Verdict.HALT
+        if result.given_up:  # it might have been taken: that costs no life
+            out.is_held = True
         self._aside.append(out)
         return finding
 

@@ -215,7 +215,7 @@ def test_a_batch_that_found_no_server_leaves_the_connection_of_another_alone(
     (made,) = Motion(shop=shop).sweep()
     batch = shop.start(made.token)
     assert batch is not None
-    with Way(shop.runtime, made.token, batch, progress=lambda: None) as way:
+    with Way(shop.runtime, made.token, batch, progress=lambda: None, goes_on=lambda: True) as way:
         assert way.begin()
         assert not way.move({way.server.name})
         way.drop()

@@ -186,8 +186,8 @@ inline end_or_wait(over) {
 	fi
 }
 
-/* outbox.worker.watch.Watch.settle, outbox.worker.watch.Watch._keep_suspicion, outbox.store.circuit_breaker.suspect
- * outbox.store.circuit_breaker.clear, outbox.store.circuit_breaker.close, outbox.worker.relay._Relay.finish
+/* outbox.worker.watch.Watch.settle, outbox.worker.watch.Watch._keep_suspicion, outbox.store.suspicion.suspect
+ * outbox.store.suspicion.clear, outbox.store.circuit_breaker.close, outbox.worker.relay._Relay.finish
  */
 inline settle(b) {
 	d_step {

@@ -88,7 +88,7 @@ inline half_opens() {
 	}
 }
 
-/* outbox.store.circuit_breaker._counts: SUSPICION_SECONDS */
+/* outbox.store.circuit_breaker.counts: SUSPICION_SECONDS */
 inline forgets() {
 	d_step {
 		row.is == suspected ->

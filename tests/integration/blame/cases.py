@@ -34,7 +34,7 @@ REPLIES = (
 
 EVENTS = (Event.CLOSED, Event.TIMEOUT, Event.GARBAGE, Event.OVERDUE)
 LACKS = ("SIZE", "8BITMIME", "SMTPUTF8")
-OURS = frozenset({Event.LEASE, Event.MALFORMED})
+OURS = frozenset({Event.LEASE, Event.MALFORMED, Event.GIVEN_UP})
 """Events that no server makes."""
 
 _WANTED = {Phase.MAIL: 2, Phase.RCPT: 2, Phase.DATA: 3, Phase.DOT: 2}
