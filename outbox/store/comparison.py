@@ -23,6 +23,9 @@ OLDEST, NEWEST = 500, 100
 READ_BACK, LATELY = 1000, 3600.0
 """Attempts, of all servers, and seconds that are looked back for an email that was taken."""
 
+JUST_NOW = 120.0
+"""Seconds for which an email that was taken shows that its server is up."""
+
 WAYS = 30
 """Lanes and priorities that are looked into. The look is rare, and its cost bounded."""
 
@@ -72,13 +75,17 @@ def _look(
     return select(*columns).where(due, email.due_at <= database.now()).order_by(*order).limit(limit)
 
 
-def _candidate(row: Any) -> Candidate:
+def _traits(row: Any) -> Traits:
     domains = frozenset({domain_of(row.recipient)})
+    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
+
+
+def _candidate(row: Any) -> Candidate:
     return Candidate(
         id=row.id,
         lane=row.lane,
         priority=Priority(row.priority),
-        traits=Traits(sender=row.sender.lower(), domains=domains, size=row.size),
+        traits=_traits(row),
         is_fresh=not (row.waited or row.attempts or row.deliveries),
         expires=row.expires_at is not None,
     )
@@ -109,6 +116,22 @@ def outsider_taken(database: Database, server: str, common: Common) -> bool:
         .limit(1)
     )
     return database.read(lambda connection: connection.execute(statement).first()) is not None
+
+
+def just_taken(
+    database: Database, server: str, is_outsider: Callable[[Traits], bool]
+) -> int | None:
+    """Return an email that `is_outsider` of all that was halted, and was taken just now."""
+    attempt, email = database.tables.attempt, database.tables.email.c
+    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    statement = (
+        select(email.id, email.sender, email.recipient, email.size)
+        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
+        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
+        .where(newest.c.finished_at > database.now(-JUST_NOW))
+    )
+    rows = _rows(database, statement)
+    return next((row.id for row in rows if is_outsider(_traits(row))), None)
 
 
 def taken_since(database: Database, server: str, moment: datetime) -> bool:

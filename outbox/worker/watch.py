@@ -15,7 +15,7 @@ from ..domain.refusals import Alike, Streak
 from ..domain.verdict import Transaction, Verdict
 from ..store import circuit_breaker, suspicion
 from ..store.circuit_breaker import Breaker
-from ..store.comparison import outsider_taken, outsider_waits, taken_since
+from ..store.comparison import just_taken, outsider_taken, outsider_waits, taken_since
 from ..store.refused import review
 from ..store.rows import Waiting
 from .persistence import outlast
@@ -31,6 +31,7 @@ class Finding(Enum):
     JUDGED = auto()  # the email was judged for itself: those set aside before it are to blame
     OWN = auto()  # the result is the email's own, and tells nothing of the others
     ASIDE = auto()  # another email must tell, or another server may take it
+    BLAMED = auto()  # halted again, and an email unlike it was taken meanwhile: it is to blame
     CLASS = auto()  # this and all that are left are alike: others that wait must tell
     SERVER = auto()  # the server is to blame: its breaker is open
 
@@ -76,6 +77,7 @@ class Watch:
         self._suspect_size = suspect.size if suspect is not None else 0
         self._met_lack = False  # it took an email that needs what it lacked
         self.acquitted: frozenset[int] = frozenset()  # refused as every email was
+        self.witness: int | None = None  # the email that was taken while a class was halted
 
     @property
     def is_choosy(self) -> bool:
@@ -176,8 +178,22 @@ class Watch:
             return Finding.ASIDE
         if self._waits(self._suspicion.could_tell):
             return Finding.CLASS
+        self.witness = self._witness(mail)
+        if self.witness is not None:
+            return Finding.BLAMED
         self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
         return Finding.SERVER
+
+    def _witness(self, mail: Waiting) -> int | None:
+        """Return an outsider that was taken just now, where this email was held back before.
+
+        None waits, but they come and go: without this a class of which only the halted are left
+        would be probed one by one.
+        """
+        if traits_of(mail).is_fresh:
+            return None
+        taken = partial(just_taken, self._database, self._server, self._suspicion.could_tell)
+        return outlast(taken)
 
     def _lacks(self, mail: Waiting, result: Transaction) -> Finding:
         self._lacking += 1

@@ -180,6 +180,9 @@ class Window:
         if result.given_up:  # it might have been taken: that costs no life
             out.is_held = True
         self._aside.append(out)
+        if finding is Finding.BLAMED and watch.witness is not None:
+            for suspect in self._aside:
+                suspect.blamed_by |= {watch.witness}
         return finding
 
     def _judged(self, out: Outgoing, result: Transaction) -> Outgoing | None:

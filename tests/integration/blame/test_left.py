@@ -1,0 +1,65 @@
+"""A class of which only the halted emails are left: it ends, though the others come and go."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from typing import TYPE_CHECKING
+
+import pytest
+
+from outbox.domain.verdict import Phase
+from outbox.store.comparison import JUST_NOW
+from tests.integration.blame.play import LATEST, world, write
+from tests.integration.blame.server import ClassServer, Habit
+from tests.integration.conftest import message
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Shops
+
+pytestmark = pytest.mark.databases("sqlite")
+
+LIFETIME = 600.0
+DAY = 86_400.0
+FAST = "fast@shop.example"
+TOO_FAST = "450 4.7.0 rate limit exceeded"
+
+
+def from_the_sender(number: int) -> EmailMessage:
+    """Return a message of the sender that is halted."""
+    made = message(f"r{number}@d{number % 3}.example")
+    made.replace_header("From", FAST)
+    return made
+
+
+def halting() -> ClassServer:
+    made = ClassServer(Habit(phase=Phase.MAIL, answer=TOO_FAST))
+    made.refuses = lambda seen: seen.sender == FAST
+    return made
+
+
+def test_a_class_ends_by_its_lifetime_where_others_are_taken_now_and_then(shops: Shops) -> None:
+    """Each minute one comes, and is gone at once: it waits beside none that is halted."""
+    with world(shops, halting(), OUTBOX_LIFETIME=LIFETIME) as made:
+        write(made, *map(from_the_sender, range(30)))
+        while {row.status for row in made.emails("bad")} != {"failed"}:
+            write(made, message("r@readers.example"), tag="good")
+            for _ in range(12):
+                made.simulation.run(seconds=0.0, gives_up=DAY)
+                made.simulation.pass_time(5.0)
+            assert made.simulation.passed < 2 * LIFETIME
+        assert {row.status for row in made.emails("good")} == {"sent"}
+        assert max(made.waits("good")) <= LATEST
+
+
+def test_who_was_taken_some_time_ago_speaks_against_nobody_in_an_outage(shops: Shops) -> None:
+    with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:
+        write(made, *map(from_the_sender, range(5)))
+        write(made, message("r@readers.example"), tag="good")
+        made.simulation.run(seconds=0.0, gives_up=DAY)
+        assert [row.status for row in made.emails("good")] == ["sent"]
+        charged = sum(row.attempts for row in made.emails("bad"))
+        made.simulation.pass_time(JUST_NOW)
+        for one in made.servers:
+            one.refuses = lambda _: True
+        made.simulation.run(seconds=3600.0, gives_up=DAY)
+        assert sum(row.attempts for row in made.emails("bad")) == charged
