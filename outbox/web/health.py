@@ -13,7 +13,7 @@ from ..store import report
 from ..store.standing import alerts
 from .doctor_database import database_findings
 from .doctor_fleet import fleet_findings
-from .shell import as_json, current_runtime, read
+from .shell import SECONDS, as_json, current_runtime, read
 from .standing import SUPPRESSED, printable, server_figures, standing_colour, standing_line
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--max-age", type=click.FloatRange(0), help="Seconds; default: OUTBOX_HEALTH_AGE.")
+@click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
 @as_json
 @with_appcontext
 def health(max_age: float | None, as_json: bool) -> None:

@@ -16,7 +16,7 @@ from ..store.purge import PurgeUnderWay
 from ..store.scan import Scan, waiting_with_tag, with_status
 from ..store.withdraw import withdraw, withdraw_ids
 from ..worker.purge import purge_all
-from .shell import EMAIL_ID, current_runtime, read, text, write
+from .shell import DAYS, EMAIL_ID, current_runtime, read, text, write
 
 
 @click.command()
@@ -112,7 +112,7 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
 
 
 @click.command()
-@click.option("--days", type=click.FloatRange(0), help="Default: OUTBOX_RETENTION.")
+@click.option("--days", type=DAYS, help="Default: OUTBOX_RETENTION.")
 @with_appcontext
 def purge(days: float | None) -> None:
     """Remove mails that finished long ago. Nothing unfinished is ever removed."""

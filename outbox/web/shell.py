@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
 
 EMAIL_ID = click.IntRange(1, MAX_ID)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+class Number(click.FloatRange):
+    """A number in a range. NaN, which is neither below it nor above, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or say which ones are taken."""
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
+SECONDS, DAYS = Number(0, 1e9), Number(0, 36_500)
 
 
 def current_runtime() -> Runtime:

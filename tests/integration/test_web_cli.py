@@ -175,6 +175,13 @@ def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run
 
 
 @pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("number", ["nan", "inf", "-1", "1e300"])
+@pytest.mark.parametrize("command", [("health", "--max-age"), ("purge", "--days")])
+def test_a_number_that_is_none_is_refused(command: tuple[str, str], number: str, run: Run) -> None:
+    assert "range 0<=x<=" in run(*command, number, code=2).output
+
+
+@pytest.mark.databases("sqlite")
 @pytest.mark.parametrize(
     ("config", "told"),
     [
