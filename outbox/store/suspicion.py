@@ -53,10 +53,10 @@ def suspect(
 
 
 def silent(database: Database, server: str, *, email_id: int, reason: str) -> Breaker | None:
-    """Note that a server says nothing to an email for long; None: it says nothing, and is open.
+    """Note that a server says nothing to an email for long; return how it stands, None if open.
 
-    Until its time is over the suspicion stays, though other emails be judged: what is like this
-    one comes last. Its `failures` count the emails in a row, and `opened_at` is the first one's.
+    This suspicion stays until its time is over, also when other emails are judged: what is like
+    this one comes last. Its `failures` count the emails in a row, from `opened_at` on.
     """
     table = database.tables.breaker
 
