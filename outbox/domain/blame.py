@@ -28,7 +28,13 @@ CLASSES_SILENT = 1
 """The same where it gave no reply: each email more that is tried may then cost minutes."""
 
 SILENCES = 3
-"""Emails in a row to which a server says nothing, and takes none meanwhile, that blame it."""
+"""Emails in a row to which a server says nothing, and takes none meanwhile, that blame it.
+
+They are more where more batches may be under way at once: each may hold one of the same class.
+"""
+
+PATIENCE_MAX = 60.0
+"""Seconds that an email may keep others waiting, by the time that it has waited itself."""
 
 SMALLER = 0.8
 """An email counts as smaller than the suspects where it has less than this part of their octets."""
@@ -178,6 +184,15 @@ def _classes(suspects: Sequence[Traits], email: Traits) -> Iterator[list[Traits]
     for domain in frozenset[str]().union(*(one.domains for one in suspects)) - email.domains:
         yield [one for one in suspects if domain in one.domains]
     yield [one for one in suspects if email.size < one.size * SMALLER]
+
+
+def patience(waited: float, slowest: float) -> float:
+    """Return the seconds after which a silent server is waited for no more, where others wait.
+
+    A server that took `slowest` seconds for an email may take so long again; and an email that was
+    given up before, and has `waited`, is one of those that take their time.
+    """
+    return max(2.0 * slowest, min(waited, PATIENCE_MAX))
 
 
 def most_different(common: Common, untried: Sequence[Traits]) -> int:

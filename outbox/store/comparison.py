@@ -14,6 +14,7 @@ from ..domain.blame import Common, Traits
 from ..domain.claims import Way
 from ..domain.priority import Priority
 from ..domain.verdict import Verdict
+from .clock import utc
 from .database import Database
 from .pause import EVERYTHING, paused, scope_of
 
@@ -132,6 +133,20 @@ def just_taken(
     )
     rows = _rows(database, statement)
     return next((row.id for row in rows if is_outsider(_traits(row))), None)
+
+
+def slowest_taken(database: Database, server: str) -> float:
+    """Return the seconds that an email took at most of those that this server has lately taken."""
+    attempt = database.tables.attempt
+    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    statement = (
+        select(newest.c.started_at, newest.c.finished_at)
+        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
+        .where(newest.c.finished_at > database.now(-LATELY))
+    )
+    rows = _rows(database, statement)
+    took = (utc(row.finished_at) - utc(row.started_at) for row in rows)
+    return max((one.total_seconds() for one in took), default=0.0)
 
 
 def taken_since(database: Database, server: str, moment: datetime) -> bool:

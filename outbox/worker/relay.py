@@ -204,11 +204,12 @@ class _Relay:
 
     def _goes_on(self, window: Window) -> bool:
         """Whether a silent server is waited for: not where others wait, and no process is free."""
-        if window.slow is None:
+        slow = window.slow
+        if slow is None:
             return True
         try:
             if window.is_relieved:
-                return not self._way.watch.others_wait()
+                return not self._way.watch.gives_up(slow, window.seconds)
             self._relieve(window)
         except Exception as error:  # noqa: BLE001  (the reply may come; it is asked again soon)
             _log.warning("outbox: who waits could not be asked (%s)", describe(error))

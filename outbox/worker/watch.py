@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import partial
 
 from ..domain import backoff
-from ..domain.blame import SILENCES, Common, Suspicion, Traits, most_different
+from ..domain.blame import SILENCES, Common, Suspicion, Traits, most_different, patience
 from ..domain.circuit_breaker import Cause
 from ..domain.claims import Way as LanePriority
 from ..domain.priority import Priority
@@ -15,7 +15,13 @@ from ..domain.refusals import Alike, Streak
 from ..domain.verdict import Transaction, Verdict
 from ..store import circuit_breaker, suspicion
 from ..store.circuit_breaker import Breaker
-from ..store.comparison import just_taken, outsider_taken, outsider_waits, taken_since
+from ..store.comparison import (
+    just_taken,
+    outsider_taken,
+    outsider_waits,
+    slowest_taken,
+    taken_since,
+)
 from ..store.refused import review
 from ..store.rows import Waiting
 from .persistence import outlast
@@ -128,13 +134,20 @@ class Watch:
         self._is_calm = False
         keep = partial(suspicion.silent, self._database, self._server)
         row = outlast(partial(keep, email_id=mail.id, reason="an email got no reply for long"))
-        if row is not None and row.failures >= SILENCES:
+        if row is not None and row.failures >= max(SILENCES, self._settings.slots + 1):
             taken = partial(taken_since, self._database, self._server, row.opened_at)
             self._is_silent = not outlast(taken)
 
-    def others_wait(self) -> bool:
-        """Whether emails are due for this server, and no process has taken them up."""
-        return self._waits(lambda _: True)
+    def gives_up(self, mail: Waiting, seconds: float) -> bool:
+        """Whether this email's reply, silent for so long, is waited for no more: others wait.
+
+        Those are due for this server, and no process has taken them up. A probe is waited for:
+        while the breaker is open nobody else can go.
+        """
+        if self._breaker is not None and self._breaker.is_open:
+            return False
+        slowest = outlast(partial(slowest_taken, self._database, self._server))
+        return seconds >= patience(mail.waited, slowest) and self._waits(lambda _: True)
 
     def session_failed(self, fault: Transaction) -> None:
         """Note that no session could be had."""

@@ -23,6 +23,9 @@ from .way import Way
 SLOW = 20.0
 """Seconds after which no email waits any longer for the one before it."""
 
+PUT_OFF = 30.0
+"""Seconds, at least, for which an email waits that was given up: it held a process long enough."""
+
 
 class Window:
     """Sends the emails of one window and hands their results over."""
@@ -122,8 +125,13 @@ class Window:
     @property
     def slow(self) -> Waiting | None:
         """The email for which a server has taken its time for too long; None: there is none."""
-        current, seconds = self._current, self._clock() - self._current_since
-        return current.mail if current is not None and seconds >= SLOW else None
+        current = self._current
+        return current.mail if current is not None and self.seconds >= SLOW else None
+
+    @property
+    def seconds(self) -> float:
+        """How long the email under way has taken so far."""
+        return self._clock() - self._current_since
 
     def _next(self, now: float) -> Outgoing:
         watch = self._way.watch
@@ -178,7 +186,7 @@ class Window:
         else:  # no session; or it is refused as every email is
             out.is_held = result.verdict is not Verdict.HALT
         if result.given_up:  # it might have been taken: that costs no life
-            out.is_held = True
+            out.is_held, out.retry_after = True, PUT_OFF
         self._aside.append(out)
         if finding is Finding.BLAMED and watch.witness is not None:
             for suspect in self._aside:

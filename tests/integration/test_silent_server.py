@@ -38,6 +38,7 @@ COMMANDS = [Phase.MAIL, Phase.RCPT, Phase.DATA]
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "SLOW", 0.5)
+    monkeypatch.setattr(window, "PUT_OFF", 1.0)
     monkeypatch.setattr(reply, "LOOK", 0.1)
 
 
@@ -144,6 +145,21 @@ def test_an_email_for_which_a_server_takes_its_time_is_waited_for_where_no_other
             one.released.set()
             until(shop, "bad", {"sent": 1})
         assert one.senders == {SILENT: 1}
+
+
+@pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
+def test_a_server_that_takes_its_time_with_each_email_takes_them_all(
+    count: int, shops: Shops
+) -> None:
+    with ClassServer() as one:
+        one.pause = 0.8  # seconds: longer than what counts as slow
+        shop = shops.open(OUTBOX_SERVERS=[server("a", one.port)], OUTBOX_SLOTS=count)
+        write(shop, good=15)
+        with workers(shop, count):
+            until(shop, "good", {"sent": 15})
+        email = shop.tables.email
+        assert {row.attempts for row in shop.rows(email)} == {1}
+        assert set(one.copies.values()) == {1}
 
 
 def test_a_server_that_says_nothing_to_anybody_is_left_for_the_next_one(shops: Shops) -> None:
