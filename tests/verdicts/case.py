@@ -13,6 +13,7 @@ from outbox.domain.replies import Event
 from outbox.domain.verdict import Phase, Reply, Verdict
 from tests.servers.stateful import Answer
 
+LEASE = 60.0  # seconds
 AT = Phase
 SENT, RETRY, FAIL, UNKNOWN, HALT, SUSPECT, LACKING, UNSENT = (
     Verdict.SENT,
@@ -45,6 +46,7 @@ class TableRow(StrEnum):
     OUT_OF_STEP = "any | 503, a 3xx out of place, garbage | RETRY on a new connection"
     LOST_EARLY = "before the final dot | closed, time-out | given back, uncharged"
     OVERDUE = "before the final dot | the transaction takes too long | RETRY on a new connection"
+    GIVEN_UP = "MAIL, RCPT, DATA | silence, while others wait | waits behind, uncharged"
     LOST_LEASE = "before the content | our lease is lost | given back, no breaker"
     BODY_LOST = "body | lost before the dot was handed over | given back, bounded by deliveries"
     BODY_TORN = "body | an error in or after a write that holds the final dot | UNKNOWN"
@@ -140,6 +142,7 @@ class Case:
     mail: Callable[[], EmailMessage] | None = None
     altered_to: str = ""  # the recipient that somebody wrote into the row, past enqueue
     lapses: str = ""  # the lease runs out while the server answers this command
+    silent_at: str = ""  # the server says nothing to this command, and others wait
     alike: bool = True  # a pipelined dialogue comes to the same
 
     @property
@@ -149,8 +152,8 @@ class Case:
 
     @property
     def is_logged(self) -> bool:
-        """Whether it is an attempt: the breaker tells of a halt, and a lost lease of nothing."""
-        return self.verdict is not HALT and not self.lapses
+        """Whether it is an attempt: the breaker tells of a halt and a silence."""
+        return self.verdict is not HALT and not self.lapses and not self.silent_at
 
 
 _REPLY = re.compile(r"(\d{3})[ -](?:([245]\.\d{1,3}\.\d{1,3}) )?(.*)", re.DOTALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select, update
 
 from outbox.domain.verdict import Phase, Verdict
+from outbox.store import circuit_breaker
 from outbox.store.clock import utc
 from outbox.worker.drain import drain
-from outbox.worker.relay import relay
 from tests.integration.conftest import Shop, Shops, message
 from tests.servers.authority import Authority
-from tests.servers.stateful import EXTENSIONS, Says, StatefulServer
-from tests.verdicts.case import Case, Following, Recipient, said
+from tests.servers.stateful import EXTENSIONS, StatefulServer
+from tests.verdicts.case import LEASE, Case, Following, Recipient, said
+from tests.verdicts.send import send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from outbox import Email
 
 DAY = 86_400.0
-LEASE = 60.0  # seconds
 COARSE = timedelta(milliseconds=10)
 """SQLite's clock counts milliseconds."""
 WITHHELD = "(the server's words are not kept: they may repeat the credentials)"
@@ -70,7 +69,7 @@ def play(
     """Send the case's mail and one behind it; then, a day later, what is left."""
     with on_stage(case, shops, authority, pipelining=pipelining) as stage:
         before = moment(stage.shop)
-        _let_the_lease_lapse(stage) if case.lapses else drain(stage.shop.runtime)
+        send(stage)
         after = moment(stage.shop)
         assert not stage.server.unused, "the server did not come to say its part"
         if not pipelining:
@@ -137,17 +136,6 @@ def addresses(case: Case) -> list[str]:
     return [f"{'abcdef'[n]}@x.example" for n in range(max(1, len(case.recipients)))]
 
 
-def _let_the_lease_lapse(stage: Stage) -> None:
-    """Have the worker's clock stand past its lease once the server has answered this command."""
-    late: list[float] = []
-    stage.shop.runtime.clock = lambda: time.monotonic() + sum(late)
-    beyond = LEASE + 1.0  # and well before OUTBOX_TRANSACTION_TIMEOUT, which is a row of its own
-    lapse = Says(reply="250 2.1.5 ok", then=lambda _: late.append(beyond))
-    stage.server.unused[stage.case.lapses] = lapse
-    [made] = stage.shop.claim()
-    relay(stage.shop.runtime, made.token)
-
-
 def moment(shop: Shop) -> datetime:
     """Return the database's time."""
     with shop.engine.connect() as connection:
@@ -206,6 +194,10 @@ def expect_the_breaker(stage: Stage, before: datetime, after: datetime) -> None:
         [row] = rows
         assert (row.state, bool(row.alert), row.suspect_id) == ("suspected", True, stage.mail.id)
         assert case.reply.text in row.reason
+        return
+    if case.silent_at:
+        [row] = rows
+        assert (row.state, row.cause, row.suspect_id) == ("suspected", "silence", stage.mail.id)
         return
     if case.verdict is not Verdict.HALT:
         assert not rows
@@ -270,7 +262,8 @@ def expect_the_end(stage: Stage) -> None:
     shop, case = stage.shop, stage.case
     ended = {"pending": "sent"}.get(case.outcome.status, case.outcome.status)
     assert shop.statuses() == [ended, "sent"]
-    assert shop.count(shop.tables.lease) == shop.count(shop.tables.breaker) == 0
+    assert shop.count(shop.tables.lease) == 0
+    assert shop.database.read(lambda c: circuit_breaker.read(c, shop.database)) == {}
     assert [recipients for recipients, _ in stage.accepted(stage.behind)] == [("behind@x.example",)]
     alone = (Recipient(status=case.outcome.status),)
     fates = [r.status for r in case.recipients or alone]
