@@ -106,7 +106,7 @@ class Session(smtplib.SMTP):
         try:
             reply = self._replies.read(
                 patience if patience < left else max(0.0, left),
-                self.goes_on if self.phase in _GIVEN_UP_IN else None,
+                None if self.phase is Phase.DOT or self.phase not in _GIVEN_UP_IN else self.goes_on,
             )
         except NoReply as none:
             self.close()
