@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import event, select, update
 
 from outbox import Priority, Status
-from outbox.domain.circuit_breaker import OPEN_FIRST, SUSPICION_SECONDS, Cause
-from outbox.store import circuit_breaker, report, suspicion
+from outbox.domain.circuit_breaker import OPEN_FIRST, Cause
+from outbox.store import circuit_breaker, report
 from outbox.store.claim import claim_probe
 from outbox.store.clock import utc
 from outbox.store.counter import bump
@@ -127,51 +127,6 @@ def test_emails_that_were_halted_are_probed_for_at_least_every_half_minute(shop:
         shop.later(30.1)
         assert circuit_breaker.probe(shop.database, SERVER)
     assert left(shop) <= 30
-
-
-def test_a_suspicion_leaves_the_server_in_use_and_is_forgotten_in_time(shop: Shop) -> None:
-    def state() -> str:
-        found = shop.database.read(lambda c: circuit_breaker.read(c, shop.database)).get(SERVER)
-        return "closed" if found is None else found.state.value
-
-    suspicion.suspect(shop.database, SERVER, email_id=1, reason="mail: 421 no")
-    shop.enqueue()
-    assert state() == "suspected"
-    assert sweep(shop.runtime, lambda _: None) == 1
-    shop.later(SUSPICION_SECONDS + 1)
-    assert state() == "closed"
-    suspicion.suspect(shop.database, SERVER, email_id=1, reason="mail: 421 no")
-    trip(shop)
-    assert state() == "open"
-    suspicion.suspect(shop.database, SERVER, email_id=2, reason="mail: 421 no")
-    suspicion.clear(shop.database, SERVER)
-    assert state() == "open", "neither changes a breaker that is open"
-
-
-def test_a_silence_counts_emails_in_a_row_and_outlives_a_judgement(shop: Shop) -> None:
-    def note(email_id: int) -> tuple[int, int | None]:
-        found = suspicion.silent(shop.database, SERVER, email_id=email_id, reason="no reply")
-        assert found is not None
-        assert (found.state, found.cause) == ("suspected", Cause.SILENCE)
-        return found.failures, found.suspect_id
-
-    def standing() -> list[tuple[str, int, int | None]]:
-        rows = shop.database.read(lambda c: circuit_breaker.read(c, shop.database)).values()
-        return [(row.cause.value, row.failures, row.suspect_id) for row in rows]
-
-    suspicion.suspect(shop.database, SERVER, email_id=9, reason="mail: 421 no")
-    assert [note(1), note(1), note(2), note(3)] == [(1, 1), (1, 1), (2, 2), (3, 3)]
-    suspicion.clear(shop.database, SERVER)
-    assert standing() == [("silence", 0, 3)], "what is like it comes last, but blames nobody"
-    suspicion.suspect(shop.database, SERVER, email_id=9, reason="mail: 421 no")
-    assert standing() == [("silence", 0, 3)]
-    assert note(3) == (1, 3)
-    shop.later(SUSPICION_SECONDS + 1)
-    assert standing() == []
-    suspicion.suspect(shop.database, SERVER, email_id=9, reason="mail: 421 no")
-    assert standing() == [("emails", 0, 9)]
-    trip(shop)
-    assert suspicion.silent(shop.database, SERVER, email_id=1, reason="no reply") is None
 
 
 def test_a_probe_is_taken_by_one_only_and_counts_as_failed(shop: Shop) -> None:
