@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, UnaryExpression, func, select
+from sqlalchemy import Select, UnaryExpression, select
 
 from ..domain.address import domain_of
 from ..domain.blame import Common, Traits
@@ -106,60 +106,44 @@ def outsider_waits(
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:
     """Return whether this server has lately taken an email of another sender than the refused."""
-    attempt, email = database.tables.attempt, database.tables.email.c
-    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
-    statement = (
-        select(email.id)
-        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
-        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
-        .where(newest.c.finished_at > database.now(-LATELY))
-        .where(func.lower(email.sender) != (common.sender or email.sender))
-        .limit(1)
-    )
-    return database.read(lambda connection: connection.execute(statement).first()) is not None
+    taken = _taken(database, server, database.now(-LATELY))
+    return common.sender is not None and any(r.sender.lower() != common.sender for r in taken)
 
 
 def just_taken(
     database: Database, server: str, is_outsider: Callable[[Traits], bool]
 ) -> int | None:
     """Return an email that `is_outsider` of all that was halted, and was taken just now."""
-    attempt, email = database.tables.attempt, database.tables.email.c
-    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
-    statement = (
-        select(email.id, email.sender, email.recipient, email.size)
-        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
-        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
-        .where(newest.c.finished_at > database.now(-JUST_NOW))
-    )
-    rows = _rows(database, statement)
-    return next((row.id for row in rows if is_outsider(_traits(row))), None)
+    taken = _taken(database, server, database.now(-JUST_NOW))
+    return next((row.id for row in taken if is_outsider(_traits(row))), None)
 
 
 def slowest_taken(database: Database, server: str) -> float:
     """Return the seconds that an email took at most of those that this server has lately taken."""
-    attempt = database.tables.attempt
-    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
-    statement = (
-        select(newest.c.started_at, newest.c.finished_at)
-        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
-        .where(newest.c.finished_at > database.now(-LATELY))
-    )
-    rows = _rows(database, statement)
-    took = (utc(row.finished_at) - utc(row.started_at) for row in rows)
+    taken = _taken(database, server, database.now(-LATELY))
+    took = (utc(row.finished_at) - utc(row.started_at) for row in taken)
     return max((one.total_seconds() for one in took), default=0.0)
 
 
 def taken_since(database: Database, server: str, moment: datetime) -> bool:
     """Return whether this server has taken an email since that moment."""
-    attempt = database.tables.attempt
+    return bool(_taken(database, server, moment))
+
+
+def _taken(database: Database, server: str, since: Any) -> Sequence[Any]:
+    """Return what the log has of emails that this server took after a moment."""
+    attempt, email = database.tables.attempt, database.tables.email.c
     newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
     statement = (
-        select(newest.c.id)
+        select(
+            email.id, email.sender, email.recipient, email.size,
+            newest.c.started_at, newest.c.finished_at,
+        )
+        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
         .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
-        .where(newest.c.finished_at > moment)
-        .limit(1)
-    )
-    return database.read(lambda connection: connection.execute(statement).first()) is not None
+        .where(newest.c.finished_at > since)
+    )  # fmt: skip
+    return _rows(database, statement)
 
 
 def best_probe(
