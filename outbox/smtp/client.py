@@ -231,6 +231,8 @@ class Client(Session):
         if self._ahead and self.announced is None:
             self.close()  # the next mail must not take an old reply for its own
         result = conclude(phase, reply, judgement, refusals)
+        if event is None:
+            return result
         match event:
             case Event.OVERDUE:
                 return replace(result, overdue=True)

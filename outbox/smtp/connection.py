@@ -78,10 +78,11 @@ class Connection:
         client = self._reusable()
         if client is not None:
             result = self._transact(client, envelope, content, fence, following)
-            lacks = result.verdict is Verdict.LACKING
-            is_new = self._age() <= EHLO_SECONDS if lacks else not self._was_used
-            if is_new or not client.stale:
+            if not client.stale:
                 return result
+            lacks = result.verdict is Verdict.LACKING
+            if self._age() <= EHLO_SECONDS if lacks else not self._was_used:
+                return result  # it was a new one
             self.close()
         opened = self._open()
         if isinstance(opened, Transaction):

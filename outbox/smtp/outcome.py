@@ -53,19 +53,23 @@ def conclude(phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusal
 
     Where it judges nobody, as HALT and SUSPECT, all recipients carry it.
     """
-    verdict = judgement.verdict
-    own = {} if verdict in _NOBODY else refusals.results
-    results = [
-        own.get(place) or RecipientResult(address=address, verdict=verdict, reply=reply)
-        for place, address in enumerate(refusals.envelope.recipients)
-    ]
-    named = judgement.retry_after
+    verdict, named = judgement.verdict, judgement.retry_after
+    results = tuple(
+        [
+            RecipientResult(address=address, verdict=verdict, reply=reply)
+            for address in refusals.envelope.recipients
+        ]
+    )
+    if refusals.results and verdict not in _NOBODY:
+        own = refusals.results
+        results = tuple(own.get(place) or result for place, result in enumerate(results))
+        named = _later(named, refusals.retry_after)
     return Transaction(
         verdict=verdict,
         phase=phase,
         reply=reply,
-        recipients=tuple(results),
-        retry_after=_later(named, refusals.retry_after) if own else named,
+        recipients=results,
+        retry_after=named,
         alert=judgement.alert,
     )
 

@@ -93,12 +93,14 @@ class ReplyReader:
                 return code, lines
         deadline, self._waited = self._clock() + seconds, False
         self._goes_on = goes_on
-        self._set_timeout(seconds if goes_on is None else min(seconds, LOOK))
+        usual = self.sock.gettimeout()
+        self._bound(seconds)
         try:
             code, lines = self._line(deadline)
             return (code, lines) if code > 0 else self._more(-code, [lines], deadline)
         finally:
-            self._set_timeout(seconds)
+            if self.sock.gettimeout() != usual:
+                self.sock.settimeout(usual)
 
     def _more(self, code: int, lines: list[bytes], deadline: float) -> tuple[int, bytes]:
         """Read a multi-line reply's further lines: all must carry one code (RFC 5321 §4.2.1)."""
@@ -129,22 +131,28 @@ class ReplyReader:
             if remaining <= 0:
                 raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
             try:
-                if self._waited:  # the time-out that `read` set was for the first octets
-                    looks = self._goes_on is not None
-                    self._set_timeout(min(remaining, LOOK) if looks else remaining)
+                if self._waited:  # the bound that `read` set was for the first octets
+                    self._bound(remaining)
                 self._waited = True
                 data = self.sock.recv(_RECV)
             except OSError as error:
-                if self._goes_on is None or not isinstance(error, TimeoutError):
-                    raise NoReply.of(error) from error
-                if not self._goes_on():
+                if not isinstance(error, TimeoutError) or error.errno is not None:
+                    raise NoReply.of(error) from error  # one with a number is TCP's own end
+                if self._goes_on is not None and not self._goes_on():
                     raise NoReply(Event.GIVEN_UP, "no reply, and other emails waited") from None
         if not data:
             raise NoReply(Event.CLOSED, "the server closed the connection")
         return data
 
-    def _set_timeout(self, seconds: float) -> None:
-        if self.sock.gettimeout() != seconds:
+    def _bound(self, seconds: float) -> None:
+        """Wait for octets so long at most. A shorter time-out stays: to set one is a system call.
+
+        Where it ends before the deadline, the wait goes on.
+        """
+        if self._goes_on is not None:
+            seconds = min(seconds, LOOK)
+        timeout = self.sock.gettimeout()
+        if timeout is None or timeout > seconds:
             self.sock.settimeout(seconds)
 
 

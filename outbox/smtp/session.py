@@ -145,6 +145,7 @@ class Session(smtplib.SMTP):
     def _greet(self) -> None:
         self.phase = Phase.CONNECT
         self.sock = self._get_socket(self._host, self._server.port, self._server.connect_timeout)
+        self.sock.settimeout(self._patience)
         self.local_hostname = self._server.helo_name or _local_name(self.sock)
         self.phase = Phase.GREETING
         self._wanted(*self.getreply(), first_digit=2)

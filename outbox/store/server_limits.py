@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    case,
-    exists,
-    or_,
-    select,
-    union_all,
-)
+from collections.abc import Iterator
+from typing import Any
 
-from ..domain.circuit_breaker import RAMP, RAMP_SECONDS, BreakerState
+from sqlalchemy import ColumnElement, Connection, Select, case, exists, or_, select
+
+from ..domain.circuit_breaker import RAMP_SECONDS, BreakerState, allowed
+from .clock import utc
 from .database import Database
+from .findings import Findings, constant, finding
 
 OPEN = -1
 HALF_OPEN = 0
 """What `limits` say of a server to which nothing may go, and of one that waits for a probe."""
 
 
-def limits(database: Database) -> CompoundSelect[str, int | None]:
-    """Select `name` and `limit` of every server that has one, for the one statement of a sweep.
+def limiting(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
+    """What the one statement of a sweep finds of servers, for `limits` to read.
 
-    OPEN: nothing may be claimed for it. HALF_OPEN: one probe, by who gets it. Above 0: it has just
-    come back, and so many batches may be in flight on it. One that is not among them has no limit.
     Each table is read as a whole, so that many servers cost no more than their rows.
     """
     breaker, servers = database.tables.breaker.c, database.tables.server.c
+    number = case((is_half_open(database), constant(HALF_OPEN)), else_=constant(OPEN))
     is_open = breaker.state == BreakerState.OPEN
-    opened = select(
-        breaker.server.label("name"),
-        case((is_half_open(database), HALF_OPEN), else_=OPEN).label("limit"),
-    ).where(is_open)
-    ramp = select(servers.name, _ramp(database)).where(
-        servers.recovered_at > database.now(-RAMP_SECONDS),
-        servers.name.not_in(select(breaker.server).where(is_open)),
-    )
-    return union_all(opened, ramp)
+    yield finding("halted", breaker.server, number=number).where(is_open)
+    is_back = servers.recovered_at > database.now(-RAMP_SECONDS)
+    yield finding("back", servers.name, moment=servers.recovered_at).where(is_back)
+
+
+def limits(found: Findings) -> dict[str, int]:
+    """Return the limit of every server that has one.
+
+    OPEN: nothing may be claimed for it. HALF_OPEN: one probe, by who gets it. Above 0: it has just
+    come back, and so many batches may be in flight on it. One that is not among them has no limit.
+    """
+    ramp = {row.name: allowed(found.age(row.moment)) for row in found["back"]}
+    halted = {row.name: int(row.number) for row in found["halted"]}
+    return {name: most for name, most in ramp.items() if most is not None} | halted
 
 
 def is_open(database: Database, server: str) -> ColumnElement[bool]:
@@ -62,8 +62,13 @@ def ramps(connection: Connection, database: Database) -> dict[str, int]:
     """Return how many batches may be in flight on each server that has just come back."""
     servers = database.tables.server.c
     since = servers.recovered_at > database.now(-RAMP_SECONDS)
-    rows = connection.execute(select(servers.name, _ramp(database).label("most")).where(since))
-    return {row.name: row.most for row in rows if row.most is not None}
+    statement = select(servers.name, servers.recovered_at, database.now().label("now"))
+    ages = {
+        row.name: (utc(row.now) - utc(row.recovered_at)).total_seconds()
+        for row in connection.execute(statement.where(since))
+    }
+    ramp = {name: allowed(age) for name, age in ages.items()}
+    return {name: most for name, most in ramp.items() if most is not None}
 
 
 def is_half_open(database: Database) -> ColumnElement[bool]:
@@ -71,8 +76,3 @@ def is_half_open(database: Database) -> ColumnElement[bool]:
     breaker, lease = database.tables.breaker.c, database.tables.lease.c
     under_way = exists().where(lease.token == breaker.prober)
     return (breaker.retry_at <= database.now()) & or_(breaker.prober.is_(None), ~under_way)
-
-
-def _ramp(database: Database) -> ColumnElement[int | None]:
-    recovered = database.tables.server.c.recovered_at
-    return case(*((recovered > database.now(-until), batches) for until, batches in RAMP))

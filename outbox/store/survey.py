@@ -13,7 +13,6 @@ from sqlalchemy import (
     Connection,
     Select,
     func,
-    literal,
     select,
     union_all,
 )
@@ -27,7 +26,7 @@ from . import server_limits
 from .backlog import count
 from .database import Database
 from .expire import expired
-from .findings import Findings, finding, lagging, now, pauses, waiting
+from .findings import Findings, constant, finding, lagging, now, pauses, waiting
 from .low_water import Mark
 from .ways import marked
 
@@ -99,7 +98,7 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
     rated = {server.bucket for server in servers if server.rate is not None}
     known = lanes.all_buckets
     lags = {name: lag for name, lag in found.lags.items() if name in known or name in rated}
-    limits = {row.name: row.number for row in found["server"]}
+    limits = server_limits.limits(found)
     first = _first(found, lanes, lags)
     return Survey(
         due={way: Due(mails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
@@ -136,7 +135,6 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     Nothing in it belongs to a lane, a domain or a server: it is the same for five thousand lanes.
     """
     moment, lease = database.now(), database.tables.lease.c
-    limited = server_limits.limits(database).subquery("limited").c
     return union_all(
         now(database),
         _flag("overdue", lease.expires_at <= moment),
@@ -145,7 +143,7 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.mails))
         .where(lease.expires_at > moment)
         .group_by(lease.lane, lease.priority),
-        finding("server", limited.name, number=limited.limit),
+        *server_limits.limiting(database),
         *lagging(database, -SLACK),
         pauses(database),
         waiting(database),
@@ -159,6 +157,6 @@ def _flag(
 
     In the `order` of an index a planner uses that, however many rows it expects to fulfil it.
     """
-    found = select(literal(1).label("one")).where(condition).order_by(*order)
-    first = found.limit(1).subquery(what)
+    found = select(constant(1).label("one")).where(condition).order_by(*order)
+    first = found.limit(constant(1)).subquery(what)
     return finding(what, number=func.count()).select_from(first)

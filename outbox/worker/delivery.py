@@ -81,8 +81,10 @@ class Delivery:
         if content is None:
             return None
 
+        expires = mail.expires_in is not None
+
         def may_leave() -> bool:
-            if not self._holds() or self.has_expired(mail):
+            if not self._holds() or (expires and self.has_expired(mail)):
                 return False
             self.touched = mail.id
             return True

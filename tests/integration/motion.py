@@ -6,7 +6,11 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy import union_all
+
 from outbox import Priority
+from outbox.store import server_limits
+from outbox.store.findings import Findings, now
 from outbox.store.rows import Claim
 from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
@@ -90,3 +94,10 @@ def attempts(shop: Shop) -> Counter[tuple[str, str]]:
 def halted(shop: Shop) -> set[str]:
     """Return the servers whose breaker is open, or waits for a probe."""
     return {row.server for row in shop.rows(shop.tables.breaker)}
+
+
+def limits(shop: Shop) -> dict[str, int]:
+    """Return the servers that take no batches, or not all, as a sweep finds them."""
+    statement = union_all(now(shop.database), *server_limits.limiting(shop.database))
+    found = shop.database.read(lambda connection: Findings(connection, statement, {}))
+    return server_limits.limits(found)

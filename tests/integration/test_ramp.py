@@ -9,12 +9,12 @@ from typing import Any, Self
 import pytest
 
 from outbox.domain.circuit_breaker import Cause
-from outbox.store import circuit_breaker, server_limits
+from outbox.store import circuit_breaker
 from outbox.store.rows import Claim
 from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops
-from tests.integration.motion import Motion, server, standing, write
+from tests.integration.motion import Motion, limits, server, standing, write
 from tests.integration.pauses import stand_still
 from tests.servers.catcher import Catcher
 from tests.waiting import wait_until
@@ -91,9 +91,7 @@ def no_herd(shop: Shop, catcher: Catcher) -> bool:
 
 
 def limit(shop: Shop) -> int | None:
-    statement = server_limits.limits(shop.database)
-    rows = shop.database.read(lambda connection: connection.execute(statement).all())
-    return next((row.limit for row in rows if row.name == "a"), None)
+    return limits(shop).get("a")
 
 
 def test_after_an_outage_the_connections_rise_with_the_ramp(shops: Shops, catcher: Catcher) -> None:

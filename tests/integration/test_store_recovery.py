@@ -9,6 +9,7 @@ from outbox.domain.circuit_breaker import OPEN_FIRST, RAMP_SECONDS, Cause
 from outbox.store import circuit_breaker, lease, server_limits
 from outbox.store.standing import alerts, standings
 from tests.integration.conftest import LEASE, Shop
+from tests.integration.motion import limits
 
 SERVER, OTHER = "mx.example:25", "spare"
 
@@ -20,13 +21,6 @@ def trip(shop: Shop, server: str = SERVER, **options: object) -> None:
 
 def limit(shop: Shop, server: str = SERVER) -> int | None:
     return limits(shop).get(server)
-
-
-def limits(shop: Shop) -> dict[str, int | None]:
-    statement = server_limits.limits(shop.database)
-    return shop.database.read(
-        lambda connection: {row.name: row.limit for row in connection.execute(statement)}
-    )
 
 
 def recovered(shop: Shop) -> None:
@@ -187,9 +181,13 @@ def test_a_server_that_is_configured_no_more_is_shown_and_raises_no_alert(shop: 
 
 
 def test_the_states_of_all_servers_are_read_by_a_statement_that_names_none(shop: Shop) -> None:
-    statement = str(server_limits.limits(shop.database).compile(shop.engine))
+    def texts() -> list[str]:
+        found = server_limits.limiting(shop.database)
+        return [str(each.compile(shop.engine)) for each in found]
+
+    statements = texts()
     for name in ("a", "b", "c"):
         trip(shop, name)
     circuit_breaker.close(shop.database, "b")
     assert limits(shop) == {"a": server_limits.OPEN, "b": 1, "c": server_limits.OPEN}
-    assert str(server_limits.limits(shop.database).compile(shop.engine)) == statement
+    assert texts() == statements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import TYPE_CHECKING
 
@@ -150,13 +151,40 @@ def test_a_drip_does_not_move_the_deadline_and_each_wait_gets_only_what_is_left(
             return super().recv(size, flags)
 
     with Dripping(*[b"250-line\r\n"] * 50) as wire:
+        wire.settimeout(300.0)
         reader = ReplyReader(wire, clock=lambda: float(next(now)))
         with pytest.raises(NoReply) as raised:
             reader.read(5.0)
-        assert wire.gettimeout() == 5.0
+        assert wire.gettimeout() == 300.0, "what is written next has its own time"
 
     assert raised.value.event is Event.TIMEOUT
     assert waits == [5.0, 3.0, 2.0, 1.0]
+
+
+def test_a_deadline_behind_the_sockets_own_time_out_holds() -> None:
+    class Late(Wire):
+        looks = 0
+
+        def recv(self, size: int, flags: int = 0) -> bytes:
+            self.looks += 1
+            if self.looks < 3:
+                raise TimeoutError("timed out")
+            return super().recv(size, flags)
+
+    with Late(b"250 ok\r\n") as wire:
+        assert ReplyReader(wire).read(600.0) == (250, b"ok")
+        assert wire.looks == 3
+
+
+def test_a_connection_that_tcp_gave_up_is_not_asked_again() -> None:
+    class Dead(Wire):
+        def recv(self, size: int, flags: int = 0) -> bytes:
+            raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+    with Dead() as wire, pytest.raises(NoReply) as raised:
+        ReplyReader(wire).read(600.0)
+
+    assert raised.value.event is Event.TIMEOUT
 
 
 @pytest.fixture
