@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import select
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from email.message import EmailMessage
 from typing import Any
 
 import pytest
 
 from outbox import Priority
+from outbox.domain.blame import SILENCES
 from outbox.domain.circuit_breaker import BreakerState, Cause
-from outbox.domain.verdict import Phase
+from outbox.domain.verdict import Phase, Reply, Transaction, Verdict
 from outbox.smtp import reply
 from outbox.store.rows import Claim
 from outbox.worker import window
 from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
+from outbox.worker.watch import Finding, Watch
 from tests.integration.blame.server import ClassServer, Habit, Seen
-from tests.integration.conftest import Shop, Shops, addresses, message, newsletter
+from tests.integration.conftest import Shop, Shops, addresses, message, newsletter, sent
 from tests.integration.motion import server
 from tests.servers.dialogue import Dialogue, HangupError
 from tests.waiting import wait_until
@@ -200,3 +204,30 @@ def test_what_is_like_an_email_that_got_no_reply_comes_last_also_when_others_wer
             relay(shop.runtime, claim.token)
         assert order[-5:] == [SILENT] * 5
         assert SILENT not in order[:-5]
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_emails_that_are_taken_between_silences_show_that_the_server_is_up(
+    takes: bool, shops: Shops
+) -> None:
+    shop = shops.open(OUTBOX_SERVERS=[server("a", 25)], OUTBOX_SLOTS=1)
+    # A batch from before the first silence: it knows of no suspicion, and clears none.
+    good = shop.enqueue()
+    window = shop.sending(good.id)
+    write(shop, bad=SILENCES + 1)
+    [claim] = shop.claim()
+    batch = shop.start(claim.token)
+    assert batch is not None
+    write(shop, good=1)
+    watch = Watch(shop.runtime, "a", breaker=None, suspect=None, lanes=lambda: [claim.lane])
+    for place, silent in enumerate(batch.mails[:SILENCES]):
+        watch.note_slow(silent)
+        if takes and place == 0:
+            taken = replace(sent(good.id), server="a", finished_at=time.time())
+            shop.record(window.token, [taken])
+    silence = Reply(code=0, text="no reply")
+    given_up = Transaction(verdict=Verdict.UNSENT, phase=Phase.MAIL, reply=silence)
+    finding = watch.note(batch.mails[-1], given_up, list)
+    assert (finding is Finding.SERVER) is not takes
+    [row] = shop.rows(shop.tables.breaker)
+    assert row.state == (BreakerState.SUSPECTED if takes else BreakerState.OPEN)
