@@ -102,12 +102,22 @@ class Database:
         """
         for left in reversed(range(TRIES)):
             try:
-                with self._connect("AUTOCOMMIT") as connection:
-                    prepared.ask(connection)
-                    return connection.exec_driver_sql(statement, values).all()
+                return self._run_once(statement, values)
             except DBAPIError as error:
                 _wait_or_raise(error, left)
         raise AssertionError("unreachable")
+
+    def _run_once(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
+        # As `_connect`, without its context managers: for each window they cost a tenth of this.
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            prepared.ask(connection)
+            if prepared.is_safe(connection):
+                return connection.exec_driver_sql(statement, values).all()
+            with prepared.unprepared(connection):
+                return connection.exec_driver_sql(statement, values).all()
+        finally:
+            connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
