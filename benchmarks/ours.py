@@ -60,7 +60,7 @@ class Ours:
         """Check and render one mail, as an enqueue does before it writes."""
         state = self.app.flask.extensions["outbox"]
         options = Options.check(priority="normal")
-        writing = Writing(state=state, session=self.app.db.session(), options=options)
+        writing = Writing.of(state, self.app.db.session(), options)
         return writing.prepare(message(number))
 
     def newsletter(self, readers: int, priority: str = "bulk") -> None:

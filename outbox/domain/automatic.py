@@ -18,6 +18,7 @@ URLOf = Callable[[Any], str]
 """Makes the URL that unsubscribes one reader, from an address or from a message."""
 
 _KINDS = ("auto-generated", "auto-replied", "auto-notified")
+_WORD = re.compile(r"\s*[A-Za-z-]+")
 _URL = re.compile(r"https://[!#-;=?-~]+")
 _ONE_CLICK = b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
 
@@ -44,6 +45,15 @@ class Automatic:
     def adds(self) -> bool:
         """Whether any header is asked for."""
         return self.auto_submitted is not None or self.unsubscribe is not None
+
+    def is_of(self, message: object) -> bool:
+        """Whether the message is an automatic one: it is to be marked so, or says so itself."""
+        if self.auto_submitted:
+            return True
+        headers = message if isinstance(message, Message) else getattr(message, "extra_headers", {})
+        own = {name.lower(): value for name, value in (headers or {}).items()}
+        word = _WORD.match(str(own.get("auto-submitted", "no")))  # a comment may stand behind it
+        return word is not None and word[0].strip().lower() != "no"
 
     def refuse_own(self, message: Message[Any, Any]) -> None:
         """Raise InvalidMessage where the message has a header itself that is asked for."""

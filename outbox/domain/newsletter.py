@@ -50,6 +50,8 @@ def individuals(
     sender: str,
     content: bytes,
     smtputf8: bool,
+    mail_options: tuple[str, ...] = (),
+    rcpt_options: tuple[str, ...] = (),
 ) -> Iterator[Prepared]:
     """Yield a mail for each recipient: its own To and Message-ID before the shared content.
 
@@ -65,6 +67,8 @@ def individuals(
             headers=b"%sMessage-ID: %s\r\n" % (_to(name, address), message_id.encode()),
             content=content,
             smtputf8=smtputf8 or not address.isascii(),
+            mail_options=mail_options,
+            rcpt_options=rcpt_options,
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from .address import CONTROL
+from .address import CONTROL, check_address
 from .errors import InvalidMessage
 from .priority import Priority
 from .settings import MOST_TRIES, OnUnknown
@@ -27,6 +27,7 @@ class Options:
     tag: str | None = None
     on_unknown: OnUnknown | None = None
     max_attempts: int | None = None
+    envelope_from: str | None = None  # in the envelope only; "" is the null reverse path
 
     @classmethod
     def check(
@@ -39,6 +40,7 @@ class Options:
         tag: Any = None,
         on_unknown: Any = None,
         max_attempts: Any = None,
+        envelope_from: Any = None,
     ) -> Options:
         """Return the options, or raise InvalidMessage for the first one that breaks a rule."""
         starts, ends = _moment("send_at", send_at), _moment("expires_at", expires_at)
@@ -56,7 +58,15 @@ class Options:
             tag=check_name("tag", tag, MAX_TAG),
             on_unknown=None if on_unknown is None else OnUnknown(on_unknown),
             max_attempts=max_attempts,
+            envelope_from=_reverse_path(envelope_from),
         )
+
+
+def _reverse_path(value: Any) -> str | None:
+    """Return the address that bounces go to; `<>` is the path of none (RFC 5321 §4.5.5)."""
+    if value is None:
+        return None
+    return "" if value == "<>" else check_address(value, "envelope_from")
 
 
 def _is_count(value: Any) -> bool:

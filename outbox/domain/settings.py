@@ -151,6 +151,7 @@ class Settings:
         (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
     )
     routes: tuple[Any, ...] = setting((), "which mails go over which servers, as above")
+    envelope_from: str = setting("", "bounces go to this address, where a message names no other")
     redirect_to: str = setting("", "staging: every mail goes to this one address instead")
     refused_alike: int = setting(
         10, "mails in a row that a server refuses alike before it is held to be at fault", least=2
@@ -174,8 +175,9 @@ class Settings:
     def _check(self) -> None:
         if self.window > self.batch:
             raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
-        if self.redirect_to:
-            _check_redirect(self.redirect_to)
+        for name in ("redirect_to", "envelope_from"):
+            if address := getattr(self, name):
+                _check_address(name, address)
         if self.bulk_share > 1:
             raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
 
@@ -186,14 +188,14 @@ def hint(word: object, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _check_redirect(address: str) -> None:
-    """It must do for every mail, so it may not ask for SMTPUTF8."""
+def _check_address(name: str, address: str) -> None:
+    """It must do for every email, so it may not ask for SMTPUTF8."""
     try:
         ascii_only = check_address(address, "address").isascii()
     except InvalidMessage:
         ascii_only = False
     if not ascii_only:
-        raise ConfigurationError("OUTBOX_REDIRECT_TO must be one address, in ASCII")
+        raise ConfigurationError(f"OUTBOX_{name.upper()} must be one address, in ASCII")
 
 
 def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:

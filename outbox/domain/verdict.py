@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from enum import StrEnum
 
 from .values import value_type
+
+_DEMAND = re.compile(r"REQUIRETLS|BY=-?\d+;RT?", re.IGNORECASE)
 
 
 class Phase(StrEnum):
@@ -89,3 +92,8 @@ class Envelope:
     eightbit: bool = False
     mail_options: tuple[str, ...] = field(default=())
     rcpt_options: tuple[str, ...] = field(default=())
+
+    @property
+    def demands(self) -> tuple[str, ...]:
+        """The options that must not be left out on the way (RFC 8689 §4.2.1, RFC 2852 §4.1)."""
+        return tuple(filter(_DEMAND.fullmatch, self.mail_options)) if self.mail_options else ()

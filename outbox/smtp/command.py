@@ -15,8 +15,12 @@ _FORBIDDEN = re.compile(r"[\r\n\0]")
 _PATH = re.compile(r'(?:"(?:[^"\\]|\\.)*"@)?[^\s<>"\\]*')
 
 _OURS = frozenset({"SIZE", "BODY", "SMTPUTF8"})
-_EXTENSION = {"RET": "dsn", "ENVID": "dsn", "NOTIFY": "dsn", "ORCPT": "dsn", "BY": "deliverby"}
-"""Which extension brings a parameter, where its name is another one (RFC 3461, 2852)."""
+_EXTENSION = {
+    "RET": "dsn", "ENVID": "dsn", "NOTIFY": "dsn", "ORCPT": "dsn",
+    "BY": "deliverby",
+    "HOLDFOR": "futurerelease", "HOLDUNTIL": "futurerelease",
+}  # fmt: skip
+"""Which extension brings a parameter, where its name is another one (RFC 3461, 2852, 4865)."""
 
 
 class CommandError(ValueError):
@@ -60,7 +64,7 @@ def rcpt_lines(envelope: Envelope, extensions: Mapping[str, str]) -> list[bytes]
 
 
 def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str:
-    """Return why this server cannot take this mail, as a reason for people, or ""."""
+    """Return why this server cannot take this email, as a reason for people, or ""."""
     if envelope.smtputf8 and "smtputf8" not in extensions:
         return "the server does not offer SMTPUTF8, which an address of this mail needs"
     if envelope.eightbit and "8bitmime" not in extensions:
@@ -68,6 +72,9 @@ def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str
     limit = extensions.get("size", "")
     if limit.isascii() and limit.isdigit() and 0 < int(limit) < size:  # 0 is no limit: RFC 1870 §4
         return f"the mail has {size} octets and the server takes {limit} (SIZE)"
+    for option in envelope.demands:
+        if not _is_offered(option, extensions):
+            return f"the server does not offer what the option {_keyword(option)} needs"
     return ""
 
 
@@ -88,9 +95,17 @@ def _known(options: Sequence[str], extensions: Mapping[str, str]) -> str:
     """Return the options whose extension is offered, without those that are set from the mail."""
     if not options:  # as in almost every mail
         return ""
-    keywords = ((option, option.partition("=")[0].upper()) for option in options)
     return "".join(
         f" {option}"
-        for option, keyword in keywords
-        if keyword not in _OURS and _EXTENSION.get(keyword, keyword.lower()) in extensions
+        for option in options
+        if _keyword(option) not in _OURS and _is_offered(option, extensions)
     )
+
+
+def _keyword(option: str) -> str:
+    return option.partition("=")[0].upper()
+
+
+def _is_offered(option: str, extensions: Mapping[str, str]) -> bool:
+    keyword = _keyword(option)
+    return _EXTENSION.get(keyword, keyword.lower()) in extensions

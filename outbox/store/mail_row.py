@@ -42,6 +42,7 @@ Values = tuple[Any, ...]
 def values(mail: Prepared, options: Options, lane: str) -> Values:
     """Return the row of a mail that waits for its due time."""
     own = (mail.mail_options, mail.rcpt_options)
+    sender = mail.sender if options.envelope_from is None else options.envelope_from
     return (
         options.send_at,
         options.expires_at,
@@ -52,12 +53,12 @@ def values(mail: Prepared, options: Options, lane: str) -> Values:
         0,
         options.max_attempts,
         len(mail.recipients),
-        mail.smtputf8,
+        mail.smtputf8 or not sender.isascii(),
         mail.eightbit,
         Status.PENDING.value,
         lane,
         None if options.on_unknown is None else options.on_unknown.value,
-        mail.sender,
+        sender,
         mail.recipients[0],
         mail.message_id,
         mail.headers,

@@ -141,7 +141,7 @@ def detail(connection: Connection, database: Database, email_id: int) -> dict[st
         **_summary(row),
         "subject": _subject(row.headers + start),
         "message_id": row.message_id,
-        "sender": row.sender,
+        "envelope_from": row.sender or "<>",
         "size": row.size,
         "deliveries": row.deliveries,
         "doubts": row.doubts,

@@ -112,14 +112,17 @@ class Outbox:
         tag: str | None = None,
         on_unknown: OnUnknown | str | None = None,
         max_attempts: int | None = None,
+        envelope_from: str | None = None,
         auto_submitted: bool | str = False,
         unsubscribe: str | None = None,
     ) -> Email:
         """Write a mail into the session's transaction: no commit, no network.
 
-        It is sent if and only if that transaction commits. `auto_submitted` says that no person
-        wrote it (RFC 3834): True, or another of its words than "auto-generated". `unsubscribe` is
-        the https URL of its one recipient's one-click unsubscription (RFC 8058).
+        It is sent if and only if that transaction commits. `envelope_from` is the address that
+        bounces go to, in the place of the message's sender; "<>" asks for none, of automatic
+        messages only (RFC 5321 §4.5.5). `auto_submitted` says that no person wrote it (RFC 3834):
+        True, or another of its words than "auto-generated". `unsubscribe` is the https URL of its
+        one recipient's one-click unsubscription (RFC 8058).
 
         Raises InvalidMessage, KeyConflict or KeyContention; nothing of the mail is written then,
         and the transaction is usable.
@@ -132,6 +135,7 @@ class Outbox:
             tag=tag,
             on_unknown=on_unknown,
             max_attempts=max_attempts,
+            envelope_from=envelope_from,
         )
         automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
         return self._writing(session, options, automatic).one(message)
@@ -149,6 +153,7 @@ class Outbox:
         tag: str | None = None,
         on_unknown: OnUnknown | str | None = None,
         max_attempts: int | None = None,
+        envelope_from: str | None = None,
         auto_submitted: bool | str = False,
         unsubscribe: URLOf | None = None,
     ) -> int:
@@ -157,8 +162,8 @@ class Outbox:
         Either one message and its `recipients` (addresses, or (name, address) pairs): the content
         is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
         `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
-        makes its reader's own URL of it. All or none are written; both iterables are read in
-        chunks, but for keyed ones, which are sorted first.
+        makes its reader's own URL of it; `envelope_from` is as with `enqueue`. All or none are
+        written; both iterables are read in chunks, but for keyed ones, which are sorted first.
         """
         options = Options.check(
             priority=priority,
@@ -167,6 +172,7 @@ class Outbox:
             tag=tag,
             on_unknown=on_unknown,
             max_attempts=max_attempts,
+            envelope_from=envelope_from,
         )
         if unsubscribe is not None and not callable(unsubscribe):
             raise InvalidMessage(
@@ -215,6 +221,4 @@ class Outbox:
         self, session: AnySession | None, options: Options, automatic: Automatic
     ) -> Writing:
         state = state_of(self._app)
-        return Writing(
-            state=state, session=state.session(session), options=options, automatic=automatic
-        )
+        return Writing.of(state, state.session(session), options, automatic)

@@ -63,9 +63,8 @@ class OutboxConnection(Connection):
         session = state.session()
         commits = self._commits or state.runtime.settings.mail_autocommit
         alone = commits and holds_nothing(session)
-        options = Options.check(priority=Priority.NORMAL)
-        writing = Writing(state=state, session=session, options=options)
-        writing.one(message, envelope_from=_address(envelope_from))
+        options = Options.check(priority=Priority.NORMAL, envelope_from=_address(envelope_from))
+        Writing.of(state, session, options).one(message)
         if alone:
             session.commit()
 

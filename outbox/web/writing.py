@@ -16,7 +16,6 @@ from flask import current_app, has_app_context
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from ..domain.address import check_address
 from ..domain.automatic import Automatic
 from ..domain.errors import InvalidMessage
 from ..domain.message import Prepared, prepare, render_shared
@@ -43,12 +42,21 @@ class Writing:
     options: Options
     automatic: Automatic = field(default_factory=Automatic)
 
-    def one(self, message: object, *, envelope_from: str | None = None) -> Email:
-        """Write one mail. `envelope_from` takes the place of the sender in the envelope."""
+    @classmethod
+    def of(
+        cls, state: State, session: Session, options: Options, automatic: Automatic | None = None
+    ) -> Writing:
+        """Return a write whose emails bounce to where the settings say, if nothing else does."""
+        default = state.runtime.settings.envelope_from
+        if options.envelope_from is None and default:
+            options = replace(options, envelope_from=default)
+        return cls(
+            state=state, session=session, options=options, automatic=automatic or Automatic()
+        )
+
+    def one(self, message: object) -> Email:
+        """Write one email."""
         mail = self.prepare(message)
-        if envelope_from is not None:
-            sender = check_address(envelope_from, "envelope_from")
-            mail = replace(mail, sender=sender, smtputf8=mail.smtputf8 or not sender.isascii())
         with self._writer() as writer:
             email = writer.add(mail, self.options)
         self._note(int(email.created))
@@ -72,9 +80,11 @@ class Writing:
         """Write a mail of one content for each recipient; return how many are new."""
         max_size = self.state.runtime.settings.max_size
         refuse_heavy(message, max_size)
+        self._refuse_null_sender(message)
         sender, body, smtputf8 = render_shared(
             self._standard(message), send_at=self.options.send_at, max_size=max_size
         )
+        mail_options, rcpt_options = _esmtp_options(message)
         body = self.automatic.common() + body
         write = partial(
             individuals,
@@ -82,6 +92,8 @@ class Writing:
             sender=sender,
             content=body,
             smtputf8=smtputf8,
+            mail_options=mail_options,
+            rcpt_options=rcpt_options,
         )
         chunks: Iterable[Iterable[Mail]]
         if key is None and self.automatic.unsubscribe is None:
@@ -134,6 +146,7 @@ class Writing:
     def _rendered(self, message: object) -> Prepared:
         settings = self.state.runtime.settings
         refuse_heavy(message, settings.max_size)
+        self._refuse_null_sender(message)
         if not (self.automatic.adds and getattr(message, "extra_headers", None)):
             found = letter.prepare(
                 message,
@@ -151,12 +164,16 @@ class Writing:
         )
         if not isinstance(message, flask_mail.Message):
             return mail
+        mail_options, rcpt_options = _esmtp_options(message)
         return replace(
-            mail,
-            sender=author(message),
-            mail_options=tuple(message.mail_options),
-            rcpt_options=tuple(message.rcpt_options),
+            mail, sender=author(message), mail_options=mail_options, rcpt_options=rcpt_options
         )
+
+    def _refuse_null_sender(self, message: object) -> None:
+        """A person wants to hear that an email did not arrive; a machine may loop by it."""
+        if self.options.envelope_from == "" and not self.automatic.is_of(message):
+            rule = "<> is for automatic messages: give auto_submitted=True (RFC 3834 §5)"
+            raise InvalidMessage("envelope_from", rule)
 
     def _keyed(self, key: str) -> Options:
         return replace(self.options, key=key)
@@ -198,6 +215,13 @@ class Writing:
 def _by_key(keys: Iterable[object]) -> list[tuple[str, int]]:
     """Sort by key: two transactions that share keys then wait for each other, never deadlock."""
     return sorted(((_key(key), place) for place, key in enumerate(keys)), key=itemgetter(0))
+
+
+def _esmtp_options(message: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parameters that a message asks for at MAIL and at RCPT."""
+    if not isinstance(message, flask_mail.Message):
+        return (), ()
+    return tuple(message.mail_options), tuple(message.rcpt_options)
 
 
 def _key(value: object) -> str:

@@ -217,7 +217,8 @@ class Watch:
     def _needs_what_was_lacking(self, mail: Waiting) -> bool:
         """Whether this email may need what the alert is about: an extension, or its size."""
         is_large = 0 < self._suspect_size <= mail.size
-        return mail.envelope.smtputf8 or mail.envelope.eightbit or is_large
+        envelope = mail.envelope
+        return envelope.smtputf8 or envelope.eightbit or bool(envelope.demands) or is_large
 
     def _is_refused_alike(self, mail: Waiting, result: Transaction, untried: Untried) -> bool:
         alike = self._streak.add(

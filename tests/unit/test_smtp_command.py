@@ -47,3 +47,30 @@ def test_a_size_limit_counts_only_where_it_is_a_positive_number(limit: str) -> N
 
     assert lacking(envelope, 1000, {"size": limit}) == ""
     assert lacking(envelope, 1001, {"size": "1000"}) != ""
+
+
+@pytest.mark.parametrize("option", ["REQUIRETLS", "requiretls", "BY=120;R", "BY=0;rt"])
+def test_what_must_be_kept_on_the_way_is_lacking_where_it_is_not_offered(option: str) -> None:
+    envelope = Envelope(sender="", recipients=("a@b",), mail_options=("RET=HDRS", option))
+    word = option.partition("=")[0].upper()
+
+    assert word in lacking(envelope, 10, {"dsn": "", "size": "1000"})
+    assert lacking(envelope, 10, {"requiretls": "", "deliverby": ""}) == ""
+
+
+@pytest.mark.parametrize(
+    "option", ["RET=HDRS", "ENVID=1", "MT-PRIORITY=3", "BY=120;N", "BY=-5;NT", "HOLDFOR=60"]
+)
+def test_what_may_be_left_out_is_left_out_where_it_is_not_offered(option: str) -> None:
+    envelope = Envelope(sender="", recipients=("a@b",), mail_options=(option,))
+
+    assert lacking(envelope, 10, {}) == ""
+    assert mail_line(envelope, 10, {}) == b"MAIL FROM:<>\r\n"
+
+
+@pytest.mark.parametrize("option", ["HOLDFOR=60", "HOLDUNTIL=2026-12-24T18:00:00Z"])
+def test_a_later_release_is_asked_of_the_extension_that_has_it(option: str) -> None:
+    envelope = Envelope(sender="", recipients=("a@b",), mail_options=(option,))
+
+    line = mail_line(envelope, 10, {"futurerelease": "86400 2027-01-01T00:00:00Z"})
+    assert line == f"MAIL FROM:<> {option}\r\n".encode()
