@@ -43,6 +43,7 @@ class Prepared:
     smtputf8: bool = False
     mail_options: tuple[str, ...] = ()
     rcpt_options: tuple[str, ...] = ()
+    merge: str | None = None  # the values by which `content` was made of a template
 
     @property
     def size(self) -> int:

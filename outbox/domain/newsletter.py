@@ -10,6 +10,7 @@ from typing import Any
 from .address import CONTROL, check_address, id_domain
 from .errors import InvalidMessage
 from .headers import MAX_MAILBOX, written
+from .merge import Merge
 from .message import Prepared
 from .wire import has_long_line, header_names
 
@@ -52,23 +53,29 @@ def individuals(
     smtputf8: bool,
     mail_options: tuple[str, ...] = (),
     rcpt_options: tuple[str, ...] = (),
+    merge: Merge | None = None,
 ) -> Iterator[Prepared]:
-    """Yield a mail for each recipient: its own To and Message-ID before the shared content.
+    """Yield an email for each recipient: its own To and Message-ID before the shared content.
 
-    Lazy, so that a hundred thousand recipients need no more memory than one chunk of them.
+    With a `merge` the content is each reader's own. Lazy, so that a hundred thousand recipients
+    need no more memory than one chunk of them.
     """
     for recipient, message_id in zip(recipients, ids, strict=False):
         name, address = _pair(recipient)
         address = check_address(address, "recipients")
+        own, values = b"", None
+        if merge is not None:
+            own, content, values = merge.of(address)
         yield Prepared(
             sender=sender,
             recipients=(address,),
             message_id=message_id,
-            headers=b"%sMessage-ID: %s\r\n" % (_to(name, address), message_id.encode()),
+            headers=b"%sMessage-ID: %s\r\n%s" % (_to(name, address), message_id.encode(), own),
             content=content,
             smtputf8=smtputf8 or not address.isascii(),
             mail_options=mail_options,
             rcpt_options=rcpt_options,
+            merge=values,
         )
 
 

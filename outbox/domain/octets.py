@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from binascii import b2a_base64
 from email.generator import BytesGenerator
 from email.header import Header
 from email.message import Message
@@ -13,6 +14,9 @@ from typing import Any
 from .address import CONTROL
 from .headers import FOLD_AT, MAILBOXES, parse_addresses, unfolded
 from .wire import has_long_line, normalise
+
+_WORD = 42
+"""Octets of one encoded word, so that it fits the line of any name that we write so."""
 
 _ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
 
@@ -38,6 +42,26 @@ def folded(name: str, value: str) -> str:
         return value  # as nearly every value is, and CPython's folding takes fifty microseconds
     lines = Header(value, header_name=name).encode(linesep="\r\n", maxlinelen=FOLD_AT)
     return lines.removeprefix("\r\n ")  # nothing is gained by an empty first line
+
+
+def encoded_words(text: str) -> str:
+    """Return a text as encoded words, one a line (RFC 2047 §2), each of whole characters.
+
+    CPython's own looks for the shortest encoding: for each reader of a newsletter that is too long.
+    """
+    words = list[str]()
+    octets = b""
+    for letter in text:
+        more = letter.encode()
+        if len(octets) + len(more) > _WORD:
+            words.append(_word(octets))
+            octets = b""
+        octets += more
+    return "\r\n ".join((*words, _word(octets)))
+
+
+def _word(octets: bytes) -> str:
+    return f"=?utf-8?b?{b2a_base64(octets, newline=False).decode()}?="
 
 
 class _Generator(BytesGenerator):

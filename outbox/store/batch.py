@@ -74,7 +74,7 @@ def _mails(database: Database) -> Select[*tuple[Any, ...]]:
         email.max_attempts, email.deliveries, email.doubts, email.on_unknown,
         email.waited, email.expires_at,
         email.sender, email.recipient, email.smtputf8, email.eightbit, email.headers,
-        email.esmtp_options,
+        email.esmtp_options, email.merge,
     )  # fmt: skip
     return select(*columns).where(email.token == bindparam("claim")).order_by(email.id)
 
@@ -101,7 +101,7 @@ def _traits(row: Any) -> Traits:
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
     (  # a row's attributes by name would take longer than all the rest of the batch's reading
         email_id, _, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
-        waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options,
+        waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options, merge,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
     doubtful = frozenset(addresses) if doubts else _NONE
@@ -136,6 +136,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         headers=headers,
         doubtful=doubtful,
         settled=settled,
+        merge=merge,
     )
 
 

@@ -90,6 +90,7 @@ def email(metadata: MetaData) -> Table:
         Column("message_id", String(255), nullable=False),
         Column("headers", BLOB, nullable=False),
         Column("esmtp_options", Text),  # JSON: the message's own mail and rcpt options
+        Column("merge", Text),  # JSON: the reader's values, where the content is a template
         Column("key", String(MAX_KEY)),
         Column("fingerprint", DIGEST),
         Column("tag", String(MAX_TAG)),

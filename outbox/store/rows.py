@@ -64,6 +64,7 @@ class Waiting:
     doubtful: frozenset[str] = frozenset()
     settled: frozenset[str] = frozenset()  # what has become of its other recipients
     suppressed: frozenset[str] = frozenset()
+    merge: str | None = field(default=None, repr=False)  # values, where its content is a template
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,6 +16,7 @@ from sqlalchemy.orm import scoped_session
 from ..domain.automatic import Automatic, URLOf
 from ..domain.errors import ConfigurationError, InvalidMessage
 from ..domain.lifecycle import Status
+from ..domain.merge import FieldsOf
 from ..domain.newsletter import Recipient
 from ..domain.options import MAX_KEY, MAX_TAG, Options, check_id, check_name
 from ..domain.priority import Priority
@@ -156,14 +157,16 @@ class Outbox:
         envelope_from: str | None = None,
         auto_submitted: bool | str = False,
         unsubscribe: URLOf | None = None,
+        fields: FieldsOf | None = None,
     ) -> int:
         """Write many mails into the session's transaction; return how many are new.
 
         Either one message and its `recipients` (addresses, or (name, address) pairs): the content
         is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
         `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
-        makes its reader's own URL of it; `envelope_from` is as with `enqueue`. All or none are
-        written; both iterables are read in chunks, but for keyed ones, which are sorted first.
+        makes its reader's own URL of it; `envelope_from` is as with `enqueue`. `fields` makes the
+        values of a reader's `{{ name }}` in the texts and the subject of its address. All or none
+        are written; both iterables are read in chunks, but for keyed ones, which are sorted first.
         """
         options = Options.check(
             priority=priority,
@@ -178,10 +181,14 @@ class Outbox:
             raise InvalidMessage(
                 "unsubscribe", "give a function: each reader has a URL of their own"
             )
+        if fields is not None and not callable(fields):
+            raise InvalidMessage("fields", "give a function: each reader has values of their own")
         automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
         writing = self._writing(session, options, automatic)
         if recipients is not None:
-            return writing.shared(messages, recipients, key)
+            return writing.shared(messages, recipients, key, fields)
+        if fields is not None:
+            raise InvalidMessage("fields", "are of one message and its recipients")
         if isinstance(messages, (flask_mail.Message, Message)):
             raise InvalidMessage("recipients", "are required with a single message")
         return writing.many(messages, key)

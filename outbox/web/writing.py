@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from ..domain.automatic import Automatic
 from ..domain.errors import InvalidMessage
+from ..domain.merge import Draft, FieldsOf, Merge
 from ..domain.message import Prepared, prepare, render_shared
 from ..domain.newsletter import Recipient, address_of, individuals, message_ids
 from ..domain.options import MAX_KEY, Options, check_name
@@ -76,16 +77,16 @@ class Writing:
         self._note(added)
         return added
 
-    def shared(self, message: object, recipients: Iterable[Recipient], key: KeyOf | None) -> int:
-        """Write a mail of one content for each recipient; return how many are new."""
-        max_size = self.state.runtime.settings.max_size
-        refuse_heavy(message, max_size)
-        self._refuse_null_sender(message)
-        sender, body, smtputf8 = render_shared(
-            self._standard(message), send_at=self.options.send_at, max_size=max_size
-        )
+    def shared(
+        self,
+        message: object,
+        recipients: Iterable[Recipient],
+        key: KeyOf | None,
+        fields: FieldsOf | None = None,
+    ) -> int:
+        """Write an email of one content for each recipient; return how many are new."""
+        sender, body, smtputf8, merge = self._render_shared(message, fields)
         mail_options, rcpt_options = _esmtp_options(message)
-        body = self.automatic.common() + body
         write = partial(
             individuals,
             ids=message_ids(sender),
@@ -94,6 +95,7 @@ class Writing:
             smtputf8=smtputf8,
             mail_options=mail_options,
             rcpt_options=rcpt_options,
+            merge=merge,
         )
         chunks: Iterable[Iterable[Mail]]
         if key is None and self.automatic.unsubscribe is None:
@@ -105,6 +107,25 @@ class Writing:
             added = writer.add_shared(body, chunks)
         self._note(added)
         return added
+
+    def _render_shared(
+        self, message: object, fields: FieldsOf | None
+    ) -> tuple[str, bytes, bool, Merge | None]:
+        max_size = self.state.runtime.settings.max_size
+        refuse_heavy(message, max_size)
+        self._refuse_null_sender(message)
+        found = self._standard(message)
+        draft = None if fields is None else Draft.of(found)
+        sender, body, smtputf8 = render_shared(
+            found if draft is None else draft.message,
+            send_at=self.options.send_at,
+            max_size=max_size,
+        )
+        body = self.automatic.common() + body
+        if draft is None or fields is None:
+            return sender, body, smtputf8, None
+        body, merge = draft.finish(body, fields)
+        return sender, body, smtputf8, merge
 
     def _own(
         self,

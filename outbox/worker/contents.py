@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..domain.merge import Template, merged
 from ..store import content
 from ..store.database import Database
 from ..store.rows import Waiting
@@ -19,6 +20,7 @@ class Contents:
         self._order: list[Waiting] = []
         self._place: dict[int, int] = {}
         self._held: dict[int, bytes] = {}
+        self._templates: dict[int, Template] = {}  # of those that are held
 
     def expect(self, mails: Sequence[Waiting]) -> None:
         """Tell which mails will be asked for, in their order."""
@@ -30,9 +32,20 @@ class Contents:
         if mail.content_id not in self._held:
             self._read_from(self._place[mail.id])
         body = self._held.get(mail.content_id)
+        if body is not None and mail.merge is not None:
+            body = self._merged(mail.content_id, body, mail.merge)
         if body is None or len(mail.headers) + len(body) != mail.size:
             return None
         return mail.headers + body
+
+    def _merged(self, content_id: int, octets: bytes, values: str) -> bytes | None:
+        template = self._templates.get(content_id)
+        try:
+            if template is None:
+                template = self._templates[content_id] = Template(octets)
+            return merged(template, values)
+        except ValueError:  # what is stored is not what was enqueued
+            return None
 
     def _read_from(self, place: int) -> None:
         wanted: set[int] = set()
@@ -46,5 +59,6 @@ class Contents:
             wanted.add(mail.content_id)
         database = self._database
         self._held = {}  # what was sent makes room before the next comes
+        self._templates = {}
         # Read in the middle of a window: results that wait for their record must outlast it too.
         self._held = outlast(lambda: database.read(lambda c: content.read(c, database, wanted)))
