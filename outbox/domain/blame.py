@@ -131,14 +131,15 @@ class Suspicion:
         ranks = self._ranks(untried)
         return min(range(len(untried)), key=lambda place: (ranks[place], random()), default=0)
 
-    def order(self, untried: Sequence[Traits]) -> list[int]:
+    def order(self, untried: Sequence[Traits], random: Callable[[], float]) -> list[int]:
         """Return the places of the emails in the order in which a slow server is to get them.
 
-        Without one they stay as they are.
+        Of those that tell as much any one comes first, as with `pick`. Without a slow server they
+        stay as they are.
         """
         places = list(range(len(untried)))
         ranks = self._ranks(untried) if self._slow else []
-        return sorted(places, key=ranks.__getitem__) if ranks else places
+        return sorted(places, key=lambda place: (ranks[place], random())) if ranks else places
 
     def _ranks(self, untried: Sequence[Traits]) -> list[tuple[bool, bool, float, int]]:
         """Return the rank of each email: the lower, the likelier it is taken.

@@ -58,6 +58,29 @@ def open_seconds(failures: int, cause: Cause) -> float:
     return min(OPEN_MAX[cause], OPEN_FIRST * 2.0 ** min(max(failures, 1) - 1, 10))
 
 
+PROBE_FIRST, SESSION_FIRST = 20.0, 30.0
+"""Seconds for which the first probe of an email, and the first session, are waited for."""
+
+
+def probe_seconds(failures: int) -> float:
+    """Return the seconds for which a silent probe is waited for where other emails wait.
+
+    `failures` counts the probe. The patience doubles with each that failed: an email to which
+    nothing is ever said shuts the others out for long only where all are like it, and a server
+    that takes its time gets one through in the end.
+    """
+    return PROBE_FIRST * 2.0 ** min(max(failures - 2, 0), 10)
+
+
+def session_seconds(failures: int) -> float:
+    """Return the seconds for which a silent server's greeting, or its EHLO, is waited for.
+
+    A new connection costs no email anything, and one that hangs may hang for ever. After
+    `failures` in a row it is waited for longer: some servers greet late (RFC 5321 §4.5.3.2.1).
+    """
+    return SESSION_FIRST * 2.0 ** min(failures, 10)
+
+
 def allowed(seconds: float) -> int | None:
     """Return how many batches may be in flight so long after the breaker closed; None: any."""
     return next((batches for until, batches in RAMP if seconds < until), None)

@@ -139,7 +139,9 @@ class ReplyReader:
                 if not isinstance(error, TimeoutError) or error.errno is not None:
                     raise NoReply.of(error) from error  # one with a number is TCP's own end
                 if self._goes_on is not None and not self._goes_on():
-                    raise NoReply(Event.GIVEN_UP, "no reply, and other emails waited") from None
+                    raise NoReply(
+                        Event.GIVEN_UP, "no reply, and it is waited for no more"
+                    ) from None
         if not data:
             raise NoReply(Event.CLOSED, "the server closed the connection")
         return data

@@ -255,8 +255,8 @@ def _always() -> bool:
     return True
 
 
-_GIVEN_UP_IN = (Phase.MAIL, Phase.RCPT, Phase.DATA)
-"""An email's own commands, before its content: nothing is in doubt where no reply is waited for."""
+_GIVEN_UP_IN = tuple(phase for phase in Phase if phase not in (Phase.BODY, Phase.DOT))
+"""All before the content: nothing is in doubt where no reply is waited for."""
 
 
 def _local_name(sock: socket.socket) -> str:

@@ -14,6 +14,9 @@ from .circuit_breaker import Breaker, counts, insert_once, is_in, read
 from .columns import REPLY_LENGTH
 from .database import Database
 
+SILENCE = "an email got no reply for long"
+"""Why a server is suspected that said nothing to an email."""
+
 
 def suspect(
     database: Database,
@@ -82,19 +85,25 @@ def silent(database: Database, server: str, *, email_id: int, reason: str) -> Br
     return database.run(work)
 
 
-def clear(database: Database, server: str) -> None:
+def clear(database: Database, server: str, *, alert: bool = False) -> None:
     """Forget a suspicion: the server judged an email for itself.
 
-    An alert stands. Of a silence it is forgotten how many emails in a row it was.
+    An `alert` stands unless it is over too. Of a silence it is forgotten how many emails in a row
+    it was.
     """
     table = database.tables.breaker
     suspected, is_silence = is_in(database, server, BreakerState.SUSPECTED), _is_silence(database)
-    suspicion = suspected & ~is_silence & (table.c.alert == false())
-    silences = suspected & is_silence & (table.c.failures > 0)
+    suspicion = suspected & ~is_silence & (true() if alert else table.c.alert == false())
+    silences = suspected & is_silence
+    values: dict[str, Any] = {"failures": 0}
+    if alert:
+        values |= {"alert": False, "reason": SILENCE}
+    else:
+        silences &= table.c.failures > 0
 
     def work(connection: Connection) -> None:
         connection.execute(delete(table).where(suspicion))
-        connection.execute(update(table).where(silences).values(failures=0))
+        connection.execute(update(table).where(silences).values(**values))
 
     database.run(work)
 

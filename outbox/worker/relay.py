@@ -148,6 +148,8 @@ class _Relay:
 
     def _is_connected(self, *, anew: bool = False) -> bool:
         """Have a session with the chosen server; where it refuses one, leave it for good."""
+        until = self._runtime.clock() + self._way.watch.session_seconds
+        self._heartbeat.ask = lambda: self._runtime.clock() < until
         fault = self._way.connection.connect(anew=anew)
         self._heartbeat.progress()
         if fault is not None:
@@ -208,6 +210,8 @@ class _Relay:
         if slow is None:
             return True
         try:
+            if self._results.waiting:  # else those that were sent would be in doubt for as long
+                self._results.record_once()
             if window.is_relieved:
                 return not self._way.watch.gives_up(slow, window.seconds)
             self._relieve(window)

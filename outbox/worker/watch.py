@@ -8,7 +8,7 @@ from functools import partial
 
 from ..domain import backoff
 from ..domain.blame import SILENCES, Common, Suspicion, Traits, most_different, patience
-from ..domain.circuit_breaker import Cause
+from ..domain.circuit_breaker import Cause, probe_seconds, session_seconds
 from ..domain.claims import Way as LanePriority
 from ..domain.priority import Priority
 from ..domain.refusals import Alike, Streak
@@ -99,7 +99,7 @@ class Watch:
 
     def order(self, untried: Sequence[Traits]) -> list[int]:
         """Return the places of the emails as they are to be tried: what may be slow comes last."""
-        return self._suspicion.order(untried)
+        return self._suspicion.order(untried, self._random)
 
     def note(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
         """Note the result of an email that this server was given; `untried` tells those left."""
@@ -133,7 +133,7 @@ class Watch:
         self._suspicion.note_slow(traits_of(mail))
         self._is_calm = False
         keep = partial(suspicion.silent, self._database, self._server)
-        row = outlast(partial(keep, email_id=mail.id, reason="an email got no reply for long"))
+        row = outlast(partial(keep, email_id=mail.id, reason=suspicion.SILENCE))
         if row is not None and row.failures >= max(SILENCES, self._settings.slots + 1):
             taken = partial(taken_since, self._database, self._server, row.opened_at)
             self._is_silent = not outlast(taken)
@@ -141,13 +141,20 @@ class Watch:
     def gives_up(self, mail: Waiting, seconds: float) -> bool:
         """Whether this email's reply, silent for so long, is waited for no more: others wait.
 
-        Those are due for this server, and no process has taken them up. A probe is waited for:
-        while the breaker is open nobody else can go.
+        Those are due for this server, and no process has taken them up. A probe is waited for the
+        longer the more have failed: while the breaker is open nobody else can go.
         """
-        if self._breaker is not None and self._breaker.is_open:
-            return False
         slowest = outlast(partial(slowest_taken, self._database, self._server))
-        return seconds >= patience(mail.waited, slowest) and self._waits(lambda _: True)
+        least = patience(mail.waited, slowest)
+        if self._breaker is not None and self._breaker.is_open:
+            least = max(least, probe_seconds(self._breaker.failures))
+        return seconds >= least and self._waits(lambda _: True)
+
+    @property
+    def session_seconds(self) -> float:
+        """For how long a session of this server is waited for, while it says nothing."""
+        is_open = self._breaker is not None and self._breaker.is_open
+        return session_seconds(self._breaker.failures if self._breaker and is_open else 0)
 
     def session_failed(self, fault: Transaction) -> None:
         """Note that no session could be had."""
@@ -168,9 +175,11 @@ class Watch:
     def settle(self) -> None:
         """After the last record: keep what is undecided, close a breaker that may be closed."""
         if self._judged and not self._tripped and self._breaker is not None:
-            is_over = self._breaker.is_open or self._met_lack
-            act = circuit_breaker.close if is_over else suspicion.clear
-            outlast(lambda: act(self._database, self._server))
+            if self._breaker.is_open:
+                outlast(lambda: circuit_breaker.close(self._database, self._server))
+            else:
+                clear = partial(suspicion.clear, self._database, self._server)
+                outlast(partial(clear, alert=self._met_lack))
         if self._last is not None and not self._tripped:
             self._keep_suspicion(*self._last)
         if (refusal := self._streak.refusal) is not None:
@@ -191,19 +200,20 @@ class Watch:
             return Finding.ASIDE
         if self._waits(self._suspicion.could_tell):
             return Finding.CLASS
-        self.witness = self._witness(mail)
+        self.witness = self._witness(mail, result)
         if self.witness is not None:
             return Finding.BLAMED
         self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
         return Finding.SERVER
 
-    def _witness(self, mail: Waiting) -> int | None:
+    def _witness(self, mail: Waiting, result: Transaction) -> int | None:
         """Return an outsider that was taken just now, where this email was held back before.
 
         None waits, but they come and go: without this a class of which only the halted are left
-        would be probed one by one.
+        would be probed one by one. An email that got no reply was held back by that: a server that
+        says nothing to anybody is found out by `note_slow`.
         """
-        if traits_of(mail).is_fresh:
+        if traits_of(mail).is_fresh and not result.given_up:
             return None
         taken = partial(just_taken, self._database, self._server, self._suspicion.could_tell)
         return outlast(taken)

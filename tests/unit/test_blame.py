@@ -193,10 +193,10 @@ def test_what_is_like_a_slow_email_comes_last_also_when_another_was_judged() -> 
     unlike = traits("news@other.example", "z.example")
     untried = [SUSPECT, OTHER_DOMAIN, unlike, traits(sender="a@other.example")]
     suspicion = Suspicion()
-    assert suspicion.order(untried) == [0, 1, 2, 3], "nothing is slow: each keeps its place"
+    assert suspicion.order(untried, HALF) == [0, 1, 2, 3], "nothing is slow: each keeps its place"
     suspicion.note_slow(SUSPECT)
     suspicion.clear()
     assert suspicion
-    assert suspicion.order(untried)[0] == 2
-    assert suspicion.order(untried)[-1] == 0
+    assert suspicion.order(untried, HALF)[0] == 2
+    assert suspicion.order(untried, HALF)[-1] == 0
     assert suspicion.could_tell(SUSPECT), "a slow one blames nobody"
