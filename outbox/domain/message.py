@@ -16,6 +16,8 @@ from .address import check_address, id_domain
 from .errors import InvalidMessage
 from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
 from .octets import flatten
+from .seven_bit import encode_made
+from .signed import is_signed
 from .values import value_type
 from .wire import fits, header_names
 
@@ -167,6 +169,7 @@ def _render(
     elif message.get("Date") is None:
         message["Date"] = formatdate()
     smtputf8 = international(message)
+    encode_made(message)
     mime.set_boundaries(message)
     data = flatten(message, smtputf8=smtputf8)
     if not fits(data):
@@ -181,7 +184,7 @@ def _render(
 
 def _unfit(message: Message[Any, Any], data: bytes) -> str:
     fault = "a NUL" if b"\0" in data else "a line over 998 octets"
-    if mime.is_signed(message):
+    if is_signed(message):
         return f"has {fault}; encode what is signed before signing (RFC 1847 §2.1)"
     return f"has {fault} (RFC 5322 §2)"
 

@@ -49,6 +49,8 @@ def fields(message: Message[Any, Any]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for name, value in message.items():
         text = str(value)
+        if name == "Content-Transfer-Encoding":  # ours needs no 8BITMIME; the texts are compared
+            continue
         seen: Any = decoded(text)
         if name in STRUCTURED:
             pairs = getaddresses([text.replace("\r\n", "")])
