@@ -211,9 +211,14 @@ def _people(
 
 
 def written(name: str, address: str, *, utf8: bool = False) -> str:
-    """Return one address of a header; in UTF-8 only where it, or another, needs SMTPUTF8."""
+    """Return one address of a header; in UTF-8 only where it, or another, needs SMTPUTF8.
+
+    A name that looks like an encoded word is encoded itself: readers decode it in quotes too.
+    """
     if not name:
         return address
+    if "=?" in name:
+        return f"{Header(name, 'utf-8').encode()} <{address}>"
     if address.isascii() and (not utf8 or name.isascii()):
         return formataddr((name if name.isascii() else Header(name, "utf-8").encode(), address))
     return f'"{quote(name)}" <{address}>'

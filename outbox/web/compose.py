@@ -20,6 +20,7 @@ from ..domain.address import CONTROL, check_address, is_ordinary
 from ..domain.errors import InvalidMessage
 from ..domain.headers import LEAKS, MAX_HEADER, MAX_MAILBOX, parse_addresses, plain_address, written
 from ..domain.octets import folded
+from ..domain.parameter import with_parameter
 from ..domain.values import value_type
 
 Address = str | tuple[str, str]
@@ -27,8 +28,11 @@ Pair = tuple[str, str]
 """A name, which may be empty, and a checked address."""
 
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
-_FLATTENED = re.compile(r'(?P<name>[^<>"]*) <(?P<address>[^<>]+)>')
-"""Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name."""
+_FLATTENED = re.compile(r'(?!"(?:[^"\\]|\\.)*" <)(?P<name>[^<>]*) <(?P<address>[^<>]+)>')
+"""Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name.
+
+But a name that is one quoted string is what somebody wrote by RFC 5322.
+"""
 
 _FIELDS = frozenset({"from", "to", "cc", "bcc"})
 """As extra headers they would be there twice, and name people whom Flask-Mail does not write to."""
@@ -153,10 +157,8 @@ def _attachment(attachment: flask_mail.Attachment, ascii_name: bool) -> MIMEBase
         if ascii_name:
             plain = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode()
             filename = " ".join(plain.split())
-        value = filename if filename.isascii() else ("UTF8", "", filename)
-        part.add_header(
-            "Content-Disposition", _clean("disposition", attachment.disposition), filename=value
-        )
+        name, disposition = "Content-Disposition", _clean("disposition", attachment.disposition)
+        part[name] = with_parameter(name, disposition, "filename", filename)
     for name, value in (attachment.headers or {}).items():
         part.add_header(_clean("headers", name), _clean("headers", _str("headers", value)))
     return part
@@ -206,11 +208,12 @@ def _date(seconds: float) -> str:
 
 
 def _text(field: str, value: object, name: str) -> str:
-    """Return the value folded; a legal fold of the user's own passes, as it does in Flask-Mail."""
+    """Return the value folded; the user's own tabs and legal folds pass, as in Flask-Mail."""
     text = _str(field, value)
     if len(text) > MAX_HEADER:  # writing it could take seconds
         raise InvalidMessage(field, f"has more than {MAX_HEADER} characters")
-    text = _clean(field, _FOLD.sub(" ", text) if "\n" in text else text)
+    text = _FOLD.sub(" ", text) if "\n" in text else text
+    _clean(field, text.replace("\t", " "))
     if text.isascii():
         return folded(name, text)
     return Header(text, "utf-8", header_name=name).encode()
@@ -234,7 +237,7 @@ def _pair(field: str, address: Address) -> Pair:
         return "", address
     if not isinstance(address, tuple):
         text = _clean(field, _str(field, address))
-        flat = _FLATTENED.fullmatch(text) if field == "sender" and "=?" not in text else None
+        flat = _FLATTENED.fullmatch(text) if field == "sender" else None
         if flat is None:
             return _parsed(field, text)
         address = (flat["name"], flat["address"])
