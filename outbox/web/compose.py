@@ -121,23 +121,28 @@ def extra_value(name: str, value: object) -> str:
     return _text("extra_headers", value, name)
 
 
+def texts_of(source: flask_mail.Message) -> list[tuple[Any, Any]]:
+    """Return the subtype and the text of each alternative, the plainest first (RFC 2046 §5.1.4).
+
+    Beside HTML an empty text is none: spam filters count it, and some readers show it.
+    """
+    alternatives: list[tuple[Any, Any]] = list(source.alts.items())
+    if not source.body and source.alts.get("html"):
+        return alternatives
+    return [("plain", source.body), *alternatives]
+
+
 def _body(source: flask_mail.Message) -> MIMEBase:
     """Text alone, or a multipart as Flask-Mail makes it."""
-    if not source.attachments and not source.alts:
-        return _part(source, source.body)
+    parts = [_part(source, text, _clean("alts", kind)) for kind, text in texts_of(source)]
+    if len(parts) == 1 and not source.attachments:
+        return parts[0]
     message = MIMEMultipart()
-    if not source.alts:
-        message.attach(_part(source, source.body))
-        return message
-    alternative = MIMEMultipart("alternative")
-    alternative.attach(_part(source, source.body))
-    for subtype, content in source.alts.items():
-        alternative.attach(_part(source, content, _clean("alts", subtype)))
-    message.attach(alternative)
+    message.attach(parts[0] if len(parts) == 1 else MIMEMultipart("alternative", None, parts))
     return message
 
 
-def _part(source: flask_mail.Message, text: object, subtype: str = "plain") -> MIMEText:
+def _part(source: flask_mail.Message, text: object, subtype: str) -> MIMEText:
     charset = _clean("charset", source.charset or "utf-8")
     try:
         return MIMEText("" if text is None else _str("body", text), subtype, charset)

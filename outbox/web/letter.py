@@ -18,7 +18,7 @@ from ..domain import letter
 from ..domain.errors import InvalidMessage
 from ..domain.headers import DESTINATIONS, LEAKS, MAX_HEADER
 from ..domain.message import MAX_RECIPIENTS, Prepared, check_message_id, split
-from .compose import Head, check_options, extra_value, read_head
+from .compose import Head, check_options, extra_value, read_head, texts_of
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
@@ -46,8 +46,7 @@ def prepare(
     recipients = tuple(dict.fromkeys([address for _, address in head.recipients]))
     if not recipients or not _is_plain(head, fields):
         return None
-    texts = [("plain", source.body or ""), *((k, v or "") for k, v in source.alts.items())]
-    data = letter.write(fields, texts)
+    data = letter.write(fields, [(kind, text or "") for kind, text in texts_of(source)])
     if data is None or len(data) > max_size:
         return None
     headers, content = split(data, split_size)

@@ -103,7 +103,8 @@ BARE = flask_mail.Attachment(None, None, b"octets")
         {"subject": "Grüße an alle: 😀 " * 8},
         {"subject": "a plain subject " * 10},
         {"html": "<p>hello</p>"},
-        {"html": "<p>Grüße</p>", "body": None},
+        {"html": "", "body": None},
+        {"alts": {"calendar": "BEGIN:VCALENDAR"}, "body": None},
         {"alts": {"html": "<p>x</p>", "calendar": "BEGIN:VCALENDAR"}},
         {"attachments": [TEXT]},
         {"attachments": [PDF, TEXT, BARE]},
@@ -122,6 +123,28 @@ BARE = flask_mail.Attachment(None, None, b"octets")
 )
 def test_headers_structure_text_and_attachments_are_flask_mail_s(given: dict[str, Any]) -> None:
     same_as_flask_mail(make(**given))
+
+
+@pytest.mark.parametrize("body", [None, ""])
+def test_html_alone_has_no_empty_text_beside_it(body: str | None) -> None:
+    """Spam filters count an empty text against a message."""
+    ((_, _, text),) = tree(ours(make(body=body, html="<p>Grüße</p>")).content)
+    assert text == "<p>Grüße</p>".encode()
+
+
+def test_html_alone_with_others_is_among_alternatives_or_beside_a_file() -> None:
+    calendar = {"calendar": "BEGIN:VCALENDAR"}
+    mail = ours(make(body=None, html="<p>x</p>", alts=calendar))
+    found = email.message_from_bytes(mail.content)
+    assert [part.get_content_type() for part in found.walk()] == [
+        "multipart/mixed", "multipart/alternative", "text/calendar", "text/html",
+    ]  # fmt: skip
+    found = email.message_from_bytes(
+        ours(make(body=None, html="<p>x</p>", attachments=[PDF])).content
+    )
+    assert [part.get_content_type() for part in found.walk()] == [
+        "multipart/mixed", "text/html", "application/pdf",
+    ]  # fmt: skip
 
 
 def test_every_recipient_is_in_the_envelope_once_and_in_order() -> None:

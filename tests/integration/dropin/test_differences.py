@@ -97,6 +97,14 @@ def test_bare_line_ends_leave_as_crlf(both: Both) -> None:
     assert parts(theirs)[0][:-1] == parts(ours)[0][:-1]
 
 
+def test_html_alone_has_no_empty_text_beside_it(both: Both) -> None:
+    """Spam filters count the empty text that Flask-Mail writes."""
+    theirs, ours = both.send(html="<p>hello</p>", body=None)
+    assert [part.get_payload() for part in parsed(theirs).walk()][2] == ""
+    assert parsed(ours).get_content_type() == "text/html"
+    assert parsed(ours).get_payload(decode=True) == b"<p>hello</p>\r\n"
+
+
 def test_a_mail_with_bcc_alone_has_no_empty_to(both: Both) -> None:
     """RFC 5322 §3.6.3: a To names somebody; Flask-Mail writes an empty one."""
     theirs, ours = both.send(recipients=[], bcc=["b@x.example"])
