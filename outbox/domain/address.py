@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import idna
 
@@ -83,8 +84,12 @@ def domain_of(address: str) -> str:
     return address.rpartition("@")[2].lower()
 
 
+@lru_cache(maxsize=64)
 def id_domain(address: str) -> str:
-    """Return the right side of a Message-ID for this sender, cut so that the whole stays short."""
+    """Return the right side of a Message-ID for this sender, cut so that the whole stays short.
+
+    A shop has few senders.
+    """
     return domain_of(address).strip("[]")[-180:].lstrip(".-")
 
 

@@ -35,15 +35,18 @@ def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
         head = "".join([f"{name}: {value}\n" for name, value in fields]).encode("ascii")
     except UnicodeEncodeError:
         return None
-    written = [("7bit", body) if body.isascii() else encoded_text(body) for body in bodies]
+    encodings = ["7bit"] * len(bodies)
+    for place, body in enumerate(bodies):
+        if not body.isascii():
+            encodings[place], bodies[place] = encoded_text(body)
     parts = [
-        (_described(kind, encoding), unix(octets))
-        for (kind, _), (encoding, octets) in zip(texts, written, strict=True)
+        (_described(kind, encoding), unix(body))
+        for (kind, _), encoding, body in zip(texts, encodings, bodies, strict=True)
     ]
     if len(parts) == 1:
         data = b"%s%s\n%s" % (parts[0][0], head, parts[0][1])
     else:
-        data = _alternatives(head, parts, _digest([octets for _, octets in written]))
+        data = _alternatives(head, parts, _digest(bodies))
     data = normalise(data)
     return data if fits(data) else None
 

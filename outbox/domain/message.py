@@ -12,7 +12,8 @@ from email.utils import format_datetime, formatdate, make_msgid
 from typing import Any
 
 from . import mime
-from .address import check_address, id_domain
+from .address import check_address
+from .address import id_domain as domain_for_id
 from .errors import InvalidMessage
 from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
 from .octets import flatten
@@ -71,9 +72,16 @@ class Prepared:
 
 
 def prepare(
-    message: Message[Any, Any], *, send_at: datetime | None, max_size: int, split_size: int
+    message: Message[Any, Any],
+    *,
+    send_at: datetime | None,
+    max_size: int,
+    split_size: int,
+    id_domain: str = "",
 ) -> Prepared:
     """Check and render a whole message, Bcc removed, Date and Message-ID added where missing.
+
+    `id_domain` is the right side of a Message-ID that is added; empty: the sender's domain.
 
     A mail of `split_size` octets or more keeps its header block apart, so that a content that
     is stored already can be found again whoever it goes to. Raises InvalidMessage.
@@ -82,7 +90,8 @@ def prepare(
         check_headers(message)
         sender = envelope_sender(message)
         recipients = _recipients(message)
-        message_id, smtputf8, data = _render(message, sender, send_at)
+        own_domain = id_domain or domain_for_id(sender)
+        message_id, smtputf8, data = _render(message, send_at, own_domain)
     _check_size(len(data), max_size)
     headers, content = split(data, split_size)
     return Prepared(
@@ -115,7 +124,7 @@ def render_shared(
                 rule = "recipients are given apart from a shared content"
                 raise InvalidMessage(name.lower(), rule)
         sender = envelope_sender(message)
-        _, smtputf8, data = _render(message, sender, send_at, own_id=False)
+        _, smtputf8, data = _render(message, send_at)
     _check_size(len(data), max_size)
     return sender, data, smtputf8 or not sender.isascii()
 
@@ -157,12 +166,13 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
 
 
 def _render(
-    message: Message[Any, Any], sender: str, send_at: datetime | None, *, own_id: bool = True
+    message: Message[Any, Any], send_at: datetime | None, id_domain: str = ""
 ) -> tuple[str, bool, bytes]:
+    """Without an `id_domain` the Message-ID is each email's own, and stands elsewhere."""
     message = mime.detached(message)
-    for name in HIDDEN if own_id else (*HIDDEN, "Message-ID"):
+    for name in HIDDEN if id_domain else (*HIDDEN, "Message-ID"):
         del message[name]
-    message_id = _message_id(message, sender) if own_id else ""
+    message_id = _message_id(message, id_domain) if id_domain else ""
     if send_at is not None:
         del message["Date"]
         message["Date"] = format_datetime(send_at)
@@ -199,10 +209,10 @@ def _is_as_given(data: bytes, message: Message[Any, Any]) -> bool:
     return ours == given
 
 
-def _message_id(message: Message[Any, Any], sender: str) -> str:
+def _message_id(message: Message[Any, Any], domain: str) -> str:
     given = message.get("Message-ID")
     if given is None:
-        given = make_msgid(domain=id_domain(sender))
+        given = make_msgid(domain=domain)
         message["Message-ID"] = given
     return check_message_id(str(given))
 

@@ -17,11 +17,13 @@ from typing import Any
 import flask_mail
 
 from ..domain.address import CONTROL, check_address, is_ordinary
+from ..domain.address import id_domain as domain_for_id
 from ..domain.errors import InvalidMessage
 from ..domain.headers import LEAKS, MAX_HEADER, MAX_MAILBOX, parse_addresses, plain_address, written
 from ..domain.octets import folded
 from ..domain.parameter import with_parameter
 from ..domain.values import value_type
+from .message_id import of_domain
 
 Address = str | tuple[str, str]
 Pair = tuple[str, str]
@@ -41,11 +43,16 @@ _ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
 _FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
-def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any, Any]:
-    """Return a standard message for what a user hands to `enqueue`, or raise InvalidMessage."""
+def standard(
+    message: object, *, ascii_attachments: bool = False, id_domain: str = ""
+) -> Message[Any, Any]:
+    """Return a standard message for what a user hands to `enqueue`, or raise InvalidMessage.
+
+    `id_domain` is that of a Message-ID that Flask-Mail made; empty: the sender's.
+    """
     if isinstance(message, flask_mail.Message):
         try:
-            return _compose(message, ascii_attachments)
+            return _compose(message, ascii_attachments, id_domain)
         except InvalidMessage:
             raise
         except LEAKS as error:
@@ -56,12 +63,14 @@ def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any
     raise InvalidMessage("message", "must be a flask_mail.Message or an email.message.EmailMessage")
 
 
-def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any, Any]:
+def _compose(
+    source: flask_mail.Message, ascii_attachments: bool, id_domain: str
+) -> Message[Any, Any]:
     check_options(source)
     message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
-    head = read_head(source)
+    head = read_head(source, id_domain)
     for name, value in (*head.people, *head.rest):
         message[name] = value
     for name, value in (source.extra_headers or {}).items():
@@ -83,9 +92,10 @@ class Head:
     recipients: tuple[Pair, ...]  # of To, Cc and Bcc
     people: list[tuple[str, str]]  # Subject and the fields that name people
     rest: list[tuple[str, str]]
+    message_id: str
 
 
-def read_head(source: flask_mail.Message) -> Head:
+def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
     """Return the fields but for the extra ones, or raise InvalidMessage."""
     people = []
     if source.subject:
@@ -102,10 +112,18 @@ def read_head(source: flask_mail.Message) -> Head:
             people.append((name, _listed(name, pairs)))
             recipients += pairs
     rest = [] if source.date is None else [("Date", _date(source.date))]
-    rest.append(("Message-ID", _clean("msgId", source.msgId)))
+    own_id = of_domain(source.msgId, id_domain or domain_for_id(sender[1]))
+    message_id = own_id or _clean("msgId", source.msgId)
+    rest.append(("Message-ID", message_id))
     if source.reply_to:
         rest.append(("Reply-To", _listed("Reply-To", [_pair("reply_to", source.reply_to)])))
-    return Head(sender=sender, recipients=tuple(recipients), people=people, rest=rest)
+    return Head(
+        sender=sender,
+        recipients=tuple(recipients),
+        people=people,
+        rest=rest,
+        message_id=message_id,
+    )
 
 
 def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:

@@ -30,16 +30,21 @@ _HOLLOW = re.compile(r"\n(?![ \t]+[^\s])")
 
 
 def prepare(
-    source: object, *, send_at: datetime | None, max_size: int, split_size: int
+    source: object,
+    *,
+    send_at: datetime | None,
+    max_size: int,
+    split_size: int,
+    id_domain: str = "",
 ) -> Prepared | None:
     """Return what is stored of a letter, or None for what is none, or has a fault."""
     if not isinstance(source, flask_mail.Message) or not _is_letter(source):
         return None
     try:
         check_options(source)
-        head = read_head(source)
+        head = read_head(source, id_domain)
         extra = [(name, extra_value(name, value)) for name, value in _extra(source)]
-        message_id = check_message_id(source.msgId)
+        message_id = check_message_id(head.message_id)
     except (InvalidMessage, *LEAKS):
         return None  # the long way says what is wrong
     fields = _fields(head, extra, send_at)

@@ -78,7 +78,7 @@ class Writing:
         body = self.automatic.common() + body
         write = partial(
             individuals,
-            ids=message_ids(sender),
+            ids=message_ids(sender, self._id_domain),
             sender=sender,
             content=body,
             smtputf8=smtputf8,
@@ -110,7 +110,7 @@ class Writing:
         return zip(map(self._readers_own, write(recipients)), options, strict=False)
 
     def _standard(self, message: object) -> Message[Any, Any]:
-        found = standard(message, ascii_attachments=_ascii_attachments())
+        found = standard(message, ascii_attachments=_ascii_attachments(), id_domain=self._id_domain)
         self.automatic.refuse_own(found)
         return found
 
@@ -140,6 +140,7 @@ class Writing:
                 send_at=self.options.send_at,
                 max_size=settings.max_size,
                 split_size=settings.reuse_size,
+                id_domain=settings.message_id_domain,
             )
             if found is not None:
                 return found
@@ -148,6 +149,7 @@ class Writing:
             send_at=self.options.send_at,
             max_size=settings.max_size,
             split_size=settings.reuse_size,
+            id_domain=settings.message_id_domain,
         )
         if not isinstance(message, flask_mail.Message):
             return mail
@@ -157,6 +159,10 @@ class Writing:
             mail_options=tuple(message.mail_options),
             rcpt_options=tuple(message.rcpt_options),
         )
+
+    @property
+    def _id_domain(self) -> str:
+        return self.state.runtime.settings.message_id_domain
 
     def _keyed(self, key: str) -> Options:
         return replace(self.options, key=key)

@@ -19,7 +19,7 @@ from outbox.domain.message import prepare
 from outbox.web import letter
 from outbox.web.compose import standard
 
-LIMITS: dict[str, int] = {"max_size": 10**7, "split_size": 10**7}
+LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
 
 
 @pytest.fixture(autouse=True, scope="module")

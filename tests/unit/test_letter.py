@@ -21,7 +21,7 @@ from outbox.domain.message import prepare as long_way
 from outbox.web import letter
 from outbox.web.compose import author, standard
 
-LIMITS: dict[str, int] = {"max_size": 5000, "split_size": 400}
+LIMITS: dict[str, Any] = {"max_size": 5000, "split_size": 400}
 MOMENT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 Answer = Prepared | str
 """A mail, or the text of the refusal."""

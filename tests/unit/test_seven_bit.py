@@ -20,7 +20,7 @@ from outbox.domain.message import Prepared, prepare, render_shared
 from outbox.web import letter
 from outbox.web.compose import standard
 
-LIMITS: dict[str, int] = {"max_size": 10**7, "split_size": 10**7}
+LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
 GERMAN = "Grüße aus Köln, und vielen Dank für Ihre Bestellung.\n"
 CHINESE = "感谢您的订购, 您的包裹将于明天送达。\n"
 TEXTS = {
