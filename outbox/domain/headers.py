@@ -14,6 +14,7 @@ from typing import Any
 
 from .address import CONTROL, check_address
 from .errors import InvalidMessage
+from .signed import refuse_mending
 
 _NAME = re.compile(r"[!-9;-~]+")
 _FOLD = re.compile(r"\r?\n(?=[ \t]+[^\s])")
@@ -181,6 +182,7 @@ def international(message: Message[Any, Any]) -> bool:
     if needs_utf8:
         found = {name: _people(message, name, all_of_them=True) for name in found}
         message.policy = compat32  # keeps a header as it is set
+    refuse_mending(message, *(name for name, pairs in found.items() if pairs is not None))
     for name, pairs in found.items():
         if pairs is None:
             continue

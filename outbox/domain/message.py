@@ -18,7 +18,7 @@ from .errors import InvalidMessage
 from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
 from .octets import flatten
 from .seven_bit import encode_made
-from .signed import is_signed
+from .signed import is_dkim_signed, is_signed
 from .values import value_type
 from .wire import fits, header_names
 
@@ -173,10 +173,10 @@ def _render(
     for name in HIDDEN if id_domain else (*HIDDEN, "Message-ID"):
         del message[name]
     message_id = _message_id(message, id_domain) if id_domain else ""
-    if send_at is not None:
+    if send_at is not None and not ("Date" in message and is_dkim_signed(message)):
         del message["Date"]
         message["Date"] = format_datetime(send_at)
-    elif message.get("Date") is None:
+    elif "Date" not in message:
         message["Date"] = formatdate()
     smtputf8 = international(message)
     encode_made(message)

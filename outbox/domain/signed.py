@@ -5,6 +5,8 @@ from __future__ import annotations
 from email.message import Message
 from typing import Any
 
+from .errors import InvalidMessage
+
 _TYPES = frozenset({"multipart/signed", "application/pkcs7-mime", "application/x-pkcs7-mime"})
 _SEALS = ("DKIM-Signature", "ARC-Message-Signature")
 
@@ -20,6 +22,21 @@ def is_sealed(part: Message[Any, Any]) -> bool:
 def is_dkim_signed(message: Message[Any, Any]) -> bool:
     """Return whether a header of the message signs its content, and other headers with it."""
     return any(name in message for name in _SEALS)
+
+
+def refuse_mending(message: Message[Any, Any], *names: str) -> None:
+    """Raise InvalidMessage where a signed header would be mended: these, or one outside of ASCII.
+
+    A header that Python code made knows how it is written, and is signed as that.
+    """
+    if not is_dkim_signed(message):
+        return
+    raw = [
+        name for name, value in message.raw_items() if type(value) is str and not value.isascii()
+    ]
+    for name in (*names, *raw):
+        rule = "would be encoded, and that breaks its DKIM signature: encode it before you sign"
+        raise InvalidMessage(name.lower(), f"{rule} (RFC 6376 §5.3)")
 
 
 def is_signed(message: Message[Any, Any]) -> bool:
