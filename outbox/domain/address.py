@@ -14,6 +14,9 @@ MAX_DOMAIN = 255
 MAX_ADDRESS = 254
 """Octets (RFC 5321 §4.5.3.1; a path is 256 octets with its angle brackets)."""
 
+MAX_ID_DOMAIN = 180
+"""Characters: with what stands before it a Message-ID stays under 250."""
+
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, Unicode's line separators and lone surrogates."""
 
@@ -90,7 +93,7 @@ def id_domain(address: str) -> str:
 
     A shop has few senders.
     """
-    return domain_of(address).strip("[]")[-180:].lstrip(".-")
+    return domain_of(address).strip("[]")[-MAX_ID_DOMAIN:].lstrip(".-")
 
 
 def suppression_key(address: str) -> str:

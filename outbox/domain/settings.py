@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from .address import check_address, domain_of
+from .address import MAX_ID_DOMAIN, check_address, domain_of
 from .backoff import FLOOR, STEPS
 from .errors import ConfigurationError, InvalidMessage
 from .rate import Rate, read_domain_rates, read_rate
@@ -76,9 +76,10 @@ def read_domain(key: str, value: Any) -> str:
         address = check_address(f"a@{value}" if isinstance(value, str) else value, key)
     except InvalidMessage:
         address = ""
-    if address.count("@") != 1 or "[" in address or "." not in address:
+    domain = domain_of(address)
+    if "[" in domain or "." not in domain or address.count("@") != 1 or len(domain) > MAX_ID_DOMAIN:
         raise ConfigurationError(f"{key} must be a domain, such as shop.example")
-    return domain_of(address)
+    return domain
 
 
 @dataclass(frozen=True, kw_only=True)

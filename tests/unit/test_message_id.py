@@ -97,6 +97,7 @@ def test_the_setting_is_a_domain_in_ascii() -> None:
         "a>\r\nBcc: e@x.example",
         5,
         "x" * 300,
+        ".".join(["x" * 60] * 3),
         "localhost",
         "[127.0.0.1]",
     ):
