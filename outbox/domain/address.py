@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import idna
 
@@ -12,6 +13,9 @@ MAX_LOCAL = 64
 MAX_DOMAIN = 255
 MAX_ADDRESS = 254
 """Octets (RFC 5321 §4.5.3.1; a path is 256 octets with its angle brackets)."""
+
+MAX_ID_DOMAIN = 180
+"""Characters: with what stands before it a Message-ID stays under 250."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, Unicode's line separators and lone surrogates."""
@@ -83,9 +87,13 @@ def domain_of(address: str) -> str:
     return address.rpartition("@")[2].lower()
 
 
+@lru_cache(maxsize=64)
 def id_domain(address: str) -> str:
-    """Return the right side of a Message-ID for this sender, cut so that the whole stays short."""
-    return domain_of(address).strip("[]")[-180:].lstrip(".-")
+    """Return the right side of a Message-ID for this sender, cut so that the whole stays short.
+
+    A shop has few senders.
+    """
+    return domain_of(address).strip("[]")[-MAX_ID_DOMAIN:].lstrip(".-")
 
 
 def suppression_key(address: str) -> str:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.message import Message
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from .address import check_address
 from .errors import InvalidMessage
 
 MAX_URL = 900
 """Characters, so that the header fits in a line of 998 octets: folded, a URL is no longer one."""
 
-URLOf = Callable[[Any], str]
-"""Makes the URL that unsubscribes one reader, from an address or from a message."""
+URLs = str | Sequence[str]
+"""The https URL that unsubscribes one reader, alone or beside a mailto URL."""
+URLOf = Callable[[Any], URLs]
+"""Makes these from an address or from a message."""
 
 _KINDS = ("auto-generated", "auto-replied", "auto-notified")
 _WORD = re.compile(r"\s*[A-Za-z-]+")
 _URL = re.compile(r"https://[!#-;=?-~]+")
+_MAILTO = re.compile(r"mailto:(?P<address>[!#-;=-~]+?)(?:\?[!#-;=?-~]*)?")
 _ONE_CLICK = b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
 
 
@@ -28,17 +32,17 @@ class Automatic:
     """Checked wishes for Auto-Submitted (RFC 3834 §5) and one-click unsubscription (RFC 8058)."""
 
     auto_submitted: str | None = None
-    unsubscribe: str | URLOf | None = None
+    unsubscribe: URLs | URLOf | None = None
 
     @classmethod
     def check(cls, *, auto_submitted: Any = None, unsubscribe: Any = None) -> Automatic:
-        """Return the wishes; `unsubscribe` is a URL or a function. Raises InvalidMessage."""
+        """Return the wishes; `unsubscribe` is URLs or a function. Raises InvalidMessage."""
         if auto_submitted is True:
             auto_submitted = "auto-generated"
         if auto_submitted not in (None, False, *_KINDS):
             raise InvalidMessage("auto_submitted", f"must be True or one of {', '.join(_KINDS)}")
         if unsubscribe is not None and not callable(unsubscribe):
-            check_url(unsubscribe)
+            check_urls(unsubscribe)
         return cls(auto_submitted=auto_submitted or None, unsubscribe=unsubscribe)
 
     @property
@@ -70,11 +74,34 @@ class Automatic:
         return kind + (_ONE_CLICK if self.unsubscribe is not None else b"")
 
     def own(self, reader: object) -> bytes:
-        """Return the header line of one reader: what the function makes of `reader`, or the URL."""
+        """Return the header of one reader: what the function makes of `reader`, or the URLs."""
         if self.unsubscribe is None:
             return b""
-        url = self.unsubscribe(reader) if callable(self.unsubscribe) else self.unsubscribe
-        return f"List-Unsubscribe: <{check_url(url)}>\r\n".encode()
+        given = self.unsubscribe(reader) if callable(self.unsubscribe) else self.unsubscribe
+        urls = ",\r\n ".join([f"<{url}>" for url in check_urls(given)])
+        return f"List-Unsubscribe: {urls}\r\n".encode()
+
+
+def check_urls(given: object) -> tuple[str, ...]:
+    """Return the URLs in their order: one of https, and at most one of mailto beside it.
+
+    RFC 8058 §3.1 wants https, and RFC 2369 §3.2 has mailto for readers that know no other.
+    """
+    if not isinstance(given, (list, tuple)):
+        return (check_url(given),)
+    addresses = [url for url in given if isinstance(url, str) and url.startswith("mailto:")]
+    if len(given) - len(addresses) != 1 or len(addresses) > 1:
+        raise InvalidMessage("unsubscribe", "is one https URL, with at most one mailto beside it")
+    return tuple(_check_mailto(url) if url in addresses else check_url(url) for url in given)
+
+
+def _check_mailto(url: str) -> str:
+    found = _MAILTO.fullmatch(url)
+    if found is None or len(url) > MAX_URL:
+        rule = f"a mailto URL is printable ASCII of at most {MAX_URL} characters (RFC 6068)"
+        raise InvalidMessage("unsubscribe", rule)
+    check_address(unquote(found["address"]), "unsubscribe")
+    return url
 
 
 def check_url(url: object) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from .address import CONTROL, check_address
 from .errors import InvalidMessage
+from .signed import refuse_mending
 
 _NAME = re.compile(r"[!-9;-~]+")
 _FOLD = re.compile(r"\r?\n(?=[ \t]+[^\s])")
@@ -181,6 +182,7 @@ def international(message: Message[Any, Any]) -> bool:
     if needs_utf8:
         found = {name: _people(message, name, all_of_them=True) for name in found}
         message.policy = compat32  # keeps a header as it is set
+    refuse_mending(message, *(name for name, pairs in found.items() if pairs is not None))
     for name, pairs in found.items():
         if pairs is None:
             continue
@@ -211,9 +213,14 @@ def _people(
 
 
 def written(name: str, address: str, *, utf8: bool = False) -> str:
-    """Return one address of a header; in UTF-8 only where it, or another, needs SMTPUTF8."""
+    """Return one address of a header; in UTF-8 only where it, or another, needs SMTPUTF8.
+
+    A name that looks like an encoded word is encoded itself: readers decode it in quotes too.
+    """
     if not name:
         return address
+    if "=?" in name:
+        return f"{Header(name, 'utf-8').encode()} <{address}>"
     if address.isascii() and (not utf8 or name.isascii()):
         return formataddr((name if name.isascii() else Header(name, "utf-8").encode(), address))
     return f'"{quote(name)}" <{address}>'

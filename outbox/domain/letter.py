@@ -1,4 +1,4 @@
-"""A letter is the mail that nearly every mail is: texts in UTF-8 under headers in ASCII.
+"""A letter is what nearly every message is: texts in UTF-8 under headers in ASCII.
 
 Its octets are written at once. CPython's generator would make the same of a message that is built
 from the same fields and texts, and takes fifteen times as long; the tests hold one to the other.
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from email.charset import CHARSETS, SHORTEST
 from functools import lru_cache
 
+from .transfer import encoded_text
 from .wire import fits, normalise, unix
 
 Field = tuple[str, str]
@@ -23,7 +24,7 @@ _AS_IT_IS = (SHORTEST, None, "utf-8")
 
 
 def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
-    """Return the message's octets, or None where a line or a text needs an encoding.
+    """Return the message's octets, or None where a header is none, or a line in ASCII is too long.
 
     One text is the body; several are alternatives, in a multipart as Flask-Mail makes it.
     """
@@ -34,9 +35,13 @@ def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
         head = "".join([f"{name}: {value}\n" for name, value in fields]).encode("ascii")
     except UnicodeEncodeError:
         return None
+    encodings = ["7bit"] * len(bodies)
+    for place, body in enumerate(bodies):
+        if not body.isascii():
+            encodings[place], bodies[place] = encoded_text(body)
     parts = [
-        (_described(kind, body.isascii()), unix(body))
-        for (kind, _), body in zip(texts, bodies, strict=True)
+        (_described(kind, encoding), unix(body))
+        for (kind, _), encoding, body in zip(texts, encodings, bodies, strict=True)
     ]
     if len(parts) == 1:
         data = b"%s%s\n%s" % (parts[0][0], head, parts[0][1])
@@ -47,10 +52,10 @@ def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
 
 
 @lru_cache
-def _described(kind: str, ascii_only: bool) -> bytes:
+def _described(kind: str, encoding: str) -> bytes:
     return (
         f'Content-Type: text/{kind}; charset="utf-8"\nMIME-Version: 1.0\n'
-        f"Content-Transfer-Encoding: {'7bit' if ascii_only else '8bit'}\n"
+        f"Content-Transfer-Encoding: {encoding}\n"
     ).encode()
 
 

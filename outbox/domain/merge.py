@@ -23,6 +23,7 @@ from .address import CONTROL
 from .errors import InvalidMessage
 from .headers import MAX_HEADER
 from .octets import encoded_words, folded
+from .signed import is_signed
 
 FieldsOf = Callable[[Any], Mapping[str, object]]
 """Makes the values of one reader's fields, by their names, from the reader's address."""
@@ -161,7 +162,7 @@ class Draft:
     @classmethod
     def of(cls, message: Message[Any, Any]) -> Draft:
         """Take the fields out of a message's texts and subject. Raises InvalidMessage."""
-        if mime.is_signed(message):
+        if is_signed(message):
             raise InvalidMessage("fields", "a signed message cannot be filled in (RFC 1847 §2.1)")
         draft = cls(mime.detached(message))
         texts = list(_texts(draft.message))

@@ -12,10 +12,13 @@ from email.utils import format_datetime, formatdate, make_msgid
 from typing import Any
 
 from . import mime
-from .address import check_address, id_domain
+from .address import check_address
+from .address import id_domain as domain_for_id
 from .errors import InvalidMessage
 from .headers import DESTINATIONS, LEAKS, addresses, check_headers, international
 from .octets import flatten
+from .seven_bit import encode_made
+from .signed import is_dkim_signed, is_signed
 from .values import value_type
 from .wire import fits, header_names
 
@@ -70,9 +73,16 @@ class Prepared:
 
 
 def prepare(
-    message: Message[Any, Any], *, send_at: datetime | None, max_size: int, split_size: int
+    message: Message[Any, Any],
+    *,
+    send_at: datetime | None,
+    max_size: int,
+    split_size: int,
+    id_domain: str = "",
 ) -> Prepared:
     """Check and render a whole message, Bcc removed, Date and Message-ID added where missing.
+
+    `id_domain` is the right side of a Message-ID that is added; empty: the sender's domain.
 
     A mail of `split_size` octets or more keeps its header block apart, so that a content that
     is stored already can be found again whoever it goes to. Raises InvalidMessage.
@@ -81,7 +91,8 @@ def prepare(
         check_headers(message)
         sender = envelope_sender(message)
         recipients = _recipients(message)
-        message_id, smtputf8, data = _render(message, sender, send_at)
+        own_domain = id_domain or domain_for_id(sender)
+        message_id, smtputf8, data = _render(message, send_at, own_domain)
     _check_size(len(data), max_size)
     headers, content = split(data, split_size)
     return Prepared(
@@ -114,7 +125,7 @@ def render_shared(
                 rule = "recipients are given apart from a shared content"
                 raise InvalidMessage(name.lower(), rule)
         sender = envelope_sender(message)
-        _, smtputf8, data = _render(message, sender, send_at, own_id=False)
+        _, smtputf8, data = _render(message, send_at)
     _check_size(len(data), max_size)
     return sender, data, smtputf8 or not sender.isascii()
 
@@ -156,18 +167,20 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
 
 
 def _render(
-    message: Message[Any, Any], sender: str, send_at: datetime | None, *, own_id: bool = True
+    message: Message[Any, Any], send_at: datetime | None, id_domain: str = ""
 ) -> tuple[str, bool, bytes]:
+    """Without an `id_domain` the Message-ID is each email's own, and stands elsewhere."""
     message = mime.detached(message)
-    for name in HIDDEN if own_id else (*HIDDEN, "Message-ID"):
+    for name in HIDDEN if id_domain else (*HIDDEN, "Message-ID"):
         del message[name]
-    message_id = _message_id(message, sender) if own_id else ""
-    if send_at is not None:
+    message_id = _message_id(message, id_domain) if id_domain else ""
+    if send_at is not None and not ("Date" in message and is_dkim_signed(message)):
         del message["Date"]
         message["Date"] = format_datetime(send_at)
-    elif message.get("Date") is None:
+    elif "Date" not in message:
         message["Date"] = formatdate()
     smtputf8 = international(message)
+    encode_made(message)
     mime.set_boundaries(message)
     data = flatten(message, smtputf8=smtputf8)
     if not fits(data):
@@ -182,7 +195,7 @@ def _render(
 
 def _unfit(message: Message[Any, Any], data: bytes) -> str:
     fault = "a NUL" if b"\0" in data else "a line over 998 octets"
-    if mime.is_signed(message):
+    if is_signed(message):
         return f"has {fault}; encode what is signed before signing (RFC 1847 §2.1)"
     return f"has {fault} (RFC 5322 §2)"
 
@@ -197,10 +210,10 @@ def _is_as_given(data: bytes, message: Message[Any, Any]) -> bool:
     return ours == given
 
 
-def _message_id(message: Message[Any, Any], sender: str) -> str:
+def _message_id(message: Message[Any, Any], domain: str) -> str:
     given = message.get("Message-ID")
     if given is None:
-        given = make_msgid(domain=id_domain(sender))
+        given = make_msgid(domain=domain)
         message["Message-ID"] = given
     return check_message_id(str(given))
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator
-from email.encoders import encode_base64, encode_quopri
 from email.message import Message
 from typing import Any
 
+from .signed import is_sealed
+from .transfer import IDENTITIES, encoded_file, encoded_text
 from .wire import fits
-
-_IDENTITIES = ("7bit", "8bit", "binary")
-"""Transfer encodings that encode nothing (RFC 2045 §6.2)."""
-_SIGNED = "multipart/signed"
 
 
 def detached(message: Message[Any, Any]) -> Message[Any, Any]:
@@ -55,13 +52,21 @@ def _is_bare(part: Message[Any, Any]) -> bool:
     )
 
 
-def is_signed(message: Message[Any, Any]) -> bool:
-    """Return whether a part of the message carries a signature over another part."""
-    return any(part.get_content_type() == _SIGNED for part in message.walk())
+def encoded(message: Message[Any, Any]) -> Message[Any, Any]:
+    """Return a copy in which every part that does not fit the wire as it is, is encoded.
+
+    But for what is signed: encoding it would break the signature (RFC 1847 §2.1).
+    """
+    message = copy.deepcopy(message)
+    for part in _unsigned(message):
+        data = octets(part)
+        if data is not None and not fits(data):
+            encode(part, data)
+    return message
 
 
 def _unsigned(message: Message[Any, Any]) -> Iterator[Message[Any, Any]]:
-    if message.get_content_type() == _SIGNED:
+    if is_sealed(message):
         return
     yield message
     parts: Any = message.get_payload()
@@ -70,21 +75,49 @@ def _unsigned(message: Message[Any, Any]) -> Iterator[Message[Any, Any]]:
             yield from _unsigned(part)
 
 
-def encoded(message: Message[Any, Any]) -> Message[Any, Any]:
-    """Return a copy in which every part that does not fit the wire as it is, is encoded.
+def octets(part: Message[Any, Any]) -> bytes | None:
+    """Return what a part holds, as it is; None where it holds parts, or is encoded already."""
+    payload = _as_written(part)
+    if payload is None or transfer_encoding(part) not in IDENTITIES:
+        return None
+    try:
+        return payload.encode("ascii", "surrogateescape")
+    except UnicodeEncodeError:
+        return None  # nobody said in which charset: the generator refuses it
 
-    But for what is signed: encoding it would break the signature (RFC 1847 §2.1).
-    """
-    message = copy.deepcopy(message)
-    for part in _unsigned(message):
-        if part.is_multipart():
-            continue
-        payload = part.get_payload(decode=True)
-        if not isinstance(payload, bytes) or fits(payload):
-            continue
-        if str(part.get("Content-Transfer-Encoding", "7bit")).lower() not in _IDENTITIES:
-            continue
-        del part["Content-Transfer-Encoding"]
-        part.set_payload(payload)
-        (encode_quopri if part.get_content_maintype() == "text" else encode_base64)(part)
-    return message
+
+def is_seven_bit(part: Message[Any, Any]) -> bool:
+    """Return whether what this part itself holds, apart from its parts, is under 128."""
+    return (_as_written(part) or "").isascii()
+
+
+def _as_written(part: Message[Any, Any]) -> str | None:
+    """Octets over 127 are surrogates here; `get_payload` would decode them."""
+    payload = vars(part).get("_payload")
+    return payload if isinstance(payload, str) else None
+
+
+def transfer_encoding(part: Message[Any, Any]) -> str:
+    """Return the name of the part's transfer encoding (RFC 2045 §6.1), in lower case."""
+    return str(part.get("Content-Transfer-Encoding", "7bit")).strip().lower()
+
+
+def encode(part: Message[Any, Any], data: bytes) -> None:
+    """Write a part's octets anew: a text in the shorter encoding, all else in base64."""
+    name, written = encoded_text(data) if _has_lines(part) else encoded_file(data)
+    part.set_payload(written.decode("ascii"))
+    label(part, name)
+
+
+def _has_lines(part: Message[Any, Any]) -> bool:
+    """Of a text in UTF-16 or UTF-32 no octet by itself is a line end."""
+    wide = (part.get_content_charset() or "").startswith(("utf-16", "utf-32"))
+    return part.get_content_maintype() == "text" and not wide
+
+
+def label(part: Message[Any, Any], encoding: str) -> None:
+    """Name the part's transfer encoding, at its place where it has one."""
+    if "Content-Transfer-Encoding" in part:
+        part.replace_header("Content-Transfer-Encoding", encoding)
+    else:
+        part["Content-Transfer-Encoding"] = encoding

@@ -38,9 +38,9 @@ def _pair(recipient: Any) -> tuple[str, Any]:
     return name or "", address
 
 
-def message_ids(sender: str) -> Iterator[str]:
-    """Yield Message-IDs for one run, without an end."""
-    domain, run = id_domain(sender), token_hex(8)
+def message_ids(sender: str, domain: str = "") -> Iterator[str]:
+    """Yield Message-IDs of a domain, or the sender's, for one run, without an end."""
+    domain, run = domain or id_domain(sender), token_hex(8)
     return (f"<{run}.{number}@{domain}>" for number in count())
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from .address import check_address
+from .address import MAX_ID_DOMAIN, check_address, domain_of
 from .backoff import FLOOR, STEPS
 from .errors import ConfigurationError, InvalidMessage
 from .rate import Rate, read_domain_rates, read_rate
@@ -66,6 +66,20 @@ def read_backoff(key: str, value: Any) -> tuple[float, ...]:
                 f"{key} must hold seconds from {FLOOR:g} to {DAY:g}, not {seconds!r}"
             )
     return tuple(map(float, value))
+
+
+def read_domain(key: str, value: Any) -> str:
+    """Read a domain, which becomes ASCII; empty is none. Else raise ConfigurationError."""
+    if value == "":
+        return ""
+    try:
+        address = check_address(f"a@{value}" if isinstance(value, str) else value, key)
+    except InvalidMessage:
+        address = ""
+    domain = domain_of(address)
+    if "[" in domain or "." not in domain or address.count("@") != 1 or len(domain) > MAX_ID_DOMAIN:
+        raise ConfigurationError(f"{key} must be a domain, such as shop.example")
+    return domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +161,9 @@ class Settings:
     tls_ca_file: str = setting("", "a CA bundle; empty: the system's")
     cleartext_auth: bool = setting(False, "allow credentials over an unencrypted connection")
     helo_name: str = setting("", "the name in EHLO; empty: this host's")
+    message_id_domain: str = setting(
+        "", "the domain of Message-IDs made here; empty: the sender's", read=read_domain
+    )
     servers: tuple[Any, ...] = setting(
         (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
     )

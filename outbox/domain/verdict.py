@@ -79,6 +79,7 @@ class Transaction:
     alert: bool = False  # a person must act: the credentials are refused
     overdue: bool = False  # the transaction took longer than it may: the server is suspected too
     given_up: bool = False  # its reply was no longer waited for, as others waited
+    converted: bool = False  # its 8 bits went as 7: the server does not offer 8BITMIME
 
 
 @value_type(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ..domain.replies import Event, judge
+from ..domain.seven_bit import seven_bit
 from ..domain.verdict import Envelope, Phase, Reply, Transaction
 from .body import BLOCK, Torn, prepare, write_body
 from .command import CommandError, command, lacking, mail_line, rcpt_lines
@@ -62,8 +63,30 @@ class Client(Session):
         content, or before its final dot, and the mail is UNSENT. What `fence` raises is passed on.
         `following` is the mail that comes next: its commands may leave with this mail's content.
         They commit to nothing, because no mail is sent without its own content.
+
+        A content of 8 bits is encoded for a server without 8BITMIME (RFC 6152 §3), unless it is
+        signed: then the server lacks what the email needs.
         """
         self.phase, self.stale = Phase.MAIL, False
+        encoded = self._encoded(envelope, content)
+        if encoded is not None:
+            seven = replace(envelope, eightbit=False, size=len(encoded))
+            return replace(self._transact(seven, encoded, fence, following), converted=True)
+        return self._transact(envelope, content, fence, following)
+
+    def _encoded(self, envelope: Envelope, content: bytes) -> bytes | None:
+        """Return the content for a server without 8BITMIME, or None where it goes as it is."""
+        if not envelope.eightbit or not self.ready or "8bitmime" in self.esmtp_features:
+            return None
+        return seven_bit(content)
+
+    def _transact(
+        self,
+        envelope: Envelope,
+        content: bytes,
+        fence: Callable[[], bool],
+        following: Envelope | None,
+    ) -> Transaction:
         self._until = self._clock() + self._server.transaction_timeout
         refusals = Refusals(envelope)
         try:

@@ -68,7 +68,7 @@ def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str
     if envelope.smtputf8 and "smtputf8" not in extensions:
         return "the server does not offer SMTPUTF8, which an address of this mail needs"
     if envelope.eightbit and "8bitmime" not in extensions:
-        return "the server does not offer 8BITMIME, which this mail's content needs"
+        return "the server does not offer 8BITMIME, which this email needs: nothing may encode it"
     limit = extensions.get("size", "")
     if limit.isascii() and limit.isdigit() and 0 < int(limit) < size:  # 0 is no limit: RFC 1870 §4
         return f"the mail has {size} octets and the server takes {limit} (SIZE)"

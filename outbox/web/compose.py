@@ -17,18 +17,24 @@ from typing import Any
 import flask_mail
 
 from ..domain.address import CONTROL, check_address, is_ordinary
+from ..domain.address import id_domain as domain_for_id
 from ..domain.errors import InvalidMessage
 from ..domain.headers import LEAKS, MAX_HEADER, MAX_MAILBOX, parse_addresses, plain_address, written
 from ..domain.octets import folded
+from ..domain.parameter import with_parameter
 from ..domain.values import value_type
+from .message_id import of_domain
 
 Address = str | tuple[str, str]
 Pair = tuple[str, str]
 """A name, which may be empty, and a checked address."""
 
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
-_FLATTENED = re.compile(r'(?P<name>[^<>"]*) <(?P<address>[^<>]+)>')
-"""Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name."""
+_FLATTENED = re.compile(r'(?!"(?:[^"\\]|\\.)*" <)(?P<name>[^<>]*) <(?P<address>[^<>]+)>')
+"""Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name.
+
+But a name that is one quoted string is what somebody wrote by RFC 5322.
+"""
 
 _FIELDS = frozenset({"from", "to", "cc", "bcc"})
 """As extra headers they would be there twice, and name people whom Flask-Mail does not write to."""
@@ -37,11 +43,16 @@ _ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
 _FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
-def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any, Any]:
-    """Return a standard message for what a user hands to `enqueue`, or raise InvalidMessage."""
+def standard(
+    message: object, *, ascii_attachments: bool = False, id_domain: str = ""
+) -> Message[Any, Any]:
+    """Return a standard message for what a user hands to `enqueue`, or raise InvalidMessage.
+
+    `id_domain` is that of a Message-ID that Flask-Mail made; empty: the sender's.
+    """
     if isinstance(message, flask_mail.Message):
         try:
-            return _compose(message, ascii_attachments)
+            return _compose(message, ascii_attachments, id_domain)
         except InvalidMessage:
             raise
         except LEAKS as error:
@@ -52,12 +63,14 @@ def standard(message: object, *, ascii_attachments: bool = False) -> Message[Any
     raise InvalidMessage("message", "must be a flask_mail.Message or an email.message.EmailMessage")
 
 
-def _compose(source: flask_mail.Message, ascii_attachments: bool) -> Message[Any, Any]:
+def _compose(
+    source: flask_mail.Message, ascii_attachments: bool, id_domain: str
+) -> Message[Any, Any]:
     check_options(source)
     message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
-    head = read_head(source)
+    head = read_head(source, id_domain)
     for name, value in (*head.people, *head.rest):
         message[name] = value
     for name, value in (source.extra_headers or {}).items():
@@ -79,9 +92,10 @@ class Head:
     recipients: tuple[Pair, ...]  # of To, Cc and Bcc
     people: list[tuple[str, str]]  # Subject and the fields that name people
     rest: list[tuple[str, str]]
+    message_id: str
 
 
-def read_head(source: flask_mail.Message) -> Head:
+def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
     """Return the fields but for the extra ones, or raise InvalidMessage."""
     people = []
     if source.subject:
@@ -98,10 +112,18 @@ def read_head(source: flask_mail.Message) -> Head:
             people.append((name, _listed(name, pairs)))
             recipients += pairs
     rest = [] if source.date is None else [("Date", _date(source.date))]
-    rest.append(("Message-ID", _clean("msgId", source.msgId)))
+    own_id = of_domain(source.msgId, id_domain or domain_for_id(sender[1]))
+    message_id = own_id or _clean("msgId", source.msgId)
+    rest.append(("Message-ID", message_id))
     if source.reply_to:
         rest.append(("Reply-To", _listed("Reply-To", [_pair("reply_to", source.reply_to)])))
-    return Head(sender=sender, recipients=tuple(recipients), people=people, rest=rest)
+    return Head(
+        sender=sender,
+        recipients=tuple(recipients),
+        people=people,
+        rest=rest,
+        message_id=message_id,
+    )
 
 
 def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:
@@ -117,23 +139,28 @@ def extra_value(name: str, value: object) -> str:
     return _text("extra_headers", value, name)
 
 
+def texts_of(source: flask_mail.Message) -> list[tuple[Any, Any]]:
+    """Return the subtype and the text of each alternative, the plainest first (RFC 2046 §5.1.4).
+
+    Beside HTML an empty text is none: spam filters count it, and some readers show it.
+    """
+    alternatives: list[tuple[Any, Any]] = list(source.alts.items())
+    if not source.body and source.alts.get("html"):
+        return alternatives
+    return [("plain", source.body), *alternatives]
+
+
 def _body(source: flask_mail.Message) -> MIMEBase:
     """Text alone, or a multipart as Flask-Mail makes it."""
-    if not source.attachments and not source.alts:
-        return _part(source, source.body)
+    parts = [_part(source, text, _clean("alts", kind)) for kind, text in texts_of(source)]
+    if len(parts) == 1 and not source.attachments:
+        return parts[0]
     message = MIMEMultipart()
-    if not source.alts:
-        message.attach(_part(source, source.body))
-        return message
-    alternative = MIMEMultipart("alternative")
-    alternative.attach(_part(source, source.body))
-    for subtype, content in source.alts.items():
-        alternative.attach(_part(source, content, _clean("alts", subtype)))
-    message.attach(alternative)
+    message.attach(parts[0] if len(parts) == 1 else MIMEMultipart("alternative", None, parts))
     return message
 
 
-def _part(source: flask_mail.Message, text: object, subtype: str = "plain") -> MIMEText:
+def _part(source: flask_mail.Message, text: object, subtype: str) -> MIMEText:
     charset = _clean("charset", source.charset or "utf-8")
     try:
         return MIMEText("" if text is None else _str("body", text), subtype, charset)
@@ -153,10 +180,8 @@ def _attachment(attachment: flask_mail.Attachment, ascii_name: bool) -> MIMEBase
         if ascii_name:
             plain = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode()
             filename = " ".join(plain.split())
-        value = filename if filename.isascii() else ("UTF8", "", filename)
-        part.add_header(
-            "Content-Disposition", _clean("disposition", attachment.disposition), filename=value
-        )
+        name, disposition = "Content-Disposition", _clean("disposition", attachment.disposition)
+        part[name] = with_parameter(name, disposition, "filename", filename)
     for name, value in (attachment.headers or {}).items():
         part.add_header(_clean("headers", name), _clean("headers", _str("headers", value)))
     return part
@@ -206,11 +231,12 @@ def _date(seconds: float) -> str:
 
 
 def _text(field: str, value: object, name: str) -> str:
-    """Return the value folded; a legal fold of the user's own passes, as it does in Flask-Mail."""
+    """Return the value folded; the user's own tabs and legal folds pass, as in Flask-Mail."""
     text = _str(field, value)
     if len(text) > MAX_HEADER:  # writing it could take seconds
         raise InvalidMessage(field, f"has more than {MAX_HEADER} characters")
-    text = _clean(field, _FOLD.sub(" ", text) if "\n" in text else text)
+    text = _FOLD.sub(" ", text) if "\n" in text else text
+    _clean(field, text.replace("\t", " "))
     if text.isascii():
         return folded(name, text)
     return Header(text, "utf-8", header_name=name).encode()
@@ -234,7 +260,7 @@ def _pair(field: str, address: Address) -> Pair:
         return "", address
     if not isinstance(address, tuple):
         text = _clean(field, _str(field, address))
-        flat = _FLATTENED.fullmatch(text) if field == "sender" and "=?" not in text else None
+        flat = _FLATTENED.fullmatch(text) if field == "sender" else None
         if flat is None:
             return _parsed(field, text)
         address = (flat["name"], flat["address"])

@@ -13,7 +13,7 @@ from flask import Flask
 from sqlalchemy import Engine, MetaData
 from sqlalchemy.orm import scoped_session
 
-from ..domain.automatic import Automatic, URLOf
+from ..domain.automatic import Automatic, URLOf, URLs
 from ..domain.errors import ConfigurationError, InvalidMessage
 from ..domain.lifecycle import Status
 from ..domain.merge import FieldsOf
@@ -115,7 +115,7 @@ class Outbox:
         max_attempts: int | None = None,
         envelope_from: str | None = None,
         auto_submitted: bool | str = False,
-        unsubscribe: str | None = None,
+        unsubscribe: URLs | None = None,
     ) -> Email:
         """Write a mail into the session's transaction: no commit, no network.
 
@@ -123,7 +123,7 @@ class Outbox:
         bounces go to, in the place of the message's sender; "<>" asks for none, of automatic
         messages only (RFC 5321 §4.5.5). `auto_submitted` says that no person wrote it (RFC 3834):
         True, or another of its words than "auto-generated". `unsubscribe` is the https URL of its
-        one recipient's one-click unsubscription (RFC 8058).
+        one recipient's one-click unsubscription (RFC 8058), or a pair of it and a mailto URL.
 
         Raises InvalidMessage, KeyConflict or KeyContention; nothing of the mail is written then,
         and the transaction is usable.
@@ -164,9 +164,10 @@ class Outbox:
         Either one message and its `recipients` (addresses, or (name, address) pairs): the content
         is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
         `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
-        makes its reader's own URL of it; `envelope_from` is as with `enqueue`. `fields` makes the
-        values of a reader's `{{ name }}` in the texts and the subject of its address. All or none
-        are written; both iterables are read in chunks, but for keyed ones, which are sorted first.
+        makes its reader's own URL of it, or a pair as in `enqueue`; `envelope_from` is as there.
+        `fields` makes the values of a reader's `{{ name }}` in the texts and the subject of its
+        address. All or none are written; both iterables are read in chunks, but for keyed ones,
+        which are sorted first.
         """
         options = Options.check(
             priority=priority,

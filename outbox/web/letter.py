@@ -18,7 +18,7 @@ from ..domain import letter
 from ..domain.errors import InvalidMessage
 from ..domain.headers import DESTINATIONS, LEAKS, MAX_HEADER
 from ..domain.message import MAX_RECIPIENTS, Prepared, check_message_id, split
-from .compose import Head, check_options, extra_value, read_head
+from .compose import Head, check_options, extra_value, read_head, texts_of
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
@@ -30,24 +30,28 @@ _HOLLOW = re.compile(r"\n(?![ \t]+[^\s])")
 
 
 def prepare(
-    source: object, *, send_at: datetime | None, max_size: int, split_size: int
+    source: object,
+    *,
+    send_at: datetime | None,
+    max_size: int,
+    split_size: int,
+    id_domain: str = "",
 ) -> Prepared | None:
     """Return what is stored of a letter, or None for what is none, or has a fault."""
     if not isinstance(source, flask_mail.Message) or not _is_letter(source):
         return None
     try:
         check_options(source)
-        head = read_head(source)
+        head = read_head(source, id_domain)
         extra = [(name, extra_value(name, value)) for name, value in _extra(source)]
-        message_id = check_message_id(source.msgId)
+        message_id = check_message_id(head.message_id)
     except (InvalidMessage, *LEAKS):
         return None  # the long way says what is wrong
     fields = _fields(head, extra, send_at)
     recipients = tuple(dict.fromkeys([address for _, address in head.recipients]))
     if not recipients or not _is_plain(head, fields):
         return None
-    texts = [("plain", source.body or ""), *((k, v or "") for k, v in source.alts.items())]
-    data = letter.write(fields, texts)
+    data = letter.write(fields, [(kind, text or "") for kind, text in texts_of(source)])
     if data is None or len(data) > max_size:
         return None
     headers, content = split(data, split_size)

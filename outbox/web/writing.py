@@ -89,7 +89,7 @@ class Writing:
         mail_options, rcpt_options = _esmtp_options(message)
         write = partial(
             individuals,
-            ids=message_ids(sender),
+            ids=message_ids(sender, self._id_domain),
             sender=sender,
             content=body,
             smtputf8=smtputf8,
@@ -143,7 +143,7 @@ class Writing:
         return zip(map(self._readers_own, write(recipients)), options, strict=False)
 
     def _standard(self, message: object) -> Message[Any, Any]:
-        found = standard(message, ascii_attachments=_ascii_attachments())
+        found = standard(message, ascii_attachments=_ascii_attachments(), id_domain=self._id_domain)
         self.automatic.refuse_own(found)
         return found
 
@@ -174,6 +174,7 @@ class Writing:
                 send_at=self.options.send_at,
                 max_size=settings.max_size,
                 split_size=settings.reuse_size,
+                id_domain=settings.message_id_domain,
             )
             if found is not None:
                 return found
@@ -182,6 +183,7 @@ class Writing:
             send_at=self.options.send_at,
             max_size=settings.max_size,
             split_size=settings.reuse_size,
+            id_domain=settings.message_id_domain,
         )
         if not isinstance(message, flask_mail.Message):
             return mail
@@ -195,6 +197,10 @@ class Writing:
         if self.options.envelope_from == "" and not self.automatic.is_of(message):
             rule = "<> is for automatic messages: give auto_submitted=True (RFC 3834 §5)"
             raise InvalidMessage("envelope_from", rule)
+
+    @property
+    def _id_domain(self) -> str:
+        return self.state.runtime.settings.message_id_domain
 
     def _keyed(self, key: str) -> Options:
         return replace(self.options, key=key)

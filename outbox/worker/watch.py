@@ -125,7 +125,7 @@ class Watch:
             return Finding.OWN
         self._clear()
         if self._breaker is not None and result.verdict is Verdict.SENT:
-            self._met_lack |= self._needs_what_was_lacking(mail)
+            self._met_lack |= self._needs_what_was_lacking(mail, result)
         return Finding.JUDGED
 
     def note_slow(self, mail: Waiting) -> None:
@@ -224,11 +224,12 @@ class Watch:
             self.alert_lacking(mail, result)
         return Finding.ASIDE
 
-    def _needs_what_was_lacking(self, mail: Waiting) -> bool:
+    def _needs_what_was_lacking(self, mail: Waiting, result: Transaction) -> bool:
         """Whether this email may need what the alert is about: an extension, or its size."""
         is_large = 0 < self._suspect_size <= mail.size
         envelope = mail.envelope
-        return envelope.smtputf8 or envelope.eightbit or bool(envelope.demands) or is_large
+        is_eightbit = envelope.eightbit and not result.converted
+        return envelope.smtputf8 or is_eightbit or bool(envelope.demands) or is_large
 
     def _is_refused_alike(self, mail: Waiting, result: Transaction, untried: Untried) -> bool:
         alike = self._streak.add(

@@ -70,7 +70,6 @@ def test_nobody_listening_is_a_halt_at_connect() -> None:
     [
         (replace(envelope(), recipients=()), 10, Verdict.FAIL, "no recipient"),
         (replace(envelope(), smtputf8=True), 10, Verdict.LACKING, "SMTPUTF8"),
-        (replace(envelope(), eightbit=True), 10, Verdict.LACKING, "8BITMIME"),
         (envelope(), 101, Verdict.LACKING, "100"),
         (envelope("\xfc@example.org"), 10, Verdict.FAIL, "SMTPUTF8"),
         (

@@ -90,6 +90,54 @@ def test_what_is_no_https_url_is_refused_and_not_repeated(url: Any) -> None:
         assert not isinstance(url, str) or not url or url not in str(caught.value)
 
 
+MAILTO = "mailto:leave@shop.example?subject=a%40x.example"
+
+
+@pytest.mark.parametrize("given", [(URL, MAILTO), [MAILTO, URL], (URL,)])
+def test_an_address_may_stand_beside_the_url(given: Any) -> None:
+    """Readers without one-click write to it (RFC 2369 §3.2); the order is the user's."""
+    line = Automatic.check(unsubscribe=given).own("a@x.example")
+    assert line == Automatic.check(unsubscribe=lambda _: given).own("a@x.example")
+    assert line.replace(b"\r\n ", b" ") == (
+        b"List-Unsubscribe: " + ", ".join(f"<{url}>" for url in given).encode() + b"\r\n"
+    )
+    assert header_names(line) == ["List-Unsubscribe"]
+
+
+def test_the_longest_url_and_the_longest_address_fit_on_their_lines() -> None:
+    pair = (URL.ljust(MAX_URL, "x"), MAILTO.ljust(MAX_URL, "x"))
+    assert not has_long_line(Automatic.check(unsubscribe=pair).own("a@x.example"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (),
+        (MAILTO,),
+        (URL, URL),
+        (URL, MAILTO, MAILTO),
+        (URL, "mailto:"),
+        (URL, "mailto:leave"),
+        (URL, "mailto:a@b.example,c@d.example"),
+        (URL, "mailto:a@b.example>\r\nBcc: e@x.example"),
+        (URL, "mailto:a b@c.example"),
+        (URL, "mailto:a%0d%0ab@c.example"),
+        (URL, "mailto:j\u00f6@b.example"),
+        (URL, "ftp://b.example"),
+        (URL, MAILTO.ljust(MAX_URL + 1, "x")),
+        (URL, 5),
+        {URL: MAILTO},
+    ],
+    ids=ascii,
+)
+def test_beside_the_url_only_one_address_may_stand(given: Any) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        Automatic.check(unsubscribe=given)
+    assert caught.value.field == "unsubscribe"
+    with pytest.raises(InvalidMessage):
+        Automatic.check(unsubscribe=lambda _: given).own("a@x.example")
+
+
 def test_the_longest_url_fits_in_one_line() -> None:
     url = "https://shop.example/".ljust(MAX_URL, "x")
     line = Automatic.check(unsubscribe=check_url(url)).own("a@x.example")

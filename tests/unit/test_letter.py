@@ -21,7 +21,7 @@ from outbox.domain.message import prepare as long_way
 from outbox.web import letter
 from outbox.web.compose import author, standard
 
-LIMITS: dict[str, int] = {"max_size": 5000, "split_size": 400}
+LIMITS: dict[str, Any] = {"max_size": 5000, "split_size": 400}
 MOMENT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 Answer = Prepared | str
 """A mail, or the text of the refusal."""
@@ -130,6 +130,10 @@ def test_the_short_way_says_what_the_long_way_says_or_nothing(
         {},
         {"html": None},
         {"body": None},
+        {"body": "", "html": "<p>Gr\u00fc\u00dfe</p>"},
+        {"body": None, "html": ""},
+        {"body": None, "html": "<p>x</p>", "alts": {"calendar": "BEGIN:VCALENDAR"}},
+        {"body": None, "alts": {"calendar": "BEGIN:VCALENDAR"}},
         {"body": "Gr\u00fc\u00dfe, \U0001f600\r\n", "html": "<p>Gr\u00fc\u00dfe</p>"},
         {"body": ".\n\n.\r.", "html": ""},
         {"body": "ends in a CR\r", "html": "\r"},

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.mime import detached, encoded, is_signed, set_boundaries
+from outbox.domain.mime import detached, encoded, set_boundaries
+from outbox.domain.signed import is_signed
 
 
 def nested(text: str = "a") -> MIMEMultipart:
@@ -83,6 +84,13 @@ def test_a_part_with_a_long_line_is_encoded_by_its_kind(maintype: str, encoding:
     assert short["Content-Transfer-Encoding"] == encoding
     assert short.get_payload(decode=True) == b"x" * 1000
     assert message["Content-Transfer-Encoding"] is None
+
+
+def test_a_text_in_utf_16_is_encoded_octet_for_octet() -> None:
+    data = "Gr\u010a\r\n\u0d0a".encode("utf-16")
+    message = MIMEBase("text", "plain", charset="utf-16")
+    message.set_payload(data.decode("ascii", "surrogateescape"))
+    assert encoded(message).get_payload(decode=True) == data
 
 
 @pytest.mark.parametrize("encoding", ["7bit", "8BIT", "binary", None])

@@ -17,6 +17,7 @@ OTHERS: dict[str, tuple[Any, Any]] = {
     "rate": ("500/min", Rate(500, 60)),
     "domain_rates": ({"gmail.com": "20/s"}, {"gmail.com": Rate(20, 1)}),
     "bulk_share": (1, 1.0),
+    "message_id_domain": ("Shop.example", "shop.example"),
     "backoff": ([15, 30.5], (15.0, 30.5)),
 }
 NUMBERS = [field for field in FIELDS if type(field.default) in (int, float)]

@@ -78,13 +78,12 @@ def parsed(mail: CaughtMail) -> email.message.Message[Any, Any]:
 
 
 def parts(mail: CaughtMail) -> list[tuple[Any, ...]]:
-    """Return each part's headers, charset, disposition, file name, Content-ID and content."""
+    """Return each part's headers, charset, disposition, file name, Content-ID and octets."""
     return [
         (
             fields(part),
             part.get_content_type(),
             part.get_content_charset(),
-            part["Content-Transfer-Encoding"],
             part.get_content_disposition(),
             part.get_filename(),
             part["Content-ID"],

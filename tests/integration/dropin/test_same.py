@@ -30,7 +30,6 @@ SAME: dict[str, dict[str, Any]] = {
     "a long subject": {"subject": "a plain subject " * 20},
     "a subject that its author folded": {"subject": "one\r\n two\r\n\tthree"},
     "HTML": {"html": "<p>Grüße</p>"},
-    "HTML alone": {"html": "<p>hello</p>", "body": None},
     "alternatives": {"alts": {"html": "<p>x</p>", "calendar": "BEGIN:VCALENDAR\r\nEND:VCALENDAR"}},
     "an attachment": {"attachments": [attachment("terms.pdf", "application/pdf", PDF)]},
     "an attachment and HTML": {

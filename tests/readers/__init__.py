@@ -1,0 +1,1 @@
+"""Programs that others wrote, and that read what we render."""
