@@ -11,6 +11,7 @@ from flask import Flask, current_app, has_app_context
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session, scoped_session
 
+from ..store.transaction import refuse_autocommit
 from ..worker.runtime import Runtime
 
 _log = logging.getLogger("outbox")
@@ -36,8 +37,13 @@ class State:
         return source if isinstance(source, Session) else source()
 
     def connection(self, session: Session) -> Connection:
-        """Return the connection of the session's transaction on the outbox's own bind."""
-        return session.connection(bind_arguments={"clause": self.runtime.tables.email})
+        """Return the connection of the session's transaction on the outbox's own bind.
+
+        Raises ConfigurationError for one in autocommit.
+        """
+        connection = session.connection(bind_arguments={"clause": self.runtime.tables.email})
+        refuse_autocommit(connection)
+        return connection
 
     def discard(self, mails: int) -> None:
         """Count and tell mails that nobody committed."""
