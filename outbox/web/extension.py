@@ -31,7 +31,8 @@ from ..worker.runtime import Runtime
 from .cli import commands
 from .engines import engine_of, engines_of, is_known
 from .entry import is_suppressed, take
-from .state import AnySession, SessionSource, State, state_of
+from .source import AnySession, SessionSource, refuse_maker
+from .state import State, state_of
 from .writing import Writing
 
 _log = logging.getLogger("outbox")
@@ -72,13 +73,15 @@ class Outbox:
     ) -> None:
         """Put our tables on the metadata and the `flask outbox` commands on the app.
 
-        Raises ConfigurationError for a setting that is unknown or wrong, and for a database driver
-        or a pool with which the outbox cannot work.
+        Raises ConfigurationError for a setting that is unknown or wrong, for a `sessionmaker` where
+        a source of sessions is wanted, and for a database driver or a pool with which the outbox
+        cannot work.
         """
         if db is not None:
             session, metadata = session or db.session, metadata or db.metadata
         if metadata is None or (db is None and engine is None):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
+        refuse_maker(session)
         if is_known(app, engine):
             engine_of(app, db, engine)
         settings = Settings.from_config(app.config)

@@ -81,9 +81,12 @@ def test_forgetting_connections_after_a_fork_keeps_the_session(shop: ThreadsShop
     with shop.app.app_context():
         session = shop.db.session()
         shop.outbox.enqueue(message())
+        before = shop.db.engine.pool
         state_of(shop.app).runtime.after_fork()
+        assert shop.db.engine.pool is not before
         assert shop.db.session() is session
         session.rollback()
+        before.dispose()  # this process is no child: the connections are its own
 
 
 def test_init_app_keeps_a_session_that_is_in_use(shop: ThreadsShop) -> None:
