@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from sqlalchemy import Connection, select
@@ -21,6 +22,7 @@ from .database import Database
 from .mail_row import Values, values
 from .rows import Email
 from .transaction import savepoint
+from .unread import read_first, refuse_unread
 
 _CONFLICT = "a mail with other content has this key"
 _CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
@@ -47,6 +49,7 @@ class Writer:
 
         On every error of ours nothing of the mail stays written and the transaction is usable.
         """
+        refuse_unread(self.connection)
         if options.key is None:
             return self._insert_whole(mail, options)
         fingerprint = mail.fingerprint()
@@ -72,8 +75,9 @@ class Writer:
 
         Mails with keys must come sorted by key, so that two of these cannot deadlock.
         """
-        with savepoint(self.connection):
-            return sum(map(self._add_chunk, _in_chunks_of_bytes(mails)))
+        chunks = read_first(self.connection, _in_chunks_of_bytes(mails))
+        with self._savepoint_after_first(chunks) as read:
+            return sum(map(self._add_chunk, read))
 
     def _add_chunk(self, chunk: list[Mail]) -> int:
         plain: list[Mail] = []
@@ -106,9 +110,9 @@ class Writer:
         """
         reuse = len(body) >= self.reuse_size
         added = 0
-        with savepoint(self.connection):
+        with self._savepoint_after_first(read_first(self.connection, chunks)) as read:
             content_id: int | None = None  # a run that adds nothing stores no content either
-            for chunk in chunks:
+            for chunk in read:
                 fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
                 if fresh == []:
                     continue
@@ -116,6 +120,16 @@ class Writer:
                     content_id = content.store(self.connection, self.database, body, reuse=reuse)
                 added += self._insert_sharing(fresh, content_id)
         return added
+
+    @contextmanager
+    def _savepoint_after_first(self, chunks: Iterator[Item]) -> Iterator[Iterable[Item]]:
+        """Have the chunks read before the savepoint, which is a statement too; none for none."""
+        first = list(islice(chunks, 1))
+        if not first:
+            yield ()
+            return
+        with savepoint(self.connection):
+            yield chain(first, chunks)
 
     def _fresh(self, chunk: list[Mail]) -> list[Mail]:
         """Drop the mails whose key is taken by the same mail, in the table or in the chunk."""

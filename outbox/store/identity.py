@@ -9,6 +9,7 @@ from weakref import WeakSet
 from sqlalchemy import Connection, Engine, Pool
 
 from ..domain.errors import ConfigurationError
+from .unread import refuse_unread
 
 _ELSEWHERE = (
     "the session's engine leads to another database than the outbox's: what is enqueued there no"
@@ -38,6 +39,7 @@ class Identity:
         pool = connection.engine.pool
         if pool is engine.pool or pool in self._same:
             return
+        refuse_unread(connection)
         with engine.connect() as own:
             if _database_of(own) != _database_of(connection):
                 raise ConfigurationError(_ELSEWHERE)
