@@ -106,7 +106,7 @@ def _copy(
         (content_id, now, row[_SEND_AT] or now, *row)
         for row, content_id in zip(rows, contents, strict=False)
     )
-    return copying.copy_rows(connection, database.tables.email, _TIMED, timed)
+    return copying.copy_rows(connection, database, database.tables.email, _TIMED, timed)
 
 
 def _insert(

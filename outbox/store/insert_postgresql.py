@@ -82,12 +82,12 @@ def insert(
 def _statement(database: Database, stored: bool, several: bool) -> str:
     tables = database.tables
     inserted = _INSERT.format(
-        email=tables.email.fullname,
+        email=database.name(tables.email),
         names=", ".join(COLUMNS),
         values=", ".join(f"%({name})s::{type_of(tables.email.c[name])}" for name in COLUMNS),
     )
     return (_SEVERAL if several else _ONE).format(
-        source=_FOUND if stored else _STORED.format(content=tables.content.fullname),
+        source=_FOUND if stored else _STORED.format(content=database.name(tables.content)),
         insert=inserted,
-        recipient=tables.recipient.fullname,
+        recipient=database.name(tables.recipient),
     )

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Insert, insert
 from sqlalchemy.orm import Session
 
 from ..store.identity import Identity
+from ..store.names import refuse_moved
 from ..store.transaction import refuse_autocommit
 from ..worker.runtime import Runtime
 from .source import AnySession, SessionSource, current, one_of
@@ -43,11 +44,14 @@ class State:
     def connection(self, session: Session) -> Connection:
         """Return the connection of the session's transaction on the outbox's own bind.
 
-        Raises ConfigurationError for one in autocommit, and for one to another database.
+        Raises ConfigurationError for one in autocommit, to another database, or to other
+        schemas of it.
         """
         connection = session.connection(bind_arguments={"clause": self._write})
+        runtime = self.runtime
         refuse_autocommit(connection)
-        self.identity.refuse_another(connection, self.runtime.database.engine)
+        refuse_moved(connection, runtime.tables.email, runtime.database.engine)
+        self.identity.refuse_another(connection, runtime.database.engine)
         return connection
 
     @cached_property
