@@ -47,9 +47,12 @@ def _never_begins(connection: Connection) -> bool:
 
 
 def in_transaction(connection: Connection) -> bool:
-    """Return whether SQLite is in a transaction: the driver itself knows, SQLAlchemy may err."""
+    """Return whether SQLite is in a transaction.
+
+    The driver itself knows: SQLAlchemy may err, and so may its adapter of an asynchronous one.
+    """
     driver: Any = connection.connection.driver_connection
-    return bool(driver.in_transaction)
+    return bool(getattr(driver, "in_transaction", True))
 
 
 @contextmanager

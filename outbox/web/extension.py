@@ -28,6 +28,7 @@ from ..store.prepared import unprepared
 from ..store.rows import Email
 from ..store.withdraw import withdraw
 from ..worker.runtime import Runtime
+from . import savepoints
 from .cli import commands
 from .engines import engine_of, engines_of, is_known
 from .entry import is_suppressed, take
@@ -98,6 +99,7 @@ class Outbox:
             celery=lambda: app.extensions.get("celery"),
             suppressed=lambda: is_suppressed(app),
         )
+        savepoints.listen()
         app.extensions["outbox"] = State(runtime=runtime, source=session)
         app.cli.add_command(commands)
         take(app)
