@@ -125,6 +125,6 @@ def _named(row: Values, content_id: int) -> dict[str, Any]:
 
 def _mail(database: Database, at_once: Hashable) -> Insert:
     # Only the clocks are in the statement: a value that is would be coerced and made a key.
-    now = database.now()
-    statement = insert_into(database.tables.email).values(created_at=now)
-    return statement.values(due_at=now) if at_once else statement
+    # Each column has a clock of its own: asyncpg's numbered parameters count one for two places once.
+    statement = insert_into(database.tables.email).values(created_at=database.now())
+    return statement.values(due_at=database.now()) if at_once else statement
