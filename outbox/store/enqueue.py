@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TypeVar
 
 from sqlalchemy import Connection, select
@@ -22,7 +21,8 @@ from .database import Database
 from .mail_row import Values, values
 from .rows import Email
 from .transaction import savepoint
-from .unread import read_first, refuse_unread
+from .undivided import undivided
+from .unread import refuse_unread
 
 _CONFLICT = "a mail with other content has this key"
 _CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
@@ -75,8 +75,7 @@ class Writer:
 
         Mails with keys must come sorted by key, so that two of these cannot deadlock.
         """
-        chunks = read_first(self.connection, _in_chunks_of_bytes(mails))
-        with self._savepoint_after_first(chunks) as read:
+        with undivided(self.connection, _in_chunks_of_bytes(mails)) as read:
             return sum(map(self._add_chunk, read))
 
     def _add_chunk(self, chunk: list[Mail]) -> int:
@@ -110,7 +109,7 @@ class Writer:
         """
         reuse = len(body) >= self.reuse_size
         added = 0
-        with self._savepoint_after_first(read_first(self.connection, chunks)) as read:
+        with undivided(self.connection, chunks) as read:
             content_id: int | None = None  # a run that adds nothing stores no content either
             for chunk in read:
                 fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
@@ -120,16 +119,6 @@ class Writer:
                     content_id = content.store(self.connection, self.database, body, reuse=reuse)
                 added += self._insert_sharing(fresh, content_id)
         return added
-
-    @contextmanager
-    def _savepoint_after_first(self, chunks: Iterator[Item]) -> Iterator[Iterable[Item]]:
-        """Have the chunks read before the savepoint, which is a statement too; none for none."""
-        first = list(islice(chunks, 1))
-        if not first:
-            yield ()
-            return
-        with savepoint(self.connection):
-            yield chain(first, chunks)
 
     def _fresh(self, chunk: list[Mail]) -> list[Mail]:
         """Drop the mails whose key is taken by the same mail, in the table or in the chunk."""

@@ -125,6 +125,7 @@ def _named(row: Values, content_id: int) -> dict[str, Any]:
 
 def _mail(database: Database, at_once: Hashable) -> Insert:
     # Only the clocks are in the statement: a value that is would be coerced and made a key.
-    # Each column has a clock of its own: asyncpg's numbered parameters count one for two places once.
+    # Each column has a clock of its own: asyncpg's parameters are numbered, and one for two places
+    # would be counted once.
     statement = insert_into(database.tables.email).values(created_at=database.now())
     return statement.values(due_at=database.now()) if at_once else statement

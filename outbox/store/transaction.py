@@ -56,7 +56,7 @@ def in_transaction(connection: Connection) -> bool:
 
 
 @contextmanager
-def savepoint(connection: Connection) -> Iterator[None]:
+def savepoint(connection: Connection) -> Iterator[NestedTransaction]:
     """Keep the caller's transaction usable, and free of our rows, whatever fails in the block."""
     if connection.dialect.name == "sqlite" and not in_transaction(connection):
         # Its driver opens a transaction at the first write only: a savepoint before that would
@@ -64,10 +64,13 @@ def savepoint(connection: Connection) -> Iterator[None]:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     nested = connection.begin_nested()
     try:
-        yield
+        yield nested
         nested.commit()
     except BaseException:
-        _roll_back(connection, nested)  # SQLAlchemy forgets no savepoint whose release failed
+        # Also where the release failed: SQLAlchemy forgets no such savepoint by itself. With its
+        # transaction it is gone.
+        if not connection.closed and connection.in_nested_transaction():
+            _roll_back(connection, nested)
         raise
 
 

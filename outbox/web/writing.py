@@ -27,6 +27,7 @@ from ..store.prepared import unprepared
 from ..store.rows import Email
 from . import letter, pending
 from .compose import author, standard
+from .midst import midst
 from .state import State
 from .weight import refuse_heavy
 
@@ -171,7 +172,7 @@ class Writing:
         runtime = self.state.runtime
         try:
             connection = self.state.connection(self.session)
-            with unprepared(connection):
+            with unprepared(connection), midst(self.session):
                 yield Writer(
                     connection=connection,
                     database=runtime.database,
