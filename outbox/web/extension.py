@@ -23,6 +23,7 @@ from ..domain.routing import Routes
 from ..domain.servers import servers_from_config
 from ..domain.settings import OnUnknown, Settings
 from ..store import report
+from ..store.drivers import refuse_busy
 from ..store.models import define
 from ..store.prepared import unprepared
 from ..store.rows import Email
@@ -206,9 +207,13 @@ class Outbox:
             return withdraw(connection, state.runtime.database, id=which, **names)
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:
-        """Return how many committed mails there are in each status that occurs."""
+        """Return how many committed mails there are in each status that occurs.
+
+        Raises ConfigurationError within a transaction on a SQLite database in memory.
+        """
         tag = check_name("tag", tag, MAX_TAG)
         database = state_of(self._app).runtime.database
+        refuse_busy(database.engine)
         return database.read(lambda connection: report.counts(connection, database, tag))
 
     @property
