@@ -28,7 +28,7 @@ def is_unread(connection: Connection) -> bool:
 
     pymysql would. cymysql keeps such rows, and mysqldb refuses the statement by itself.
     """
-    if connection.closed:
+    if connection.dialect.name not in ("mysql", "mariadb") or connection.closed:
         return False
     driver: Any = connection.connection.driver_connection
     return getattr(getattr(driver, "_result", None), "unbuffered_active", False) is True

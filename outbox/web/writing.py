@@ -64,7 +64,7 @@ class Writing:
             chosen = list(messages)
             pairs = _by_key(key(message) for message in chosen)
             mails = ((self.prepare(chosen[i]), self._keyed(k)) for k, i in pairs)
-        with self._writer() as writer:
+        with midst(self.session), self._writer() as writer:
             added = writer.add_many(mails)
         self._note(added)
         return added
@@ -90,7 +90,7 @@ class Writing:
             chunks = (zip(write(part), everyone, strict=False) for part in in_chunks(recipients))
         else:
             chunks = in_chunks(self._own(write, recipients, key))
-        with self._writer() as writer:
+        with midst(self.session), self._writer() as writer:
             added = writer.add_shared(body, chunks)
         self._note(added)
         return added
@@ -172,7 +172,7 @@ class Writing:
         runtime = self.state.runtime
         try:
             connection = self.state.connection(self.session)
-            with unprepared(connection), midst(self.session):
+            with unprepared(connection):
                 yield Writer(
                     connection=connection,
                     database=runtime.database,
