@@ -33,4 +33,8 @@ class KeyContention(OutboxError):
 
 
 class ConfigurationError(OutboxError):
-    """A setting is unknown, has the wrong type or contradicts another one."""
+    """A setting is unknown, has the wrong type or contradicts another one.
+
+    Or a session, an engine or its driver is one with which an email could leave without its order,
+    or be lost. Nothing was written, and the caller's transaction is usable.
+    """

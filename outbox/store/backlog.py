@@ -75,7 +75,7 @@ def count(
 
 def count_statement(database: Database, ways: int) -> TextualSelect:
     """Return the statement that counts so many ways; it takes `now` and the values of `counted`."""
-    email = database.tables.email.fullname
+    email = database.name(database.tables.email)
     if database.dialect == "postgresql":
         statement = _POSTGRESQL.format(email=email)
     else:

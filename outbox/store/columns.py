@@ -18,6 +18,8 @@ DIGEST = LargeBinary(32).with_variant(mysql.BINARY(32), "mysql", "mariadb")
 """A SHA-256. MySQL would make a TINYBLOB of it: not to be indexed, and ever changed to Alembic."""
 LANE = String(MAX_LANE).with_variant(String(MAX_LANE, collation="C"), "postgresql")
 """Sorted by code points on every database, as Python sorts: a survey goes from lane to lane."""
+EMPTY = text("''")
+"""A default of no characters: of a plain "" Alembic finds a difference in each comparison."""
 TABLE_OPTIONS: dict[str, Any] = {
     f"{dialect}_{name}": value
     for dialect in ("mysql", "mariadb")

@@ -79,7 +79,7 @@ def copy(
     """Store many contents under ids that were reserved for them."""
     names = ("id", "created_at", "size", "crc32", "body")
     rows = ((key, now, len(body), crc32(body), body) for key, body in contents)
-    copy_rows(connection, database.tables.content, names, rows)
+    copy_rows(connection, database, database.tables.content, names, rows)
 
 
 def _insert(database: Database) -> Insert:

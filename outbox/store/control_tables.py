@@ -19,7 +19,7 @@ from ..domain.address import MAX_ADDRESS
 from ..domain.lanes import MAX_BUCKET
 from ..domain.refusals import REFUSAL_LENGTH
 from .clock import MOMENT
-from .columns import ID, LANE, REPLY_LENGTH, TABLE_OPTIONS
+from .columns import EMPTY, ID, LANE, REPLY_LENGTH, TABLE_OPTIONS
 from .version import mark
 
 SERVER_LENGTH = 255
@@ -32,7 +32,7 @@ def lease(metadata: MetaData) -> Table:
         metadata,
         Column("token", Uuid(), primary_key=True),
         Column("priority", SmallInteger, nullable=False),
-        Column("lane", LANE, nullable=False, server_default=""),
+        Column("lane", LANE, nullable=False, server_default=EMPTY),
         Column("mails", Integer, nullable=False, server_default="0"),  # as they were claimed
         Column("claimed_at", MOMENT, nullable=False),
         Column("expires_at", MOMENT, nullable=False),

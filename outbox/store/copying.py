@@ -27,7 +27,11 @@ def is_possible(connection: Connection) -> bool:
 
 
 def copy_rows(
-    connection: Connection, table: Table, names: Sequence[str], rows: Iterable[Sequence[Any]]
+    connection: Connection,
+    database: Database,
+    table: Table,
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
 ) -> int:
     """Insert the rows, each with a value for each of these columns; return how many.
 
@@ -36,7 +40,7 @@ def copy_rows(
     """
     dialect: Any = connection.dialect
     columns = ", ".join(map(dialect.identifier_preparer.quote, names))
-    statement = f"COPY {table.fullname} ({columns}) FROM STDIN (FORMAT BINARY)"
+    statement = f"COPY {database.name(table)} ({columns}) FROM STDIN (FORMAT BINARY)"
     cursor: Any = connection.connection.cursor()
     errors = dialect.loaded_dbapi.Error
     try:
@@ -68,7 +72,7 @@ def reserve(
 
     There are none where its ids come from elsewhere.
     """
-    statement = database.built(_reserve, table.fullname)
+    statement = database.built(_reserve, database.name(table))
     row = connection.execute(statement, {"count": count}).one()
     return row.now, [key for key in row.ids if key is not None]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Row
+from sqlalchemy import Connection, Engine, Row, Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
@@ -18,6 +18,7 @@ from . import prepared
 from .answers import is_transient
 from .clock import clock
 from .models import Tables
+from .names import name_of
 
 Result = TypeVar("Result")
 
@@ -58,6 +59,10 @@ class Database:
         if not isinstance(pool, QueuePool) or pool.size() == 0 or overflow < 0:
             return inf
         return float(pool.size() + overflow)
+
+    def name(self, table: Table) -> str:
+        """Return the table's name for a statement that is written by hand."""
+        return name_of(table, self.engine)
 
     def now(self, seconds: float = 0.0) -> clock:
         """Return the SQL expression for the database's time in `seconds`."""

@@ -34,5 +34,6 @@ def delete_keyed(
     if database.dialect not in ("mysql", "mariadb"):
         connection.execute(delete(column.table).where(is_among(database, column, keys)))
         return
-    names = {"table": column.table.fullname, "column": column.name, "index": index}
+    table = database.name(column.table)
+    names = {"table": table, "column": column.name, "index": index}
     connection.execute(text(_KEYED.format(**names)), {"chosen": json.dumps(list(keys))})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Engine
 from sqlalchemy.pool import AssertionPool, StaticPool
 
+from ..domain.errors import ConfigurationError
+
 _DRIVERS = {
     "postgresql": ("psycopg", "psycopg2", "psycopg2cffi"),
     "mysql": ("pymysql", "mysqldb", "cymysql"),
@@ -14,6 +16,11 @@ _DRIVERS = {
 """By dialect. With another driver messages are enqueued and none is ever sent, as with pg8000."""
 
 _EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
+
+_BUSY = (
+    "SQLite's database in memory has one connection, and a transaction is open on it: commit it or"
+    " roll it back first, or use a database in a file"
+)
 
 
 def unsuited(engine: Engine) -> str | None:
@@ -38,6 +45,25 @@ def unsuited(engine: Engine) -> str | None:
             " beside its transactions, over a connection of its own; use QueuePool or NullPool"
         )
     return None
+
+
+def refuse_busy(engine: Engine) -> None:
+    """Raise ConfigurationError where a look would end the transaction that somebody is in.
+
+    In memory SQLite has one connection for all of a thread, or of the process, and another mode of
+    it commits.
+    """
+    if not in_memory(engine):
+        return
+    if isinstance(engine.pool, StaticPool):
+        driver = engine.pool.connection.dbapi_connection
+        is_busy = getattr(driver, "in_transaction", False)
+    else:
+        lent = engine.pool.connect()
+        is_busy = getattr(lent.dbapi_connection, "in_transaction", False)
+        lent.close()
+    if is_busy:
+        raise ConfigurationError(_BUSY)
 
 
 def in_memory(engine: Engine) -> bool:

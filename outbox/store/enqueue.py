@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from sqlalchemy import Connection, NestedTransaction, select
-from sqlalchemy import insert as insert_into
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from ..domain.conclusion import RecipientStatus
 from ..domain.errors import KeyConflict, KeyContention
 from ..domain.lifecycle import Status
 from ..domain.message import Prepared
@@ -20,10 +17,12 @@ from ..domain.options import Options
 from ..domain.priority import Priority
 from . import content, insert
 from .answers import is_transient
-from .bulk import insert_rows
 from .database import Database
 from .mail_row import Values, values
 from .rows import Email
+from .transaction import savepoint
+from .undivided import undivided
+from .unread import refuse_unread
 
 _CONFLICT = "a mail with other content has this key"
 _CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
@@ -50,8 +49,9 @@ class Writer:
 
         On every error of ours nothing of the mail stays written and the transaction is usable.
         """
+        refuse_unread(self.connection)
         if options.key is None:
-            return self._insert(mail, options)
+            return self._insert_whole(mail, options)
         fingerprint = mail.fingerprint()
         existing = self._existing(options.key, fingerprint)
         if existing is not None:
@@ -75,8 +75,8 @@ class Writer:
 
         Mails with keys must come sorted by key, so that two of these cannot deadlock.
         """
-        with savepoint(self.connection):
-            return sum(map(self._add_chunk, _in_chunks_of_bytes(mails)))
+        with undivided(self.connection, _in_chunks_of_bytes(mails)) as read:
+            return sum(map(self._add_chunk, read))
 
     def _add_chunk(self, chunk: list[Mail]) -> int:
         plain: list[Mail] = []
@@ -86,7 +86,12 @@ class Writer:
         if plain:
             bodies = [mail.content for mail, _ in plain]
             insert.different(self.connection, self.database, list(self._rows(plain)), bodies)
-        return len(plain) + sum(self.add(mail, options).created for mail, options in others)
+        added = len(plain)
+        for mail, options in others:
+            keyless = options.key is None  # the whole run is under a savepoint
+            email = self._insert(mail, options) if keyless else self.add(mail, options)
+            added += email.created
+        return added
 
     def _is_plain(self, mail: Prepared, options: Options) -> bool:
         """Whether the mail needs no answer of its own and can go with many in one statement."""
@@ -104,9 +109,9 @@ class Writer:
         """
         reuse = len(body) >= self.reuse_size
         added = 0
-        with savepoint(self.connection):
+        with undivided(self.connection, chunks) as read:
             content_id: int | None = None  # a run that adds nothing stores no content either
-            for chunk in chunks:
+            for chunk in read:
                 fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
                 if fresh == []:
                     continue
@@ -149,12 +154,19 @@ class Writer:
     def _rows(self, chunk: Iterable[Mail]) -> Iterator[Values]:
         return (values(mail, options, self.lane(mail, options)) for mail, options in chunk)
 
+    def _insert_whole(self, mail: Prepared, options: Options) -> Email:
+        """Insert a mail so that no other transaction, and no commit, sees a part of its rows."""
+        if len(mail.recipients) == 1 or insert.is_one_statement(self.connection):
+            return self._insert(mail, options)
+        with savepoint(self.connection):
+            return self._insert(mail, options)
+
     def _insert(self, mail: Prepared, options: Options) -> Email:
         reuse = len(mail.content) >= self.reuse_size
         row = values(mail, options, self.lane(mail, options))
-        email_id = insert.one(self.connection, self.database, row, mail.content, reuse)
-        if len(mail.recipients) > 1:
-            self._insert_recipients(email_id, mail.recipients)
+        email_id = insert.one(
+            self.connection, self.database, row, mail.content, reuse, mail.recipients
+        )
         return Email(
             id=email_id,
             message_id=mail.message_id,
@@ -166,18 +178,6 @@ class Writer:
             size=mail.size,
             created=True,
         )
-
-    def _insert_recipients(self, email_id: int, addresses: tuple[str, ...]) -> None:
-        rows = [
-            {
-                "email_id": email_id,
-                "position": position,
-                "address": address,
-                "status": RecipientStatus.PENDING,
-            }
-            for position, address in enumerate(addresses)
-        ]
-        insert_rows(self.connection, insert_into(self.database.tables.recipient), rows)
 
     def _existing(self, key: str, fingerprint: bytes, *, newest: bool = False) -> Email | None:
         email = self.database.tables.email
@@ -222,29 +222,3 @@ def _in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-@contextmanager
-def savepoint(connection: Connection) -> Iterator[None]:
-    """Keep the caller's transaction usable, and free of our rows, whatever fails in the block."""
-    driver = connection.connection.dbapi_connection
-    if connection.dialect.name == "sqlite" and not getattr(driver, "in_transaction", True):
-        # Its driver opens a transaction at the first write only: a savepoint before that would
-        # itself be the transaction, and its release would commit.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    nested = connection.begin_nested()
-    try:
-        yield
-    except BaseException:
-        _roll_back(connection, nested)
-        raise
-    nested.commit()
-
-
-def _roll_back(connection: Connection, nested: NestedTransaction) -> None:
-    try:
-        nested.rollback()
-    except OperationalError:
-        # MySQL and MariaDB end a deadlock by rolling back everything, savepoints included. The
-        # caller's transaction is over then, and must not seem to commit what it no longer holds.
-        connection.invalidate()

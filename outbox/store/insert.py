@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Insert
 from sqlalchemy import insert as insert_into
 
+from ..domain.conclusion import RecipientStatus
 from . import content, copying, insert_postgresql
 from .bulk import insert_rows
 from .database import Database
@@ -19,21 +20,52 @@ _SEND_AT = COLUMNS.index("send_at")
 _TIMED = ("content_id", "created_at", "due_at", *COLUMNS)
 
 
-def one(connection: Connection, database: Database, row: Values, body: bytes, reuse: bool) -> int:
-    """Insert a mail and its content; return the mail's id. With `reuse` the content is looked for.
+def one(
+    connection: Connection,
+    database: Database,
+    row: Values,
+    body: bytes,
+    reuse: bool,
+    recipients: Sequence[str],
+) -> int:
+    """Insert a mail, its content and, where there are several, its recipients; return its id.
 
-    Two statements, or one where the content is small and the driver is PostgreSQL's own.
+    With `reuse` the content is looked for first. Where this `is_one_statement` all rows come
+    together; elsewhere a savepoint has to keep them so.
     """
     columns = content.columns(body, digest=reuse)
     stored = content.find(connection, database, columns) if reuse else None
-    if insert_postgresql.is_possible(connection):
+    several = recipients if len(recipients) > 1 else ()
+    if is_one_statement(connection):
         source = columns if stored is None else stored
-        return insert_postgresql.insert(connection, database, row, source)
+        return insert_postgresql.insert(connection, database, row, source, several)
     if stored is None:
         stored = content.insert(connection, database, columns)
-    return content.inserted_id(
+    email_id = content.inserted_id(
         connection.execute(database.built(_mail, row[_SEND_AT] is None), _named(row, stored))
     )
+    _insert_recipients(connection, database, email_id, several)
+    return email_id
+
+
+def is_one_statement(connection: Connection) -> bool:
+    """Return whether `one` inserts with one statement: where the driver is PostgreSQL's own."""
+    return insert_postgresql.is_possible(connection)
+
+
+def _insert_recipients(
+    connection: Connection, database: Database, email_id: int, addresses: Sequence[str]
+) -> None:
+    rows = [
+        {
+            "email_id": email_id,
+            "position": position,
+            "address": address,
+            "status": RecipientStatus.PENDING,
+        }
+        for position, address in enumerate(addresses)
+    ]
+    insert_rows(connection, insert_into(database.tables.recipient), rows)
 
 
 def different(
@@ -74,7 +106,7 @@ def _copy(
         (content_id, now, row[_SEND_AT] or now, *row)
         for row, content_id in zip(rows, contents, strict=False)
     )
-    return copying.copy_rows(connection, database.tables.email, _TIMED, timed)
+    return copying.copy_rows(connection, database, database.tables.email, _TIMED, timed)
 
 
 def _insert(
@@ -93,6 +125,7 @@ def _named(row: Values, content_id: int) -> dict[str, Any]:
 
 def _mail(database: Database, at_once: Hashable) -> Insert:
     # Only the clocks are in the statement: a value that is would be coerced and made a key.
-    now = database.now()
-    statement = insert_into(database.tables.email).values(created_at=now)
-    return statement.values(due_at=now) if at_once else statement
+    # Each column has a clock of its own: asyncpg's parameters are numbered, and one for two places
+    # would be counted once.
+    statement = insert_into(database.tables.email).values(created_at=database.now())
+    return statement.values(due_at=database.now()) if at_once else statement

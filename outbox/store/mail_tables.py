@@ -26,6 +26,7 @@ from .clock import MOMENT
 from .columns import (
     BLOB,
     DIGEST,
+    EMPTY,
     HOT_OPTIONS,
     ID,
     LANE,
@@ -83,7 +84,7 @@ def email(metadata: MetaData) -> Table:
         Column("smtputf8", Boolean, nullable=False, default=False),
         Column("eightbit", Boolean, nullable=False, default=False),
         Column("status", String(10), nullable=False),
-        Column("lane", LANE, nullable=False, server_default=""),
+        Column("lane", LANE, nullable=False, server_default=EMPTY),
         Column("on_unknown", String(6)),
         Column("sender", address, nullable=False),
         Column("recipient", address, nullable=False),  # the first one; more are in their own table

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import MetaData, Table
 
+from ..domain.errors import ConfigurationError
 from . import control_tables, mail_tables
 
 
@@ -29,7 +31,10 @@ class Tables:
 
 
 def define(metadata: MetaData) -> Tables:
-    """Return the tables on this metadata, making them the first time."""
+    """Return the tables on this metadata, making them the first time.
+
+    Raises ConfigurationError where one of our names is taken by a table of the app's own.
+    """
     makers = {
         "content": mail_tables.content,
         "email": mail_tables.email,
@@ -47,9 +52,21 @@ def define(metadata: MetaData) -> Tables:
     }
     prefix = f"{metadata.schema}." if metadata.schema else ""
     made = {
-        name: metadata.tables[full]
+        name: _ours(metadata.tables[full], maker)
         if (full := f"{prefix}outbox_{name}") in metadata.tables
         else maker(metadata)
         for name, maker in makers.items()
     }
     return Tables(**made)
+
+
+def _ours(found: Table, maker: Callable[[MetaData], Table]) -> Table:
+    """Return a table that was made before, or reflected, with every column of ours."""
+    missing = set(maker(MetaData()).columns.keys()).difference(found.columns.keys())
+    if missing:
+        raise ConfigurationError(
+            f"the table {found.fullname} of your metadata is not the outbox's (it lacks"
+            f" {min(missing)}): rename your model's table, or have init_app make its own before"
+            " you reflect an older database's tables"
+        )
+    return found

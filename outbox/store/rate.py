@@ -76,7 +76,7 @@ def _in_one_statement(
         "longest": LONGEST,
         "margin": margin,
     }
-    statement = _STATEMENT.format(bucket=database.tables.bucket.fullname)
+    statement = _STATEMENT.format(bucket=database.name(database.tables.bucket))
     (row,) = database.run_alone(statement, values)
     if row.rows < len(names):
         return None

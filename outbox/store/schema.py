@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Inspector, Table, inspect
 from sqlalchemy.engine.interfaces import ReflectedColumn
 
 from .database import Database
+from .names import schema_of
 from .version import is_mark, version_of
 
 
@@ -28,7 +29,7 @@ def found(database: Database) -> Schema:
     def work(connection: Connection) -> Schema:
         schema, inspector = Schema(), inspect(connection)
         for table in tables:
-            _compare(schema, inspector, table)
+            _compare(schema, inspector, table, schema_of(table, database.engine))
         return schema
 
     return database.run(work)
@@ -66,13 +67,13 @@ def narrow(database: Database, size: int) -> list[str]:
 _DURABLE = ("synchronous_commit", "fsync", "full_page_writes")
 
 
-def _compare(schema: Schema, inspector: Inspector, table: Table) -> None:
-    if not inspector.has_table(table.name, schema=table.schema):
+def _compare(schema: Schema, inspector: Inspector, table: Table, place: str | None) -> None:
+    if not inspector.has_table(table.name, schema=place):
         schema.absent += 1
         schema.missing.append(f"table {table.name} is missing")
         return
-    columns = {each["name"]: each for each in inspector.get_columns(table.name, table.schema)}
-    indexes = {str(each["name"]) for each in inspector.get_indexes(table.name, table.schema)}
+    columns = {each["name"]: each for each in inspector.get_columns(table.name, place)}
+    indexes = {str(each["name"]) for each in inspector.get_indexes(table.name, place)}
     schema.version = max(schema.version, version_of(indexes))
     schema.missing += [
         f"column {table.name}.{column.name} is missing"

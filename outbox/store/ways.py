@@ -88,7 +88,7 @@ def ways(database: Database, priorities: Collection[Priority] = tuple(Priority))
     the id is 0: an email due at the same moment may stand before.
     """
     statement = _STATEMENTS.get(database.dialect, _MARIADB).format(
-        email=database.tables.email.fullname,
+        email=database.name(database.tables.email),
         priorities=", ".join(f"({int(priority)})" for priority in priorities),
         top=_TOP,
     )

@@ -134,8 +134,8 @@ def _past_others(database: Database) -> str:
 
 def _worded(database: Database, words: Mapping[str, str]) -> str:
     names = {
-        "email": database.tables.email.fullname,
-        "attempt": database.tables.attempt.fullname,
+        "email": database.name(database.tables.email),
+        "attempt": database.name(database.tables.attempt),
     }
     return _STATEMENT.format(**names, **{key: word.format(**names) for key, word in words.items()})
 

@@ -12,6 +12,7 @@ from . import withdraw_mysql
 from .database import Database
 from .ending import end
 from .locking import Locked, among, rows
+from .unread import refuse_unread
 
 CHUNK = 1000
 
@@ -41,6 +42,7 @@ def withdraw(
     ]
     if len(which) != 1:
         raise TypeError("cancel takes exactly one of id, key and tag")
+    refuse_unread(connection)
     found = select(email.c.id).where(*which, _waits(database)).order_by(email.c.id)
     ids = connection.execute(found).scalars().all()
     chunks = (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))

@@ -47,8 +47,8 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
     """Withdraw what still waits of these emails; return how many are cancelled."""
 
     tables = database.tables
-    emails = _EMAILS.format(email=tables.email.fullname)
-    recipients = _RECIPIENTS.format(recipient=tables.recipient.fullname)
+    emails = _EMAILS.format(email=database.name(tables.email))
+    recipients = _RECIPIENTS.format(recipient=database.name(tables.recipient))
 
     def run(statement: str, chosen: Sequence[object], **values: object) -> CursorResult[Any]:
         named = text(statement.format(emails=emails, recipients=recipients))

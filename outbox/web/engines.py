@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any, TypeVar
 
 from flask import Flask
 from sqlalchemy import Engine
 
 from ..domain.errors import ConfigurationError
 from ..store.drivers import unsuited
+
+Found = TypeVar("Found")
 
 
 def engine_of(app: Flask, db: Any, given: Engine | None) -> Engine:
@@ -18,8 +22,7 @@ def engine_of(app: Flask, db: Any, given: Engine | None) -> Engine:
     """
     found = given
     if found is None:
-        with app.app_context():
-            found = db.engine
+        found = _asked_of(app, lambda: db.engine)
     if found is not None and (reason := unsuited(found)):
         raise ConfigurationError(reason)
     engine: Engine = found
@@ -36,6 +39,20 @@ def engines_of(app: Flask, given: Engine | None) -> list[Engine]:
     found = [] if given is None else [given]
     extension = app.extensions.get("sqlalchemy")
     if extension is not None:
-        with app.app_context():
-            found += extension.engines.values()
+        found += _asked_of(app, lambda: list(extension.engines.values()))
     return found
+
+
+def _asked_of(app: Flask, ask: Callable[[], Found]) -> Found:
+    """Return what `ask` says with this app as the current one.
+
+    The end of an app context removes Flask-SQLAlchemy's session, and where that is the thread's it
+    is the caller's, with its transaction. So this context never ends: it is pushed into a copy of
+    the caller's variables and forgotten with it.
+    """
+
+    def answer() -> Found:
+        app.app_context().push()
+        return ask()
+
+    return copy_context().run(answer)

@@ -24,15 +24,18 @@ from ..domain.routing import Routes
 from ..domain.servers import servers_from_config
 from ..domain.settings import OnUnknown, Settings
 from ..store import report
+from ..store.drivers import refuse_busy
 from ..store.models import define
 from ..store.prepared import unprepared
 from ..store.rows import Email
 from ..store.withdraw import withdraw
 from ..worker.runtime import Runtime
+from . import savepoints
 from .cli import commands
 from .engines import engine_of, engines_of, is_known
 from .entry import is_suppressed, take
-from .state import AnySession, SessionSource, State, state_of
+from .source import AnySession, SessionSource, refuse_maker
+from .state import State, state_of
 from .writing import Writing
 
 _log = logging.getLogger("outbox")
@@ -73,13 +76,15 @@ class Outbox:
     ) -> None:
         """Put our tables on the metadata and the `flask outbox` commands on the app.
 
-        Raises ConfigurationError for a setting that is unknown or wrong, and for a database driver
-        or a pool with which the outbox cannot work.
+        Raises ConfigurationError for a setting that is unknown or wrong, for a `sessionmaker` where
+        a source of sessions is wanted, and for a database driver or a pool with which the outbox
+        cannot work.
         """
         if db is not None:
             session, metadata = session or db.session, metadata or db.metadata
         if metadata is None or (db is None and engine is None):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
+        refuse_maker(session)
         if is_known(app, engine):
             engine_of(app, db, engine)
         settings = Settings.from_config(app.config)
@@ -96,6 +101,7 @@ class Outbox:
             celery=lambda: app.extensions.get("celery"),
             suppressed=lambda: is_suppressed(app),
         )
+        savepoints.listen()
         app.extensions["outbox"] = State(runtime=runtime, source=session)
         app.cli.add_command(commands)
         take(app)
@@ -215,9 +221,13 @@ class Outbox:
             return withdraw(connection, state.runtime.database, id=which, **names)
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:
-        """Return how many committed mails there are in each status that occurs."""
+        """Return how many committed mails there are in each status that occurs.
+
+        Raises ConfigurationError within a transaction on a SQLite database in memory.
+        """
         tag = check_name("tag", tag, MAX_TAG)
         database = state_of(self._app).runtime.database
+        refuse_busy(database.engine)
         return database.read(lambda connection: report.counts(connection, database, tag))
 
     @property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from sqlalchemy import event
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, SessionTransaction
 
 _log = logging.getLogger("outbox")
 _KEY = "outbox"
@@ -16,10 +16,10 @@ _KEY = "outbox"
 
 @dataclass(kw_only=True)
 class _Pending:
-    mails: int = 0
+    mails: Counter[SessionTransaction | None] = field(default_factory=Counter)
+    """How many each transaction holds: the session's own, or a savepoint that may be taken back."""
     wake: Callable[[], None] | None = None  # None while nothing of it is due at once
     discarded: Callable[[int], None]
-    rolled_back: bool = False
 
 
 def note(
@@ -31,7 +31,7 @@ def note(
 ) -> None:
     """Remember mails that were added to the session's transaction."""
     pending = session.info.setdefault(_KEY, _Pending(discarded=discarded))
-    pending.mails += mails
+    pending.mails[_innermost(session)] += mails
     pending.wake = wake or pending.wake
 
 
@@ -40,7 +40,7 @@ def _after_commit(session: Session) -> None:
     if _KEY not in session.info or session.in_nested_transaction():
         return
     pending: _Pending = session.info.pop(_KEY)
-    if pending.wake is not None:
+    if pending.wake is not None and pending.mails.total():
         try:
             pending.wake()
         except Exception as error:  # noqa: BLE001  (it would come out of a commit that succeeded)
@@ -48,17 +48,27 @@ def _after_commit(session: Session) -> None:
 
 
 def _after_rollback(session: Session) -> None:
-    # A savepoint's rollback comes here too: what was enqueued outside of it still waits.
-    if _KEY in session.info and not session.in_nested_transaction():
-        session.info[_KEY].rolled_back = True
+    # Of a savepoint too: what was enqueued outside of it still waits.
+    if _KEY in session.info:
+        session.info[_KEY].mails.pop(_innermost(session), None)
 
 
-def _after_transaction_end(session: Session, transaction: Any) -> None:
-    # `close()` fires no rollback event, so what is left here was neither committed nor rolled back.
-    if transaction.parent is None and _KEY in session.info:
-        pending: _Pending = session.info.pop(_KEY)
-        if not pending.rolled_back and pending.mails:
-            pending.discarded(pending.mails)
+def _innermost(session: Session) -> SessionTransaction | None:
+    return session.get_nested_transaction() or session.get_transaction()
+
+
+def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
+    # What is left here was not rolled back: that of a savepoint is its parent's now. `close()` of
+    # the session fires no rollback event, so what the outermost one still has was not committed.
+    if _KEY not in session.info:
+        return
+    mails = session.info[_KEY].mails.pop(transaction, 0)
+    if transaction.parent is not None:
+        session.info[_KEY].mails[transaction.parent] += mails
+        return
+    pending: _Pending = session.info.pop(_KEY)
+    if mails:
+        pending.discarded(mails)
 
 
 def _listen() -> None:

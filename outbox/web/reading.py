@@ -52,6 +52,8 @@ def _reads(statement: str) -> bool:
     while comment := _COMMENTS.match(text):
         text = text[comment.end() :]
     text = text.lstrip().removeprefix("(")
+    if text == "BEGIN":  # ours, before a savepoint on SQLite
+        return True
     if not text.startswith(_READS) or any(lock in text for lock in _LOCKS):
         return False
     return not (text.startswith("WITH") and _WRITES.search(text))
@@ -61,7 +63,9 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
     if connection.engine not in _heard:
         _heard.add(connection.engine)
         event.listen(connection.engine, "before_cursor_execute", _note)
-    _wrote[connection] = False
+    # Also fired for a savepoint, and for a second session on the connection: neither makes what was
+    # written before a read.
+    _wrote.setdefault(connection, False)
     session.info.setdefault(_KEY, []).append(connection)
 
 

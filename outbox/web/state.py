@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from flask import Flask, current_app, has_app_context
-from sqlalchemy import Connection
-from sqlalchemy.orm import Session, scoped_session
+from sqlalchemy import Connection, Insert, insert
+from sqlalchemy.orm import Session
 
+from ..store.identity import Identity
+from ..store.names import refuse_moved
+from ..store.transaction import refuse_autocommit
 from ..worker.runtime import Runtime
+from .source import AnySession, SessionSource, current, one_of
 
 _log = logging.getLogger("outbox")
-
-AnySession = Session | scoped_session[Any]
-SessionSource = Callable[[], Session]
-"""A `scoped_session`, or any callable that returns the session of the current request."""
 
 
 @dataclass(kw_only=True)
@@ -26,18 +25,39 @@ class State:
 
     runtime: Runtime
     source: SessionSource | None
+    identity: Identity = field(default_factory=Identity)
     discarded: int = 0  # mails enqueued in sessions that were closed without a commit
 
     def session(self, given: AnySession | None = None) -> Session:
-        """Return the session to write in: the given one, or the current request's."""
-        source = given if given is not None else self.source
-        if source is None:
+        """Return the session to write in: the given one, or the current request's.
+
+        Raises ConfigurationError for what is no session that somebody could commit.
+        """
+        if given is not None:
+            found: object = given
+        elif self.source is None:
             raise RuntimeError("the outbox knows no session: give session=…")
-        return source if isinstance(source, Session) else source()
+        else:
+            found = current(self.source)
+        return one_of(found)
 
     def connection(self, session: Session) -> Connection:
-        """Return the connection of the session's transaction on the outbox's own bind."""
-        return session.connection(bind_arguments={"clause": self.runtime.tables.email})
+        """Return the connection of the session's transaction on the outbox's own bind.
+
+        Raises ConfigurationError for one in autocommit, to another database, or to other
+        schemas of it.
+        """
+        connection = session.connection(bind_arguments={"clause": self._write})
+        runtime = self.runtime
+        refuse_autocommit(connection)
+        refuse_moved(connection, runtime.tables.email, runtime.database.engine)
+        self.identity.refuse_another(connection, runtime.database.engine)
+        return connection
+
+    @cached_property
+    def _write(self) -> Insert:
+        # A statement and not the table: a session that routes is to choose its writer.
+        return insert(self.runtime.tables.email)
 
     def discard(self, mails: int) -> None:
         """Count and tell mails that nobody committed."""

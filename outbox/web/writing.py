@@ -27,6 +27,7 @@ from ..store.prepared import unprepared
 from ..store.rows import Email
 from . import letter, pending
 from .compose import author, standard
+from .midst import midst
 from .state import State
 from .weight import refuse_heavy
 
@@ -72,7 +73,7 @@ class Writing:
             chosen = list(messages)
             pairs = _by_key(key(message) for message in chosen)
             mails = ((self.prepare(chosen[i]), self._keyed(k)) for k, i in pairs)
-        with self._writer() as writer:
+        with midst(self.session), self._writer() as writer:
             added = writer.add_many(mails)
         self._note(added)
         return added
@@ -103,7 +104,7 @@ class Writing:
             chunks = (zip(write(part), everyone, strict=False) for part in in_chunks(recipients))
         else:
             chunks = in_chunks(self._own(write, recipients, key))
-        with self._writer() as writer:
+        with midst(self.session), self._writer() as writer:
             added = writer.add_shared(body, chunks)
         self._note(added)
         return added

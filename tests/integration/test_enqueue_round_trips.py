@@ -80,3 +80,11 @@ def test_different_mails_ask_less_than_once_for_a_hundred(counted: Counted) -> N
         counted.shop.outbox.enqueue_many(mails, session=session)
 
     assert 0 < counted.trips(run) < MANY / 100
+
+
+def test_a_message_to_several_is_one_round_trip_too(counted: Counted) -> None:
+    def run(session: Session) -> None:
+        several = message("a@x.example", "b@x.example", "c@x.example")
+        counted.shop.outbox.enqueue(several, session=session)
+
+    assert counted.trips(run) == 2 + 1

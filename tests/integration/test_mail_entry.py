@@ -198,6 +198,32 @@ def test_a_mail_whose_session_has_only_read_is_committed(shops: Shops, catcher: 
     assert shop.statuses() == ["pending"]
 
 
+def test_a_write_before_a_savepoint_is_not_forgotten_at_its_begin(
+    shops: Shops, catcher: Catcher
+) -> None:
+    """Given an order that is not committed, a savepoint that only read does not let it be."""
+    shop, db = open_shop(shops, catcher)
+    with shop.app.app_context():
+        db.session.execute(insert(shop.orders).values(customer="Ada"))
+        with db.session.begin_nested():
+            db.session.execute(select(shop.orders)).all()
+        send()
+        db.session.rollback()
+    assert shop.count(shop.orders) == shop.count(shop.tables.email) == 0
+
+
+def test_a_savepoint_that_only_read_keeps_nothing_from_its_commit(
+    shops: Shops, catcher: Catcher
+) -> None:
+    shop, db = open_shop(shops, catcher)
+    with shop.app.app_context():
+        db.session.execute(select(shop.orders)).all()
+        with db.session.begin_nested():
+            db.session.execute(select(shop.orders)).all()
+        send()
+    assert shop.statuses() == ["pending"]
+
+
 @pytest.mark.databases("postgresql", "sqlite")
 @pytest.mark.parametrize(
     ("statement", "kept"),

@@ -90,7 +90,7 @@ def test_the_tables_may_lie_in_a_schema_of_their_own(database_url: str, catcher:
     metadata, app, outbox = MetaData(schema="mail"), Flask("shop"), Outbox()
     app.config.update(MAIL_SERVER="127.0.0.1", MAIL_PORT=catcher.port)
     sessions = sessionmaker(engine)
-    outbox.init_app(app, session=sessions, metadata=metadata, engine=engine)
+    outbox.init_app(app, session=scoped_session(sessions), metadata=metadata, engine=engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE SCHEMA mail")
         metadata.create_all(connection)

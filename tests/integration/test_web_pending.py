@@ -121,3 +121,34 @@ def test_a_committed_session_discards_nothing(shop: Shop) -> None:
 def test_an_outbox_without_an_app_says_what_to_do(shop: Shop) -> None:
     with shop.session() as session, pytest.raises(RuntimeError, match="init_app"):
         Outbox().enqueue(message(), session=session)
+
+
+def test_what_a_savepoint_took_back_was_not_discarded(shop: Shop) -> None:
+    """Given an email in a savepoint that its caller rolled back, no warning tells of it later."""
+    with shop.session() as session:
+        with session.begin_nested():
+            nested = session.begin_nested()
+            shop.outbox.enqueue(message(), session=session)
+            nested.rollback()
+        shop.order(session)
+    assert shop.outbox.discarded == 0
+
+
+def test_what_an_outer_savepoint_took_back_was_not_discarded(shop: Shop, nudges: list[int]) -> None:
+    with shop.session() as session:
+        outer = session.begin_nested()
+        with session.begin_nested():
+            shop.outbox.enqueue(message(), session=session)
+        outer.rollback()
+        session.commit()
+        shop.outbox.enqueue(message(), session=session)
+    assert (shop.outbox.discarded, nudges) == (1, [])
+
+
+def test_what_was_released_and_never_committed_was_discarded(shop: Shop) -> None:
+    with shop.session() as session:
+        with session.begin_nested():
+            shop.outbox.enqueue_many(newsletter(), addresses(2), session=session)
+        shop.outbox.enqueue(message(), session=session)
+        session.begin_nested().rollback()
+    assert shop.outbox.discarded == 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import CheckConstraint, MetaData, Table, UniqueConstraint
+from sqlalchemy import CheckConstraint, MetaData, Table, TextClause, UniqueConstraint
 from sqlalchemy.schema import Constraint
 
 from outbox.store.models import define
@@ -27,7 +27,9 @@ def described() -> str:
 
 def _lines(table: Table) -> Iterator[str]:
     for column in table.columns:
-        filled = f" default {column.server_default.arg!r}" if column.server_default else ""  # type: ignore[attr-defined]
+        default = column.server_default.arg if column.server_default else None  # type: ignore[attr-defined]
+        words = str(default) if isinstance(default, TextClause) else repr(default)
+        filled = "" if default is None else f" default {words}"
         null = "null" if column.nullable else "not null"
         yield f"{table.name}.{column.name} {column.type!r} {null}{filled}"
     for index in table.indexes:

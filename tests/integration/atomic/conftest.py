@@ -1,0 +1,29 @@
+"""A second database beside the shop's, on the same server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests.integration import schema
+from tests.servers import sqlite
+from tests.servers.mariadb import MariaDB
+from tests.servers.postgres import Postgres
+
+
+@pytest.fixture
+def elsewhere(database_url: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of another database with a shop's tables."""
+    backend = sa.make_url(database_url).get_backend_name()
+    if backend == "sqlite":
+        yield sqlite.new_database(tmp_path, schema.fill)
+        return
+    server: Postgres | MariaDB = request.getfixturevalue(
+        {"postgresql": "postgres", "mariadb": "mariadb"}[backend]
+    )
+    url = server.new_database(schema.fill)
+    yield url
+    server.drop_database(url)

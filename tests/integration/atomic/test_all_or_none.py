@@ -1,0 +1,75 @@
+"""`enqueue_many` writes all or none, whatever the iterable that it reads does to the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy.orm import Session
+
+from outbox import OutboxError
+from tests.integration.conftest import Shop, addresses, message, newsletter
+
+pytestmark = pytest.mark.usefixtures("small_chunks")
+
+MANY = 250
+HALF = 150
+"""Some chunks are written by then, and some are to come."""
+
+ENDS: dict[str, Callable[[Session], object]] = {
+    "commit": lambda session: session.commit(),
+    "rollback": lambda session: session.rollback(),
+    "close": lambda session: session.close(),
+}
+
+
+def interrupted(session: Session, end: Callable[[Session], object]) -> Iterator[str]:
+    for place, address in enumerate(addresses(MANY)):
+        if place == HALF:
+            end(session)
+        yield address
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "different"])
+def test_an_iterable_that_ends_the_transaction_is_refused_and_nothing_stands(
+    shop: Shop, end: str, shared: bool
+) -> None:
+    with shop.session() as session:
+        shop.order(session)
+        readers = interrupted(session, ENDS[end])
+        what = (newsletter(), readers) if shared else (map(message, readers), None)
+        with pytest.raises(OutboxError, match="transaction"):
+            shop.outbox.enqueue_many(*what, session=session)
+        session.commit()
+    assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 0
+    assert shop.count(shop.orders) == (1 if end == "commit" else 0)
+
+
+def test_after_the_refusal_the_session_goes_on(shop: Shop) -> None:
+    with shop.session() as session:
+        with pytest.raises(OutboxError):
+            shop.outbox.enqueue_many(
+                newsletter(), interrupted(session, ENDS["commit"]), session=session
+            )
+        shop.order(session)
+        shop.outbox.enqueue_many(newsletter(), addresses(2), session=session)
+        session.commit()
+        shop.outbox.enqueue(message(), session=session)
+        session.commit()
+    assert shop.count(shop.orders) == 1
+    assert shop.count(shop.tables.email) == 3
+
+
+def test_an_iterable_may_write_and_set_savepoints_of_its_own(shop: Shop) -> None:
+    with shop.session() as session:
+
+        def readers() -> Iterator[str]:
+            for address in addresses(MANY):
+                with session.begin_nested():
+                    shop.order(session, address)
+                yield address
+
+        assert shop.outbox.enqueue_many(newsletter(), readers(), session=session) == MANY
+        session.commit()
+    assert shop.count(shop.orders) == shop.count(shop.tables.email) == MANY
