@@ -63,6 +63,7 @@ class Postgres(Server):
             "listen_addresses": LOOPBACK,
             "unix_socket_directories": "",
             "max_connections": "200",
+            "max_prepared_transactions": "20",  # for commits in two phases
         }
         if not self.durable:
             settings |= {"fsync": "off", "full_page_writes": "off"}
