@@ -75,7 +75,7 @@ class Writer:
 
         Mails with keys must come sorted by key, so that two of these cannot deadlock.
         """
-        with undivided(self.connection, _in_chunks_of_bytes(mails)) as read:
+        with undivided(self.connection, in_chunks_of_bytes(mails)) as read:
             return sum(map(self._add_chunk, read))
 
     def _add_chunk(self, chunk: list[Mail]) -> int:
@@ -211,7 +211,8 @@ def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield chunk
 
 
-def _in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
+def in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
+    """Yield lists of what goes in one statement, where each email has a content of its own."""
     chunk: list[Mail] = []
     size = 0
     for pair in mails:

@@ -22,7 +22,7 @@ from ..domain.merge import Draft, FieldsOf, Merge
 from ..domain.message import Prepared, prepare, render_shared
 from ..domain.newsletter import Recipient, address_of, individuals, message_ids
 from ..domain.options import MAX_KEY, Options, check_name
-from ..store.enqueue import Mail, Writer, in_chunks
+from ..store.enqueue import Mail, Writer, in_chunks, in_chunks_of_bytes
 from ..store.prepared import unprepared
 from ..store.rows import Email
 from . import letter, pending
@@ -99,7 +99,9 @@ class Writing:
             merge=merge,
         )
         chunks: Iterable[Iterable[Mail]]
-        if key is None and self.automatic.unsubscribe is None:
+        if merge is not None:  # the user's function is asked before a statement, not within it
+            chunks = in_chunks_of_bytes(self._own(write, recipients, key))
+        elif key is None and self.automatic.unsubscribe is None:
             everyone = repeat(self.options)
             chunks = (zip(write(part), everyone, strict=False) for part in in_chunks(recipients))
         else:

@@ -119,6 +119,18 @@ def test_a_missing_value_is_an_error_at_enqueue_and_nothing_is_written(shop: Sho
     assert (shop.count(shop.orders), shop.count(shop.tables.email)) == (1, 0)
 
 
+def test_a_function_may_ask_the_session_for_the_values(shop: Shop) -> None:
+    with shop.session() as session:
+        shop.order(session, "Ada")
+
+        def asked(_: str) -> dict[str, object]:
+            return {"name": session.execute(sa.select(shop.orders.c.customer)).scalar(), "code": 1}
+
+        assert shop.outbox.enqueue_many(made(), addresses(5), session=session, fields=asked) == 5
+        session.commit()
+    assert {row.merge for row in shop.rows(shop.tables.email)} == {'["Ada", "1"]'}
+
+
 def test_keys_unsubscription_and_fields_go_together(sending: Shop, catcher: Catcher) -> None:
     options: dict[str, Any] = {
         "key": lambda address: f"news-42 {address}",
