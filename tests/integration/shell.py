@@ -22,6 +22,9 @@ def runner(shop: Shop) -> Run:
     def run(*words: object, code: int = 0) -> Result:
         result = shop.app.test_cli_runner().invoke(args=["outbox", *map(str, words)])
         assert result.exit_code == code, result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit), (
+            result.exception
+        )
         return result
 
     return run

@@ -37,7 +37,7 @@ CONNECTING = (
         HALT,
         AT.GREETING,
         event=Event.TIMEOUT,
-        text="timed out",
+        text="no whole reply",
         config=SHORT,
     ),
     case(

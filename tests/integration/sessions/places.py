@@ -83,7 +83,7 @@ def _task(app: Flask, body: Body) -> Any:
     celery = Celery("shop", task_cls=None)
     celery.conf.update(task_always_eager=True)
 
-    @celery.task(name="order")
+    @celery.task(name="order", shared=False)  # each Celery app of the process would have it
     def order() -> None:
         with app.app_context():
             body()
