@@ -14,6 +14,7 @@ import re
 from binascii import b2a_qp
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.header import decode_header, make_header
 from email.message import Message
 from html import escape
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from . import mime
 from .address import CONTROL
 from .errors import InvalidMessage
-from .headers import MAX_HEADER
+from .headers import LEAKS, MAX_HEADER
 from .octets import encoded_words, folded
 from .signed import is_signed
 
@@ -170,9 +171,14 @@ class Draft:
         for part, text in texts:
             if "{{" in text:
                 draft._take(part, text, digest.hexdigest()[:32])
-        subject = str(message.get("Subject", ""))
-        if "{{" in subject:
-            draft.subject = _pieces(subject)
+        for name, given in message.items():
+            value = _read(name, given)
+            if name.lower() == "subject" and "{{" in value:
+                draft.subject = _pieces(value)
+            elif _TAG.search(value):
+                rule = f"are filled in in texts and the subject only, and not in {name}"
+                raise InvalidMessage("fields", rule)
+        if draft.subject:
             del draft.message["Subject"]
         return draft
 
@@ -201,6 +207,18 @@ class Draft:
         if not names:
             raise InvalidMessage("fields", "the message has none: {{ name }} is one")
         return octets, Merge(template, self.subject, fields_of, names)
+
+
+def _read(name: str, value: object) -> str:
+    """Return a header as a reader is shown it: a field may stand in an encoded word."""
+    text = str(value)
+    if "=?" not in text:
+        return text
+    try:
+        return str(make_header(decode_header(text)))
+    except LEAKS as error:
+        reason = f"cannot be read ({type(error).__name__})"
+        raise InvalidMessage(name.lower(), reason) from None
 
 
 def _pieces(line: str) -> tuple[str, ...]:

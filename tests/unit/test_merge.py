@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import email
 from email import policy
-from email.message import EmailMessage
+from email.header import Header
+from email.message import EmailMessage, Message
+from email.mime.text import MIMEText
 from typing import Any
 
 import pytest
@@ -30,7 +32,7 @@ def newsletter(text: str, *, html: str = "", subject: str = "News") -> EmailMess
     return made
 
 
-def merge_of(message: EmailMessage, fields: Any) -> tuple[bytes, Merge]:
+def merge_of(message: Message[Any, Any], fields: Any) -> tuple[bytes, Merge]:
     draft = Draft.of(message)
     _, octets, _ = render_shared(draft.message, send_at=None, max_size=10**6)
     return draft.finish(octets, fields if callable(fields) else lambda _: fields)
@@ -98,6 +100,35 @@ def test_a_long_or_odd_subject_is_read_as_it_was_given(value: str) -> None:
     assert found["Subject"] == f"For {value}!"
     if len(value) != 300:
         assert max(map(len, headers.splitlines())) <= 78
+
+
+@pytest.mark.parametrize("subject", ["Grüße {{ name }}", "ü" * 90 + " {{ name }}"])
+def test_a_field_in_a_subject_that_is_encoded_is_found(subject: str) -> None:
+    message = MIMEText("Hello.\n")  # as Flask-Mail makes one
+    message["From"] = "shop@shop.example"
+    message["Subject"] = Header(subject, "utf-8").encode()
+    for made in (message, email.message_from_bytes(message.as_bytes())):
+        _, merge = merge_of(made, {"name": "Zoë"})
+        headers, _, _ = merge.of("a@x.example")
+        found = email.message_from_bytes(headers, policy=policy.default)
+        assert found["Subject"] == subject.replace("{{ name }}", "Zoë")
+
+
+def test_a_subject_that_cannot_be_read_is_refused() -> None:
+    message = MIMEText("{{ name }}\n")
+    message["Subject"] = "=?nonsense?b?w7w=?="
+    with pytest.raises(InvalidMessage, match="cannot be read"):
+        Draft.of(message)
+
+
+@pytest.mark.parametrize(
+    "value", ["{{ name }} <shop@shop.example>", "=?utf-8?q?=7B=7Bname=7D=7D?="]
+)
+def test_a_field_in_another_header_is_refused_and_not_sent_as_it_stands(value: str) -> None:
+    message = MIMEText("{{ name }}\n")
+    message["Subject"], message["X-Reader"] = "News", value
+    with pytest.raises(InvalidMessage, match="X-Reader"):
+        Draft.of(message)
 
 
 def test_what_is_common_is_the_same_as_without_fields() -> None:
