@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import flask
+import flask_mail
 import pytest
 from hypothesis import settings
 
@@ -85,6 +87,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         tried[source] += inputs
     for source, number in tried.items():
         terminalreporter.write_line(f"inputs tried: {number:>6} {source}")
+
+
+@pytest.fixture(scope="module")
+def flask_mail_context() -> Iterator[None]:
+    """A context in which Flask-Mail makes messages.
+
+    Its `Mail` also has every MIMEText of the process write UTF-8 as it is.
+    """
+    app = flask.Flask("test")
+    flask_mail.Mail(app)
+    with app.app_context():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -106,7 +106,7 @@ class Session(smtplib.SMTP):
         try:
             reply = self._replies.read(
                 patience if patience < left else max(0.0, left),
-                None if self.phase is Phase.DOT or self.phase not in _GIVEN_UP_IN else self.goes_on,
+                None if self.phase in _IN_DOUBT else self.goes_on,
             )
         except NoReply as none:
             self.close()
@@ -255,8 +255,8 @@ def _always() -> bool:
     return True
 
 
-_GIVEN_UP_IN = tuple(phase for phase in Phase if phase not in (Phase.BODY, Phase.DOT))
-"""All before the content: nothing is in doubt where no reply is waited for."""
+_IN_DOUBT = (Phase.DOT, Phase.BODY)
+"""Where a reply is waited for to the end: in all other phases no content has left."""
 
 
 def _local_name(sock: socket.socket) -> str:

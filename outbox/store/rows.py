@@ -66,6 +66,12 @@ class Waiting:
     suppressed: frozenset[str] = frozenset()
     merge: str | None = field(default=None, repr=False)  # values, where its content is a template
 
+    @property
+    def traits(self) -> Traits:
+        """What a server may object to in this email."""
+        is_fresh = not (self.waited or self.attempts or self.deliveries)
+        return Traits.of(self.envelope, self.size, is_fresh=is_fresh)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:

@@ -27,7 +27,6 @@ from .pace import Pace, sort_out
 from .persistence import outlast
 from .results import Results
 from .runtime import Runtime
-from .watch import traits_of
 from .way import Way
 from .window import Window
 
@@ -249,8 +248,8 @@ class _Relay:
         watch = self._way.watch
         if not watch.is_choosy:
             return
-        mails = [left[place] for place in watch.order([traits_of(mail) for mail in left])]
-        mails.insert(0, mails.pop(watch.pick([traits_of(mail) for mail in mails])))
+        mails = [left[place] for place in watch.order([mail.traits for mail in left])]
+        mails.insert(0, mails.pop(watch.pick([mail.traits for mail in mails])))
         left.clear()
         left.extend(mails)
 

@@ -130,7 +130,7 @@ class Watch:
 
     def note_slow(self, mail: Waiting) -> None:
         """Note that the server says nothing to this email for long: what is like it comes last."""
-        self._suspicion.note_slow(traits_of(mail))
+        self._suspicion.note_slow(mail.traits)
         self._is_calm = False
         keep = partial(suspicion.silent, self._database, self._server)
         row = outlast(partial(keep, email_id=mail.id, reason=suspicion.SILENCE))
@@ -146,15 +146,19 @@ class Watch:
         """
         slowest = outlast(partial(slowest_taken, self._database, self._server))
         least = patience(mail.waited, slowest)
-        if self._breaker is not None and self._breaker.is_open:
-            least = max(least, probe_seconds(self._breaker.failures))
+        if self._failures:
+            least = max(least, probe_seconds(self._failures))
         return seconds >= least and self._waits(lambda _: True)
 
     @property
     def session_seconds(self) -> float:
         """For how long a session of this server is waited for, while it says nothing."""
-        is_open = self._breaker is not None and self._breaker.is_open
-        return session_seconds(self._breaker.failures if self._breaker and is_open else 0)
+        return session_seconds(self._failures)
+
+    @property
+    def _failures(self) -> int:
+        """How many failures in a row the breaker has counted; 0: it is not open."""
+        return self._breaker.failures if self._breaker is not None and self._breaker.is_open else 0
 
     def session_failed(self, fault: Transaction) -> None:
         """Note that no session could be had."""
@@ -192,7 +196,7 @@ class Watch:
 
     def _suspect(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
         self._last = (mail.id, _told(result))
-        self._suspicion.add(traits_of(mail), silent=result.verdict is not Verdict.SUSPECT)
+        self._suspicion.add(mail.traits, silent=result.verdict is not Verdict.SUSPECT)
         if self._is_silent:
             self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
             return Finding.SERVER
@@ -202,7 +206,8 @@ class Watch:
             return Finding.CLASS
         self.witness = self._witness(mail, result)
         if self.witness is not None:
-            return Finding.BLAMED
+            # Of a silence nobody is charged: those set aside before may have met another fault.
+            return Finding.ASIDE if result.given_up else Finding.BLAMED
         self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
         return Finding.SERVER
 
@@ -213,7 +218,7 @@ class Watch:
         would be probed one by one. An email that got no reply was held back by that: a server that
         says nothing to anybody is found out by `note_slow`.
         """
-        if traits_of(mail).is_fresh and not result.given_up:
+        if mail.traits.is_fresh and not result.given_up:
             return None
         taken = partial(just_taken, self._database, self._server, self._suspicion.could_tell)
         return outlast(taken)
@@ -233,7 +238,7 @@ class Watch:
 
     def _is_refused_alike(self, mail: Waiting, result: Transaction, untried: Untried) -> bool:
         alike = self._streak.add(
-            mail.id, result, content=mail.content_id, traits=lambda: traits_of(mail)
+            mail.id, result, content=mail.content_id, traits=lambda: mail.traits
         )
         if alike is None or not (alike.known or self._blames_server(alike, untried)):
             return False
@@ -288,12 +293,6 @@ class Watch:
             return
         keep = partial(suspicion.suspect, self._database, self._server)
         outlast(partial(keep, email_id=email_id, reason=reason))
-
-
-def traits_of(mail: Waiting) -> Traits:
-    """Return what a server may object to in this email."""
-    is_fresh = not (mail.waited or mail.attempts or mail.deliveries)
-    return Traits.of(mail.envelope, mail.size, is_fresh=is_fresh)
 
 
 def _told(result: Transaction) -> str:

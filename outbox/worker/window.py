@@ -17,7 +17,7 @@ from .delivery import Delivery, Outgoing
 from .pace import Pace
 from .results import Results
 from .runtime import Runtime
-from .watch import Finding, traits_of
+from .watch import Finding
 from .way import Way
 
 SLOW = 20.0
@@ -137,13 +137,13 @@ class Window:
         watch = self._way.watch
         place = 0
         if watch.is_choosy:
-            place = watch.pick([traits_of(out.mail) for out in self._todo])
+            place = watch.pick([out.mail.traits for out in self._todo])
         out = self._current = self._todo.pop(place)
         self._current_since = now
         return out
 
     def _untried(self) -> list[Traits]:
-        return [traits_of(mail) for mail in (*(out.mail for out in self._todo), *self._left)]
+        return [mail.traits for mail in (*(out.mail for out in self._todo), *self._left)]
 
     def _try(self, out: Outgoing, behind: Waiting | None) -> Finding:
         """Send one email and note what the server says, of it and of itself."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import flask
-import flask_mail
 import pytest
 
 from outbox.domain.message import Prepared, prepare, render_shared
@@ -20,6 +18,8 @@ from tests.corpus.meant import FLASK_MAIL_ALONE, MEANT, READER, WRITERS, Given, 
 from tests.readers import email_mime, notmuch
 from tests.readers.seen import Seen, as_seen
 
+pytestmark = pytest.mark.usefixtures("flask_mail_context")
+
 LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
 READERS: dict[str, Callable[[Path, str], Seen]] = {
     "Email::MIME": email_mime.read,
@@ -29,14 +29,6 @@ READERS: dict[str, Callable[[Path, str], Seen]] = {
 
 UNREAD = {("notmuch", "a long subject in emoji")}
 """GMime ends a run of words in base64 at the first padding, though each is one (RFC 2047 §5)."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def app() -> Iterator[flask.Flask]:
-    app = flask.Flask("test")
-    flask_mail.Mail(app)
-    with app.app_context():
-        yield app
 
 
 @pytest.fixture(params=READERS)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import email
 import re
-from collections.abc import Iterator
 from email import policy
 from email.header import decode_header, make_header
 from email.message import EmailMessage
 from typing import Any
 
-import flask
 import flask_mail
 import pytest
 
@@ -19,15 +17,9 @@ from outbox.domain.message import prepare
 from outbox.web import letter
 from outbox.web.compose import standard
 
+pytestmark = pytest.mark.usefixtures("flask_mail_context")
+
 LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def app() -> Iterator[flask.Flask]:
-    app = flask.Flask("test")
-    flask_mail.Mail(app)
-    with app.app_context():
-        yield app
 
 
 def make(**fields: Any) -> flask_mail.Message:

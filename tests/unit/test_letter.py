@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from email import charset
 from typing import Any
 
-import flask
 import flask_mail
 import pytest
 from hypothesis import given, settings
@@ -21,18 +19,12 @@ from outbox.domain.message import prepare as long_way
 from outbox.web import letter
 from outbox.web.compose import author, standard
 
+pytestmark = pytest.mark.usefixtures("flask_mail_context")
+
 LIMITS: dict[str, Any] = {"max_size": 5000, "split_size": 400}
 MOMENT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 Answer = Prepared | str
 """A mail, or the text of the refusal."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def app() -> Iterator[flask.Flask]:
-    app = flask.Flask("test")
-    flask_mail.Mail(app)
-    with app.app_context():
-        yield app
 
 
 def short(message: flask_mail.Message, send_at: datetime | None = None) -> Prepared | None:

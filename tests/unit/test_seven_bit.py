@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email
-from collections.abc import Iterator
 from email import policy
 from email.message import EmailMessage, Message
 from email.mime.application import MIMEApplication
@@ -12,13 +11,14 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
 
-import flask
 import flask_mail
 import pytest
 
 from outbox.domain.message import Prepared, prepare, render_shared
 from outbox.web import letter
 from outbox.web.compose import standard
+
+pytestmark = pytest.mark.usefixtures("flask_mail_context")
 
 LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
 GERMAN = "Grüße aus Köln, und vielen Dank für Ihre Bestellung.\n"
@@ -34,15 +34,6 @@ TEXTS = {
     "no end": "ä",
     "bare line ends": "ä\rb\r\nc\n\rd\r",
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def app() -> Iterator[flask.Flask]:
-    """Flask-Mail also has every MIMEText of the process write UTF-8 as it is."""
-    app = flask.Flask("test")
-    flask_mail.Mail(app)
-    with app.app_context():
-        yield app
 
 
 def flask_message(text: str, **fields: Any) -> flask_mail.Message:
