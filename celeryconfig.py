@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from outbox.worker import queues
+from outbox import celery_config
 
 # Broker: Redis, or RabbitMQ with amqp://… Every wait is bounded: one that is silent must not hold a
 # worker, or beat, for ever. Each of them leaves the other's options alone.
@@ -20,7 +20,7 @@ broker_transport_options = {
 }
 
 # Queues: sweeps apart from sends, so that a backlog of sends never starves a sweep.
-task_queues = queues.QUEUES
+task_queues = celery_config.QUEUES
 # A worker takes no message that it has no process for: a busy one must not keep mail from one that
 # is free, nor may urgent mail wait behind it. With Redis that is a setting. With AMQP it follows
 # from late acknowledgement, where a running task counts as its process's one message.
@@ -39,6 +39,7 @@ accept_content = ["json"]
 task_ignore_result = True
 
 # Beat is the guarantee; the nudge after a commit is the pace.
-beat_schedule = queues.beat_schedule()
-beat_scheduler = "outbox.worker.beat:SteadyScheduler"  # Celery's own stops when a clock is set back
+beat_schedule = celery_config.beat_schedule()
+# Celery's own scheduler stops when a clock is set back.
+beat_scheduler = "outbox.celery_config:SteadyScheduler"
 timezone = "UTC"

@@ -18,7 +18,7 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Column, Integer, String, Table
 
 from outbox import Outbox
-from outbox.worker.queues import beat_schedule
+from outbox.celery_config import beat_schedule
 from webapp import sqlite
 
 CONFIG = "BENCH_CONFIG"

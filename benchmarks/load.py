@@ -23,9 +23,10 @@ def message(number: int) -> flask_mail.Message:
     )
 
 
-def newsletter() -> flask_mail.Message:
+def newsletter(reader: str = "reader") -> flask_mail.Message:
     """Return the content of a newsletter, without recipients; needs an app context."""
-    return flask_mail.Message("News", sender=SENDER, body=TEXT, html=HTML)
+    text, html = f"Hello {reader},\n\n{TEXT}", f"<p>Hello {reader}</p>\n{HTML}"
+    return flask_mail.Message("News", sender=SENDER, body=text, html=html)
 
 
 def prepared() -> bytes:

@@ -11,11 +11,11 @@ from sqlalchemy import Engine, select, text
 
 from benchmarks.app import CONFIG, App, create_app
 from benchmarks.load import message, newsletter
-from outbox.domain.message import Prepared
-from outbox.domain.options import Options
-from outbox.web.writing import Writing
-from outbox.worker.relay import relay
-from outbox.worker.runtime import Runtime
+from outbox.domain.config.enqueue_options import Options
+from outbox.domain.message.render import Prepared
+from outbox.flask_ext.app.enqueue import Writing
+from outbox.worker.batch.send_batch import relay
+from outbox.worker.process.runtime import Runtime
 from tests.servers.celery_process import CeleryProcess
 
 PROCESSES = 2
@@ -63,10 +63,15 @@ class Ours:
         writing = Writing.of(state, self.app.db.session(), options)
         return writing.prepare(message(number))
 
-    def newsletter(self, readers: int, priority: str = "bulk") -> None:
-        """Commit a mail of one content for each reader."""
+    def newsletter(self, readers: int, priority: str = "bulk", *, fields: bool = False) -> None:
+        """Commit a mail of one content for each reader, whom it names if it has `fields`."""
         addresses = (f"reader-{number}@example.com" for number in range(readers))
-        self.app.outbox.enqueue_many(newsletter(), addresses, priority=priority)
+        self.app.outbox.enqueue_many(
+            newsletter("{{ reader }}" if fields else "reader"),
+            addresses,
+            priority=priority,
+            fields=(lambda address: {"reader": address}) if fields else None,
+        )
         self.app.db.session.commit()
 
     def worker(self, processes: int = PROCESSES, **config: Any) -> CeleryProcess:

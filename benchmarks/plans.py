@@ -12,13 +12,13 @@ from sqlalchemy import BindParameter, Connection, text
 from sqlalchemy.sql import ClauseElement, visitors
 
 from benchmarks.ours import Ours
-from outbox.domain.claims import Share
 from outbox.domain.priority import Priority
-from outbox.store.backlog import count_statement, counted
-from outbox.store.claim import claim_statement
-from outbox.store.low_water import Mark, beyond, values
-from outbox.store.survey import survey_statement
-from outbox.store.ways import marked
+from outbox.domain.scheduling.claim_plan import Share
+from outbox.store.queries.backlog import count_statement, counted
+from outbox.store.queries.lane_keys import marked
+from outbox.store.queries.low_water_mark import Mark, beyond, values
+from outbox.store.queries.sweep_snapshot import survey_statement
+from outbox.store.transitions.claim import claim_statement
 
 MAILS = "outbox_email"
 _FIRST = text(

@@ -1,5 +1,7 @@
 """A transactional outbox for e-mail on Flask, SQLAlchemy and Celery."""
 
+from .domain.config.settings import OnUnknown
+from .domain.delivery.status import Status
 from .domain.errors import (
     ConfigurationError,
     InvalidMessage,
@@ -7,12 +9,10 @@ from .domain.errors import (
     KeyContention,
     OutboxError,
 )
-from .domain.lifecycle import Status
 from .domain.priority import Priority
-from .domain.settings import OnUnknown
-from .store.rows import Email
-from .web.extension import Outbox
-from .web.mail import OutboxMail
+from .flask_ext.dropin.mail import OutboxMail
+from .flask_ext.extension import Outbox
+from .store.records import Email
 from .worker import tasks as _tasks  # registers the Celery tasks
 
 __all__ = [

@@ -16,6 +16,8 @@ _OVER_AND_OVER = (
     "test_blame.py",
     "test_conclusion_invariants.py",
     "test_corpus.py",
+    "test_corpus_through_postfix.py",
+    "test_flask_mail_through_postfix.py",
     "test_kill_switch.py",
     "test_machine.py",
     "test_round_trips.py",

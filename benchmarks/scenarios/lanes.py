@@ -14,9 +14,9 @@ from benchmarks.load import HTML, SENDER, SUBJECT, TEXT
 from benchmarks.measure import quantile
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
-from outbox.domain.claims import Way, contenders, share
-from outbox.store.survey import Survey, survey
-from outbox.store.urgent import urgent_waits
+from outbox.domain.scheduling.claim_plan import Way, contenders, share
+from outbox.store.queries.preemption import urgent_waits
+from outbox.store.queries.sweep_snapshot import Survey, survey
 from outbox.worker.sweep import sweep
 
 DOMAINS = 1000

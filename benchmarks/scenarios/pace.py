@@ -9,7 +9,7 @@ from benchmarks.load import address, message
 from benchmarks.measure import quantile
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
-from outbox.domain.rate import Rate
+from outbox.domain.scheduling.token_bucket import Rate
 from tests.acceptance.measure import extremes
 from tests.servers.recorder import Recorder
 

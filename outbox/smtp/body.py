@@ -7,9 +7,9 @@ import ssl
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..domain.replies import Event
-from ..domain.verdict import Phase
-from ..domain.wire import dot_stuff
+from ..domain.delivery.reply_table import Event
+from ..domain.delivery.transaction import Phase
+from ..domain.mime.line_endings import dot_stuff
 from .reply import NoReply
 
 if TYPE_CHECKING:

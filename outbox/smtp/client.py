@@ -6,9 +6,9 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..domain.replies import Event, judge
-from ..domain.seven_bit import seven_bit
-from ..domain.verdict import Envelope, Phase, Reply, Transaction
+from ..domain.delivery.reply_table import Event, judge
+from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
+from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, prepare, write_body
 from .command import CommandError, command, lacking, mail_line, rcpt_lines
 from .outcome import Refusals, all_refused, conclude
@@ -18,7 +18,7 @@ from .session import Session, TLSSession, Unwanted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..domain.servers import ServerSettings
+    from ..domain.config.servers import ServerSettings
 
 GROUP = 50
 """Commands in flight at most: both sides' buffers hold them, so neither waits for the other."""

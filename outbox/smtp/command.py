@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..domain.verdict import Envelope
+    from ..domain.delivery.transaction import Envelope
 
 _FORBIDDEN = re.compile(r"[\r\n\0]")
 _PATH = re.compile(r'(?:"(?:[^"\\]|\\.)*"@)?[^\s<>"\\]*')

@@ -6,14 +6,14 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from ..domain.verdict import Envelope, Transaction, Verdict
+from ..domain.delivery.transaction import Envelope, Transaction, Verdict
 from .client import Client, client_for
 from .outcome import addressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..domain.servers import ServerSettings
+    from ..domain.config.servers import ServerSettings
 
 
 EHLO_SECONDS = 10.0

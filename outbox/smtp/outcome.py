@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..domain.verdict import Envelope, Phase, RecipientResult, Reply, Transaction, Verdict
+from ..domain.delivery.transaction import (
+    Envelope,
+    Phase,
+    RecipientResult,
+    Reply,
+    Transaction,
+    Verdict,
+)
 
 if TYPE_CHECKING:
-    from ..domain.replies import Judgement
+    from ..domain.delivery.reply_table import Judgement
 
 
 _NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})

@@ -8,8 +8,8 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..domain.replies import Event
-from ..domain.verdict import Reply
+from ..domain.delivery.reply_table import Event
+from ..domain.delivery.transaction import Reply
 
 if TYPE_CHECKING:
     import socket

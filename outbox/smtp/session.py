@@ -11,8 +11,8 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..domain.replies import Event, judge
-from ..domain.verdict import Phase, Reply, Transaction
+from ..domain.delivery.reply_table import Event, judge
+from ..domain.delivery.transaction import Phase, Reply, Transaction
 from .command import command
 from .outcome import halted
 from .reply import NoReply, ReplyReader, clean, parse_reply
@@ -20,7 +20,7 @@ from .reply import NoReply, ReplyReader, clean, parse_reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..domain.servers import ServerSettings
+    from ..domain.config.servers import ServerSettings
 
 OVERDUE = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
 """What the log says of it."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, delete, text
 
-from .database import Database
-from .parts import is_among
+from .connection.database import Database
+from .connection.list_parts import is_among
 
 _KEYED = """\
 DELETE FROM {table} USING JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$')) AS chosen

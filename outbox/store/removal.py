@@ -11,10 +11,10 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, Row, select
 
-from ..domain.lifecycle import FINISHED
-from .database import Database
+from ..domain.delivery.status import FINISHED
+from .connection.database import Database
+from .connection.list_parts import is_among
 from .deletion import delete_keyed
-from .parts import is_among
 
 
 def remove(

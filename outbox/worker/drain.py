@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..store.rows import Claim
-from .relay import relay
-from .runtime import Runtime
+from ..store.records import Claim
+from .batch.send_batch import relay
+from .process.runtime import Runtime
 from .sweep import sweep
 
 

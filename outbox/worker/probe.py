@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..domain.circuit_breaker import Cause
-from ..domain.claims import Way
-from ..domain.lanes import route_of
+from ..domain.config.servers import ServerSettings
+from ..domain.delivery.breaker_rules import Cause
 from ..domain.priority import Priority
-from ..domain.servers import ServerSettings
-from ..store import batch, circuit_breaker
-from ..store.circuit_breaker import Breaker
-from ..store.claim import claim_probe
-from ..store.comparison import Candidate, best_probe, candidates
-from ..store.rows import Claim
-from ..store.server_limits import HALF_OPEN
-from ..store.survey import Survey
-from .runtime import Runtime
+from ..domain.scheduling.claim_plan import Way
+from ..domain.scheduling.lanes import route_of
+from ..store.control import circuit_breaker
+from ..store.control.circuit_breaker import Breaker
+from ..store.control.comparison import Candidate, best_probe, candidates
+from ..store.queries import claimed_batch
+from ..store.queries.server_limits import HALF_OPEN
+from ..store.queries.sweep_snapshot import Survey
+from ..store.records import Claim
+from ..store.transitions.claim import claim_probe
+from .process.runtime import Runtime
 
 
 def probe(
@@ -68,7 +69,7 @@ def _choose(
     is_usable: Callable[[ServerSettings], bool],
 ) -> Candidate | None:
     database = runtime.database
-    suspect = database.read(lambda c: batch.suspects(c, database, [breaker]))
+    suspect = database.read(lambda c: claimed_batch.suspects(c, database, [breaker]))
     return best_probe(
         candidates(database, ways),
         suspect.get(breaker.server),

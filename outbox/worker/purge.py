@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from ..store.answers import ANSWERS, describe, is_refusal
-from ..store.configured import forget
-from ..store.purge import LEASE, PurgeUnderWay, purge
-from ..store.urgent import urgent_waits
-from . import shutdown
-from .runtime import Runtime
+from ..store.connection.error_codes import ANSWERS, describe, is_refusal
+from ..store.control.forgotten_servers import forget
+from ..store.queries.preemption import urgent_waits
+from ..store.transitions.purge import LEASE, PurgeUnderWay, purge
+from .process import shutdown
+from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 

@@ -7,21 +7,21 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 
-from ..domain.claims import AHEAD, Way, contenders, next_opening, share
-from ..domain.lanes import route_of
-from ..domain.servers import ServerSettings
-from ..store import server_limits
-from ..store.answers import describe
-from ..store.claim import claim_shares
-from ..store.configured import note
-from ..store.expire import expire
-from ..store.rate import set_right
-from ..store.rescue import rescue
-from ..store.rows import Claim
-from ..store.survey import Survey, survey
+from ..domain.config.servers import ServerSettings
+from ..domain.scheduling.claim_plan import AHEAD, Way, contenders, next_opening, share
+from ..domain.scheduling.lanes import route_of
+from ..store.connection.error_codes import describe
+from ..store.control.forgotten_servers import note
+from ..store.control.rate_limits import set_right
+from ..store.queries import server_limits
+from ..store.queries.sweep_snapshot import Survey, survey
+from ..store.records import Claim
+from ..store.transitions.claim import claim_shares
+from ..store.transitions.expire import expire
+from ..store.transitions.rescue import rescue
 from .probe import probe
-from .queues import SEND_QUEUES
-from .runtime import Runtime
+from .process.queues import SEND_QUEUES
+from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 

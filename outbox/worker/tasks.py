@@ -12,16 +12,16 @@ from celery import Task, shared_task
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..domain.priority import Priority
-from ..store.answers import describe, is_outage
-from ..store.rows import Claim
-from . import shutdown
+from ..store.connection.error_codes import describe, is_outage
+from ..store.records import Claim
+from .batch.send_batch import relay
+from .process import shutdown
+from .process.queue_length import Periodic
+from .process.runtime import Runtime, runtime_of
+from .process.strategy import CHECKED
 from .purge import purge_briefly
-from .relay import relay
-from .runtime import Runtime, runtime_of
-from .strategy import CHECKED
 from .sweep import publish
 from .sweep import sweep as run_sweep
-from .waiting import Periodic
 
 _log = logging.getLogger("outbox")
 

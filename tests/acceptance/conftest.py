@@ -14,8 +14,8 @@ import pytest
 from flask import Flask
 
 from outbox import Priority, Status
-from outbox.store import report
-from outbox.worker.runtime import Runtime
+from outbox.store.queries import reports
+from outbox.worker.process.runtime import Runtime
 from outbox.worker.sweep import publish, sweep
 from tests.acceptance.app import create_app, db, outbox
 from tests.servers.broker import Broker
@@ -143,7 +143,7 @@ class System:
     def stats(self) -> dict[str, Any]:
         """Return what `flask outbox stats` shows."""
         database = self.runtime.database
-        return database.run(lambda connection: report.stats(connection, database))
+        return database.run(lambda connection: reports.stats(connection, database))
 
     def wait_sent(self, mails: int) -> None:
         """Wait until all of these mails are sent and none is in any other status."""

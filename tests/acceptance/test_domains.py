@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import func, select, text
 
-from outbox.domain.lanes import HORIZON
-from outbox.domain.rate import Rate
-from outbox.worker.queues import QUEUES
+from outbox.domain.scheduling.lanes import HORIZON
+from outbox.domain.scheduling.token_bucket import Rate
+from outbox.worker.process.queues import QUEUES
 from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
 from tests.acceptance.measure import extremes
 from tests.servers.broker import Broker

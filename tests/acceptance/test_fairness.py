@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Priority, Status
-from outbox.domain.claims import AGED
+from outbox.domain.scheduling.claim_plan import AGED
 from tests.acceptance.conftest import WINDOW, System, running
 from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher

@@ -9,7 +9,7 @@ import pytest
 
 from outbox import Status
 from outbox.domain.priority import Priority
-from outbox.store.claim import claim
+from outbox.store.transitions.claim import claim
 from tests.acceptance.app import Order, db, outbox
 from tests.acceptance.conftest import SLOTS, WINDOW, System, running
 from tests.servers.broker import Broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outbox.domain.priority import Priority
-from outbox.store.claim import claim
+from outbox.store.transitions.claim import claim
 from tests.acceptance.conftest import WINDOW, running
 from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher

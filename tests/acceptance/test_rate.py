@@ -12,7 +12,7 @@ import time
 import pytest
 
 from outbox import Priority
-from outbox.domain.rate import Rate
+from outbox.domain.scheduling.token_bucket import Rate
 from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
 from tests.acceptance.measure import burst, extremes, percentile
 from tests.servers.broker import Broker

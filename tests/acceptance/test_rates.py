@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from outbox import Status
-from outbox.domain.rate import Rate
-from outbox.store.rate import take
-from outbox.worker.queues import SWEEP_QUEUE
+from outbox.domain.scheduling.token_bucket import Rate
+from outbox.store.control.rate_limits import take
+from outbox.worker.process.queues import SWEEP_QUEUE
 from tests.acceptance.app import db, outbox
 from tests.acceptance.conftest import running
 from tests.integration.conftest import message

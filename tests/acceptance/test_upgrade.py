@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from outbox import Status
 from outbox.domain.priority import Priority
-from outbox.store.claim import claim
+from outbox.store.transitions.claim import claim
 from tests.acceptance.conftest import DEADLINE, ROOT, SLOTS, WINDOW, System, running
 from tests.servers.broker import Broker
 from tests.servers.catcher import Catcher

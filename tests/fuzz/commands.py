@@ -13,8 +13,8 @@ from click.testing import Result
 from hypothesis import strategies as st
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.verdict import Reply, Verdict
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.fuzz.campaign import Property
 from tests.fuzz.texts import ANY, HOSTILE, around
 from tests.integration.conftest import Shop, Shops, entry, message

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy.orm import scoped_session, sessionmaker
 
 from outbox import ConfigurationError, Outbox
-from outbox.domain.settings import PREFIX, Settings
+from outbox.domain.config.settings import PREFIX, Settings
 from tests.fuzz.campaign import Property
 from tests.fuzz.texts import ANY, around, mutated
 

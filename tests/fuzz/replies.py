@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from outbox.domain.verdict import Envelope, Transaction, Verdict
+from outbox.domain.delivery.transaction import Envelope, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from tests.fuzz.campaign import Property
 from tests.fuzz.listener import Listener

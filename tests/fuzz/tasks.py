@@ -22,8 +22,8 @@ import sqlalchemy as sa
 from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
-from outbox.store import lease
-from outbox.store.claim import claim
+from outbox.store.transitions.claim import claim
+from outbox.store.transitions.start import start
 from tests.acceptance.app import create_app, db, outbox
 from tests.fuzz.campaign import Property
 from tests.fuzz.texts import ANY, HOSTILE
@@ -152,7 +152,7 @@ def _filled(app: Any) -> dict[str, str]:
             runtime.database.run(
                 lambda connection: connection.execute(sa.delete(runtime.tables.lease))
             )
-    lease.start(runtime.database, made.token, lease=86_400, worker="another")
+    start(runtime.database, made.token, lease=86_400, worker="another")
     outbox.enqueue(_mail("later"), send_at=FAR)
     db.session.commit()
     return tokens

@@ -12,8 +12,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from outbox.store.database import Database
-from outbox.worker.runtime import Runtime
+from outbox.store.connection.database import Database
+from outbox.worker.process.runtime import Runtime
 
 
 class Compiled(dict[Any, Any]):

@@ -17,21 +17,24 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import Email, Outbox, Priority
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.lifecycle import Status
-from outbox.domain.verdict import Phase, Reply, Verdict
-from outbox.store import counter, enqueue, lease
-from outbox.store.claim import claim
-from outbox.store.database import Database
-from outbox.store.models import Tables
-from outbox.store.rescue import rescue
-from outbox.store.rows import Batch, Claim, Entry
-from outbox.store.window import advance
-from outbox.web.state import state_of
-from outbox.worker.runtime import Runtime
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.status import Status
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
+from outbox.flask_ext.app.state import state_of
+from outbox.store.connection.database import Database
+from outbox.store.control import counter
+from outbox.store.records import Batch, Claim, Entry
+from outbox.store.schema.tables import Tables
+from outbox.store.transitions import enqueue
+from outbox.store.transitions.claim import claim
+from outbox.store.transitions.rescue import rescue
+from outbox.store.transitions.start import start
+from outbox.store.transitions.window import advance
+from outbox.worker.process.runtime import Runtime
 from tests.integration import schema
 from tests.integration.common import Common, common
 from tests.servers.catcher import Catcher
+from tests.servers.postfix import Postfix
 from tests.servers.server import Fill
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -158,7 +161,7 @@ class Shop:
         return claim(self.database, priority, limit, lease=LEASE)
 
     def start(self, token: UUID) -> Batch | None:
-        return lease.start(self.database, token, lease=LEASE, worker=WORKER)
+        return start(self.database, token, lease=LEASE, worker=WORKER)
 
     def started(self) -> Claim:
         """Claim what is due as one batch and start its lease."""
@@ -282,6 +285,13 @@ def shop(shops: Shops) -> Shop:
 def sending(shops: Shops, catcher: Catcher) -> Shop:
     """A shop whose mails go to the catcher."""
     return shops.open(MAIL_PORT=catcher.port)
+
+
+@pytest.fixture(scope="session")
+def postfix() -> Iterator[Postfix]:
+    """A Postfix for all tests: nobody stops it."""
+    with Postfix() as server:
+        yield server
 
 
 @pytest.fixture

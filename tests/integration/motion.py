@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import union_all
 
 from outbox import Priority
-from outbox.store import server_limits
-from outbox.store.findings import Findings, now
-from outbox.store.rows import Claim
-from outbox.worker.relay import relay
+from outbox.store.queries import server_limits
+from outbox.store.queries.tagged_rows import Findings, now
+from outbox.store.records import Claim
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, addresses, newsletter
 

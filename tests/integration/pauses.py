@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from threading import Condition
 
-from outbox.store.database import Database
+from outbox.store.connection.database import Database
 from tests.integration.conftest import Shop
 
 _TICK = 0.001  # seconds: the clock of SQLite shows no less

@@ -8,8 +8,8 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from outbox.domain.lifecycle import ARROWS, Status
-from outbox.store.models import define
+from outbox.domain.delivery.status import ARROWS, Status
+from outbox.store.schema.tables import define
 
 _TRIGGERS = {
     "sqlite": (

@@ -9,8 +9,8 @@ from typing import Any
 from click.testing import Result
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.verdict import Reply, Verdict
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.integration.conftest import Shop, entry
 
 Run = Callable[..., Result]

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from outbox.domain.rate import Rate
-from outbox.store.rate import take
+from outbox.domain.scheduling.token_bucket import Rate
+from outbox.store.control.rate_limits import take
 from tests.integration.conftest import Shop, Shops, addresses, newsletter
 from tests.integration.motion import Motion, attempts, server, standing, write
 from tests.servers.catcher import Catcher

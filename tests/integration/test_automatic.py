@@ -135,3 +135,21 @@ def test_what_cannot_be_unsubscribed_so_is_refused_and_the_transaction_goes_on(s
         shop.outbox.enqueue(message(), session=session)
         session.commit()
     assert shop.statuses() == ["pending"]
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_a_reader_whose_url_is_not_found_is_not_passed_over(shop: Shop, missing: int) -> None:
+    readers = addresses(3)
+    links = [reader for place, reader in enumerate(readers) if place != missing]
+    with shop.session() as session:
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            shop.outbox.enqueue_many(
+                newsletter(),
+                readers,
+                session=session,
+                unsubscribe=lambda address: next(
+                    f"https://x.example/{link}" for link in links if link == address
+                ),
+            )
+        session.commit()
+    assert shop.count(shop.tables.email) == 0

@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import event
 
 from outbox.smtp.connection import Connection
-from outbox.store.connections import in_flight, take_server
-from outbox.store.rows import Claim
-from outbox.store.window import finish
+from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.records import Claim
+from outbox.store.transitions.window import finish
+from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.server_choice import Way
 from outbox.worker.drain import drain
-from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
-from outbox.worker.way import Way
 from tests.integration.conftest import LEASE, WORKER, Shop, Shops
 from tests.integration.motion import HOT, Motion, attempts, server, standing, write
 from tests.servers.catcher import Catcher

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from outbox import InvalidMessage, Status
-from outbox.domain.wire import normalise
+from outbox.domain.mime.line_endings import normalise
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop
 from tests.servers.catcher import Catcher

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from outbox.domain.circuit_breaker import Cause
-from outbox.store import circuit_breaker
-from outbox.store.counter import IN_DOUBT
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.store.control import circuit_breaker
+from outbox.store.control.counter import IN_DOUBT
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, halted, server, standing, write
 from tests.servers.catcher import Catcher

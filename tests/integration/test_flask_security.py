@@ -17,7 +17,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from outbox import Outbox, OutboxMail
-from outbox.web.state import state_of
+from outbox.flask_ext.app.state import state_of
 from outbox.worker.drain import drain
 from tests.integration.schema import create
 from tests.servers.catcher import Catcher

@@ -10,12 +10,12 @@ from celery import Celery
 from flask import Flask
 
 from outbox import Outbox, Status
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.verdict import Phase, Reply, Verdict
-from outbox.web.doctor_fleet import fleet_findings
-from outbox.worker import fleet
-from outbox.worker.fleet import OURS
-from outbox.worker.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
+from outbox.flask_ext.cli.check_fleet import fleet_findings
+from outbox.worker.process import fleet
+from outbox.worker.process.fleet import OURS
+from outbox.worker.process.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
 from tests.integration.conftest import Shop, entry
 from tests.integration.listener import BROKER
 from tests.integration.shell import Run, parsed, runner
@@ -56,7 +56,7 @@ def test_check_names_the_queues_that_are_forgotten_and_the_remedy(shop: Shop, ru
     shop.app.extensions["celery"] = celery(task_queues=None)
     output = run("check", code=1).output
     assert f"task_queues has no {SWEEP_QUEUE}, {SENDS}, {LOW_QUEUE}" in output
-    assert "set task_queues = outbox.worker.queues.QUEUES" in output
+    assert "set task_queues = outbox.celery_config.QUEUES" in output
     shop.app.extensions["celery"] = celery(task_queues=[q for q in QUEUES if q.name != LOW_QUEUE])
     assert f"warn   task_queues has no {LOW_QUEUE}" in run("check").output
     shop.app.extensions["celery"] = celery()

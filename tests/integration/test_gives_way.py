@@ -8,12 +8,13 @@ from itertools import count
 import pytest
 
 from outbox import Priority
-from outbox.domain.circuit_breaker import Cause
-from outbox.domain.rate import Rate
-from outbox.store import circuit_breaker, pause, urgent
-from outbox.store.rate import take
-from outbox.worker import shutdown
-from outbox.worker.pace import LOOK
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.scheduling.token_bucket import Rate
+from outbox.store.control import circuit_breaker, pause
+from outbox.store.control.rate_limits import take
+from outbox.store.queries import preemption
+from outbox.worker.batch.throttle import LOOK
+from outbox.worker.process import shutdown
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion, server, standing, write
 from tests.servers.catcher import Catcher
@@ -64,7 +65,7 @@ def test_a_bulk_batch_gives_way_to_urgent_mail_and_goes_on_after_it(
 def test_a_free_slot_lets_the_bulk_batch_go_on(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(urgent, "_LEFT", 60.0)  # or else somebody should have claimed it by now
+    monkeypatch.setattr(preemption, "_LEFT", 60.0)  # or else somebody should have claimed it by now
     shop = windowed(shops, catcher, OUTBOX_SLOTS=2)
     during_a_batch(shop, catcher, lambda: shop.enqueue("u@x.example", priority=Priority.URGENT))
     assert standing(shop) == {SENT: 20, UNTOUCHED: 1}

@@ -13,7 +13,7 @@ import flask_mail
 import pytest
 
 from outbox import InvalidMessage, OutboxMail
-from outbox.web.extension import AnyMessage
+from outbox.flask_ext.extension import AnyMessage
 from tests.integration.conftest import Shop, Shops, message, newsletter
 
 MEGABYTE = 10**6

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from outbox.worker.relay import relay
-from outbox.worker.steady import steady
+from outbox.worker.batch.send_batch import relay
+from outbox.worker.process.steady_clock import steady
 from tests.integration.conftest import LEASE, Shop, addresses
 from tests.servers.catcher import Catcher
 from tests.waiting import wait_until

@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 
 from outbox import Priority
-from outbox.store.rows import Claim
-from outbox.worker.relay import relay
+from outbox.store.records import Claim
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops, addresses, newsletter
 from tests.servers.catcher import Catcher

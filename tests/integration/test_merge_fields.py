@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from outbox.domain.errors import InvalidMessage, KeyConflict
-from outbox.store import report
+from outbox.store.queries import reports
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, addresses, message, newsletter
 from tests.servers.catcher import Catcher, CaughtMail
@@ -185,6 +185,28 @@ def test_without_fields_braces_are_what_they_are(sending: Shop, catcher: Catcher
 def test_the_list_shows_a_readers_own_subject(shop: Shop) -> None:
     write(shop, 1)
     [row] = shop.rows(shop.tables.email)
-    found = shop.database.read(lambda c: report.detail(c, shop.database, row.id))
+    found = shop.database.read(lambda c: reports.detail(c, shop.database, row.id))
     assert found is not None
     assert found["subject"] == "News for Reader № 0 <&>"
+
+
+def test_functions_are_asked_for_the_address_as_it_was_given(shop: Shop) -> None:
+    asked: list[str] = []
+
+    def asked_for(address: str) -> str:
+        asked.append(address)
+        return f"https://x.example/{len(asked)}"
+
+    with shop.session() as session:
+        shop.outbox.enqueue_many(
+            newsletter("Hello {{ name }}\n"),
+            [("Ada", "ada@b\u00fccher.example")],
+            session=session,
+            fields=lambda address: {"name": asked_for(address)},
+            unsubscribe=asked_for,
+            key=asked_for,
+        )
+        session.commit()
+    assert asked == ["ada@b\u00fccher.example"] * 3
+    (row,) = shop.rows(shop.tables.email)
+    assert row.recipient == "ada@xn--bcher-kva.example"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.replies import Event
+from outbox.domain.delivery.reply_table import Event
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shops
 from tests.servers.dialogue import Dialogue

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import pytest
 
-from outbox.domain.circuit_breaker import Cause
-from outbox.store import circuit_breaker
-from outbox.store.rows import Claim
-from outbox.worker.relay import relay
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.store.control import circuit_breaker
+from outbox.store.records import Claim
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion, limits, server, standing, write

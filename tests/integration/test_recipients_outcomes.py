@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Email, Status
-from outbox.store import resolve
+from outbox.store.transitions import resolve
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops, message
 from tests.servers.stateful import EXTENSIONS, Answer, StatefulServer, hang_up

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from outbox.domain.verdict import Envelope, Transaction
+from outbox.domain.delivery.transaction import Envelope, Transaction
 from outbox.smtp.connection import Connection
-from outbox.store import resolve
+from outbox.store.transitions import resolve
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.drain import drain
-from outbox.worker.relay import relay
 from tests.integration.conftest import LEASE, Shop, Shops, addresses, message
 from tests.servers.dialogue import Dialogue
 from tests.servers.stateful import EXTENSIONS, Answer, StatefulServer, hang_up

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.store.suppression import suppress
+from outbox.store.control.suppression import suppress
 from tests.integration.conftest import Shop, Shops, message
 from tests.integration.motion import Motion, halted, server, standing, write
 from tests.servers.catcher import Catcher

@@ -7,8 +7,8 @@ from collections import deque
 import pytest
 from sqlalchemy import make_url
 
-from outbox.store.rows import Claim
-from outbox.worker.relay import relay
+from outbox.store.records import Claim
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shops, addresses, message
 from tests.servers.catcher import Catcher

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from outbox.domain.circuit_breaker import Cause
-from outbox.store import circuit_breaker
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.store.control import circuit_breaker
 from tests.integration.conftest import Shop, Shops, message
 from tests.integration.motion import Motion, attempts, server, standing, write
 from tests.servers.catcher import Catcher

@@ -10,13 +10,13 @@ from functools import partial
 import pytest
 
 from outbox import Priority
-from outbox.domain.circuit_breaker import Cause
-from outbox.domain.rate import SLACK, Rate
-from outbox.store import circuit_breaker
-from outbox.store.rate import take, waits
-from outbox.worker import relay
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.scheduling.token_bucket import SLACK, Rate
+from outbox.store.control import circuit_breaker
+from outbox.store.control.rate_limits import take, waits
+from outbox.worker.batch import send_batch
+from outbox.worker.batch.throttle import Pace
 from outbox.worker.drain import drain
-from outbox.worker.pace import Pace
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion, attempts, server, standing, write
 from tests.integration.pauses import Pauses
@@ -151,7 +151,7 @@ def test_traffic_splits_over_two_rates_at_the_pace_of_both_together(
     """A alone would need 20 seconds."""
     shop = pair(shops, catcher, spare, "2/s", "2/s")
     pause = Pauses(shop)
-    monkeypatch.setattr(relay, "Pace", partial(Pace, pause=pause))
+    monkeypatch.setattr(send_batch, "Pace", partial(Pace, pause=pause))
     write(shop, 40)
     motion, began = Motion(shop=shop), time.monotonic()
     while set(shop.statuses()) != {"sent"}:

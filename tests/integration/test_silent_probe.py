@@ -10,14 +10,14 @@ from dataclasses import replace
 import pytest
 
 from outbox import Priority
-from outbox.domain import circuit_breaker as rules
-from outbox.domain.circuit_breaker import BreakerState, Cause
-from outbox.domain.verdict import Phase, Reply, Transaction, Verdict
+from outbox.domain.delivery import breaker_rules as rules
+from outbox.domain.delivery.breaker_rules import BreakerState, Cause
+from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from outbox.smtp import reply
-from outbox.store import circuit_breaker, suspicion
-from outbox.worker import window
-from outbox.worker.relay import relay
-from outbox.worker.watch import Finding, Watch
+from outbox.store.control import circuit_breaker, suspicion
+from outbox.worker.batch import send_window
+from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.server_watch import Finding, Watch
 from tests.integration.blame.server import ClassServer
 from tests.integration.conftest import Shops, message, sent
 from tests.integration.motion import server
@@ -42,8 +42,8 @@ SILENCE = Transaction(
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "SLOW", 0.5)
-    monkeypatch.setattr(window, "PUT_OFF", 1.0)
+    monkeypatch.setattr(send_window, "SLOW", 0.5)
+    monkeypatch.setattr(send_window, "PUT_OFF", 1.0)
     monkeypatch.setattr(reply, "LOOK", 0.1)
     monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)
     monkeypatch.setattr(rules, "SESSION_FIRST", 0.5)

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from outbox import Priority
-from outbox.domain.blame import SILENCES
-from outbox.domain.circuit_breaker import BreakerState, Cause
-from outbox.domain.verdict import Phase, Reply, Transaction, Verdict
+from outbox.domain.delivery.blame import SILENCES
+from outbox.domain.delivery.breaker_rules import BreakerState, Cause
+from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from outbox.smtp import reply
-from outbox.store.rows import Claim
-from outbox.worker import window
-from outbox.worker.relay import relay
+from outbox.store.records import Claim
+from outbox.worker.batch import send_window as window
+from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.server_watch import Finding, Watch
 from outbox.worker.sweep import sweep
-from outbox.worker.watch import Finding, Watch
 from tests.integration.blame.server import ClassServer, Habit, Seen
 from tests.integration.conftest import Shop, Shops, addresses, message, newsletter, sent
 from tests.integration.motion import server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.verdict import Phase, Verdict
+from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.scripted import (
     DATA,

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 
-from outbox.domain.verdict import Phase, Verdict
+from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.scripted import (
     DATA,

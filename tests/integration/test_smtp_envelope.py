@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from outbox.domain.verdict import Envelope, Phase, Verdict
+from outbox.domain.delivery.transaction import Envelope, Phase, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.scripted import (
     DATA,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.verdict import Envelope, Phase, Transaction, Verdict
+from outbox.domain.delivery.transaction import Envelope, Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.dialogue import Dialogue
 from tests.servers.scripted import (

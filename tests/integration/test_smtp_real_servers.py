@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiosmtpd.controller import Controller
 
-from outbox.domain.verdict import Envelope, Phase, Verdict
+from outbox.domain.delivery.transaction import Envelope, Phase, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.ports import accepts, free_port
 from tests.servers.scripted import envelope, lease_held, server_settings

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from outbox.domain.verdict import Phase, Transaction, Verdict
+from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.scripted import (
     GREET,

@@ -12,7 +12,7 @@ import flask_mail
 import pytest
 
 from outbox import OutboxMail
-from outbox.domain.verdict import Phase, Verdict
+from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops

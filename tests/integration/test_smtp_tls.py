@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from outbox.domain.verdict import Phase, Transaction, Verdict
+from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.authority import Authority
 from tests.servers.scripted import (

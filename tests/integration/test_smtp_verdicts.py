@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.verdict import Phase, Verdict
+from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
 from tests.servers.scripted import (
     DATA,

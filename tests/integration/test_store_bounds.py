@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from outbox import Status
-from outbox.domain.settings import MOST_TRIES
+from outbox.domain.config.settings import MOST_TRIES
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import LEASE, Shop, Shops
 from tests.integration.test_store_lanes import swept

@@ -10,12 +10,13 @@ import pytest
 from sqlalchemy import event, select, update
 
 from outbox import Priority, Status
-from outbox.domain.circuit_breaker import OPEN_FIRST, Cause
-from outbox.store import circuit_breaker, report
-from outbox.store.claim import claim_probe
-from outbox.store.clock import utc
-from outbox.store.counter import bump
-from outbox.store.rows import Claim
+from outbox.domain.delivery.breaker_rules import OPEN_FIRST, Cause
+from outbox.store.control import circuit_breaker
+from outbox.store.control.counter import bump
+from outbox.store.queries import reports
+from outbox.store.records import Claim
+from outbox.store.schema.clock import utc
+from outbox.store.transitions.claim import claim_probe
 from outbox.worker import probe
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import START, WORKER, Shop, message, sent
@@ -222,7 +223,7 @@ def test_the_figures_tell_of_everything(shop: Shop) -> None:
     made = shop.sending(done.id)
     shop.record(made.token, [sent(done.id)])
     trip(shop)
-    figures = shop.database.run(lambda c: report.stats(c, shop.database))
+    figures = shop.database.run(lambda c: reports.stats(c, shop.database))
     assert figures["statuses"] == {s.value: int(s in ("pending", "sent")) for s in Status}
     assert figures["due"] == {"urgent": 0, "normal": 0, "bulk": 1}
     assert figures["oldest_due_seconds"] > 0
@@ -235,7 +236,7 @@ def test_the_figures_tell_of_everything(shop: Shop) -> None:
 
 def test_the_oldest_due_mail_sees_waiting_mails_only(shop: Shop) -> None:
     def oldest() -> float:
-        return shop.database.run(lambda c: report.oldest_due(c, shop.database))
+        return shop.database.run(lambda c: reports.oldest_due(c, shop.database))
 
     assert oldest() == 0.0
     shop.enqueue(send_at=START + timedelta(days=36_500))
@@ -253,18 +254,18 @@ def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
         email = shop.outbox.enqueue(mail, session=session, key="k", tag="t")
         session.commit()
     shop.lose(email.id)
-    shown = shop.database.run(lambda c: report.detail(c, shop.database, email.id))
+    shown = shop.database.run(lambda c: reports.detail(c, shop.database, email.id))
     assert shown is not None
     assert (shown["subject"], shown["key"], shown["tag"]) == ("Gr\u00fc\u00dfe", "k", "t")
     assert [r["status"] for r in shown["recipient_list"]] == ["unknown", "unknown"]
     assert [a["worker"] for a in shown["attempt_list"]] == [WORKER]
-    assert shop.database.run(lambda c: report.detail(c, shop.database, 99)) is None
+    assert shop.database.run(lambda c: reports.detail(c, shop.database, 99)) is None
 
 
 def test_the_listing_is_newest_first_and_filtered(shop: Shop) -> None:
     ids = [shop.enqueue(tag=tag).id for tag in ("x", "y", "x")]
-    listed = shop.database.run(lambda c: report.listing(c, shop.database, limit=2))
+    listed = shop.database.run(lambda c: reports.listing(c, shop.database, limit=2))
     assert [mail["id"] for mail in listed] == ids[:0:-1]
-    tagged = shop.database.run(lambda c: report.listing(c, shop.database, tag="x"))
+    tagged = shop.database.run(lambda c: reports.listing(c, shop.database, tag="x"))
     assert [mail["id"] for mail in tagged] == [ids[2], ids[0]]
-    assert shop.database.run(lambda c: report.listing(c, shop.database, status=Status.SENT)) == []
+    assert shop.database.run(lambda c: reports.listing(c, shop.database, status=Status.SENT)) == []

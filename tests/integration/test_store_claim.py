@@ -12,11 +12,12 @@ import pytest
 from sqlalchemy import insert, update
 
 from outbox import Priority, Status
-from outbox.domain.claims import Flight
-from outbox.store import pause, server_limits
-from outbox.store.claim import claim
-from outbox.store.database import Database
-from outbox.store.survey import Survey, survey
+from outbox.domain.scheduling.claim_plan import Flight
+from outbox.store.connection.database import Database
+from outbox.store.control import pause
+from outbox.store.queries import server_limits
+from outbox.store.queries.sweep_snapshot import Survey, survey
+from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import LEASE, START, Shop, addresses, newsletter
 

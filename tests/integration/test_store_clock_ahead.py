@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from outbox import Priority
-from outbox.domain.rate import LONGEST, SLACK, Rate
-from outbox.store import rate as store
-from outbox.store.rate import take
-from outbox.store.survey import survey
-from outbox.store.urgent import urgent_waits
+from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
+from outbox.store.control import rate_limits as store
+from outbox.store.control.rate_limits import take
+from outbox.store.queries.preemption import urgent_waits
+from outbox.store.queries.sweep_snapshot import survey
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops
 from tests.integration.test_store_lanes import swept

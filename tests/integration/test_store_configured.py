@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.circuit_breaker import Cause
-from outbox.store import circuit_breaker
-from outbox.store.configured import KEPT
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.store.control import circuit_breaker
+from outbox.store.control.forgotten_servers import KEPT
 from outbox.worker.purge import purge_all, purge_briefly
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops

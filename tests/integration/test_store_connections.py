@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import event, insert
 
-from outbox.store import lease
-from outbox.store.connections import in_flight, take_server
-from outbox.store.rescue import rescue
+from outbox.store.control import lease
+from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.transitions.rescue import rescue
 from tests.integration.conftest import LEASE, Shop
 
 ONE = {"a": 1}

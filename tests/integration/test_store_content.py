@@ -11,8 +11,8 @@ from sqlalchemy import Connection, event, select
 from sqlalchemy.orm import Session
 
 from outbox import Email
-from outbox.store.purge import purge
 from outbox.store.removal import remove
+from outbox.store.transitions.purge import purge
 from tests.integration.conftest import Shop, Shops, message
 
 TERMS = "Terms. " * 20_000

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Priority, Status
-from outbox.domain.newsletter import Recipient
+from outbox.domain.message.personalize import Recipient
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, addresses, message, newsletter
 from tests.servers.catcher import Catcher

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from outbox.domain.verdict import Envelope, Transaction
+from outbox.domain.delivery.transaction import Envelope, Transaction
 from outbox.smtp.connection import Connection
-from outbox.worker.relay import relay
+from outbox.worker.batch.send_batch import relay
 from tests.integration.conftest import Shop, addresses
 from tests.servers.catcher import Catcher
 

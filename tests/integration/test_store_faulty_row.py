@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Email, Priority, Status
-from outbox.store import expire
-from outbox.store.counter import bump
-from outbox.store.rescue import RESCUED
+from outbox.store.control.counter import bump
+from outbox.store.transitions import expire
+from outbox.store.transitions.rescue import RESCUED
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import LEASE, START, Shop
 from tests.integration.schema import refusing

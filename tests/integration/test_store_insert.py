@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from outbox import Priority, Status
-from outbox.store import copying, insert_postgresql
+from outbox.store.postgresql import copy, insert
 from tests.integration.conftest import Shop, addresses, message, newsletter
 
 LATER = datetime(2099, 5, 4, 12, 0, tzinfo=UTC)
@@ -21,7 +21,7 @@ OWN = ("id", "content_id", "message_id", "headers", "created_at", "due_at")
 
 def plain_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a driver that can neither COPY nor take a statement as it is."""
-    for way in (copying, insert_postgresql):
+    for way in (copy, insert):
         monkeypatch.setattr(way, "is_possible", lambda _: False)
 
 

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import event, text, update
 
 from outbox import Priority, Status
-from outbox.domain.claims import AGED, AHEAD
-from outbox.domain.rate import Rate
-from outbox.store import pause
-from outbox.store.rate import take
-from outbox.store.rows import Claim
-from outbox.store.survey import survey
+from outbox.domain.scheduling.claim_plan import AGED, AHEAD
+from outbox.domain.scheduling.token_bucket import Rate
+from outbox.store.control import pause
+from outbox.store.control.rate_limits import take
+from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.records import Claim
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import START, Shop, Shops, addresses, message, newsletter
 

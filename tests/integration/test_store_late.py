@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion, RecipientStatus
-from outbox.domain.verdict import Reply, Verdict
-from outbox.store.counter import IN_DOUBT
-from outbox.store.rows import Entry
-from outbox.store.window import LOST, advance_in_steps, finish
+from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.control.counter import IN_DOUBT
+from outbox.store.records import Entry
+from outbox.store.transitions.window import LOST, advance_in_steps, finish
 from tests.integration.conftest import WORKER, Shop, entry, sent
 
 TWO = ("a@x.example", "b@x.example")

@@ -8,15 +8,15 @@ from uuid import uuid4
 import pytest
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.verdict import Reply, Verdict
-from outbox.store import lease
-from outbox.store.clock import utc
-from outbox.store.release import suppress
-from outbox.store.rescue import rescue
-from outbox.store.resolve import retry
-from outbox.store.window import LOST, finish
-from outbox.worker.relay import STALE, relay
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.control import lease
+from outbox.store.schema.clock import utc
+from outbox.store.transitions.release import suppress
+from outbox.store.transitions.rescue import rescue
+from outbox.store.transitions.resolve import retry
+from outbox.store.transitions.window import LOST, finish
+from outbox.worker.batch.send_batch import STALE, relay
 from tests.integration.conftest import LEASE, WORKER, Shop, entry, sent
 
 

@@ -12,14 +12,14 @@ from sqlalchemy import insert, update
 from sqlalchemy.exc import DBAPIError
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.lifecycle import ARROWS
-from outbox.domain.verdict import Reply, Verdict
-from outbox.store.clock import utc
-from outbox.store.expire import expire
-from outbox.store.release import give_back
-from outbox.store.release import suppress as end_suppressed
-from outbox.store.resolve import resolve, retry
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.status import ARROWS
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.schema.clock import utc
+from outbox.store.transitions.expire import expire
+from outbox.store.transitions.release import give_back
+from outbox.store.transitions.release import suppress as end_suppressed
+from outbox.store.transitions.resolve import resolve, retry
 from tests.integration.conftest import Shop, entry, sent
 
 Step = Callable[[Shop, int], object]

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Priority
-from outbox.domain.claims import Share, Way
-from outbox.store.claim import claim_shares
-from outbox.store.low_water import TRUST, Mark
-from outbox.store.survey import survey
+from outbox.domain.scheduling.claim_plan import Share, Way
+from outbox.store.queries.low_water_mark import TRUST, Mark
+from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.transitions.claim import claim_shares
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import LEASE, START, Shop
 

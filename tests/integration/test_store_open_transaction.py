@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from outbox.store.window import finish
+from outbox.store.transitions.window import finish
 from tests.integration.conftest import WORKER, Shop, message, sent
 
 Step = Callable[[Shop, UUID, list[int]], object]

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import event
 
-from outbox.domain.message import MAX_RECIPIENTS
-from outbox.domain.rate import Rate
-from outbox.store import parts as module
-from outbox.store import suppression
-from outbox.store.parts import PART, parts
-from outbox.store.rate import take
+from outbox.domain.message.render import MAX_RECIPIENTS
+from outbox.domain.scheduling.token_bucket import Rate
+from outbox.store.connection import list_parts as module
+from outbox.store.connection.list_parts import PART, parts
+from outbox.store.control import suppression
+from outbox.store.control.rate_limits import take
 from tests.integration.conftest import Shop
 
 LIMITS = {"sqlite": 32_766, "postgresql": 65_535}

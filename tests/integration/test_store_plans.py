@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import event
 
 from outbox import Priority
-from outbox.store.expire import expire
-from outbox.store.survey import survey
-from outbox.store.urgent import urgent_stirs, urgent_waits
+from outbox.store.queries.preemption import urgent_stirs, urgent_waits
+from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.transitions.expire import expire
 from tests.integration.conftest import Shop, addresses, newsletter
 
 MAILS = 3000

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from outbox.worker.relay import relay
+from outbox.worker.batch.send_batch import relay
 from tests.integration.conftest import Shop, Shops, addresses
 from tests.servers.catcher import Catcher
 from tests.servers.postgres import Postgres

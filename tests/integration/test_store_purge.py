@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import insert
 
 from outbox import Status
-from outbox.domain.lifecycle import FINISHED
-from outbox.store.clock import utc
-from outbox.store.expire import expire
-from outbox.store.purge import PurgeUnderWay
-from outbox.store.purge import purge as chunks
-from outbox.store.withdraw import withdraw
+from outbox.domain.delivery.status import FINISHED
+from outbox.store.schema.clock import utc
+from outbox.store.transitions.cancel import withdraw
+from outbox.store.transitions.expire import expire
+from outbox.store.transitions.purge import PurgeUnderWay
+from outbox.store.transitions.purge import purge as chunks
 from tests.integration.conftest import Shop, addresses, message, newsletter, sent
 
 DAY = 86_400.0

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from outbox.store import purge as module
-from outbox.store.purge import purge
+from outbox.store.transitions import purge as module
+from outbox.store.transitions.purge import purge
 from tests.integration.conftest import Shop
 from tests.integration.many import Reading, finish
 

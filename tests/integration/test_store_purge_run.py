@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import select, update
 
 from outbox import Status
-from outbox.store import purge as module
-from outbox.store import resolve
-from outbox.store.purge import LEASE, PurgeUnderWay, purge
-from outbox.store.withdraw import withdraw
+from outbox.store.transitions import purge as module
+from outbox.store.transitions import resolve
+from outbox.store.transitions.cancel import withdraw
+from outbox.store.transitions.purge import LEASE, PurgeUnderWay, purge
 from tests.integration.conftest import START, Shop, addresses, message, newsletter, sent
 from tests.integration.test_store_purge import finished, in_status
 

@@ -9,11 +9,11 @@ from threading import Barrier
 import pytest
 from sqlalchemy import select
 
-from outbox.domain.rate import MARGIN, SLACK, Rate
-from outbox.store import rate as store
-from outbox.store.clock import utc
-from outbox.store.database import Database
-from outbox.store.rate import take
+from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
+from outbox.store.connection.database import Database
+from outbox.store.control import rate_limits as store
+from outbox.store.control.rate_limits import take
+from outbox.store.schema.clock import utc
 from tests.integration.conftest import Shop
 
 HOURLY = Rate(1, 3600)

@@ -8,15 +8,15 @@ from datetime import timedelta
 import pytest
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion, Facts, RecipientStatus, conclude
-from outbox.domain.settings import OnUnknown
-from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.domain.config.settings import OnUnknown
+from outbox.domain.delivery.outcome import Conclusion, Facts, RecipientStatus, conclude
+from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.smtp.connection import Connection
-from outbox.store import suppression
-from outbox.store.clock import utc
-from outbox.store.record import without_text
-from outbox.store.rows import Waiting
-from outbox.store.window import LOST, finish
+from outbox.store.control import suppression
+from outbox.store.records import Waiting
+from outbox.store.schema.clock import utc
+from outbox.store.transitions.record import without_text
+from outbox.store.transitions.window import LOST, finish
 from outbox.worker.drain import drain
 from tests.integration.conftest import START, WORKER, Shop, Shops, entry, sent
 from tests.servers.catcher import Catcher

@@ -5,9 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from outbox.domain.circuit_breaker import OPEN_FIRST, RAMP_SECONDS, Cause
-from outbox.store import circuit_breaker, lease, server_limits
-from outbox.store.standing import alerts, standings
+from outbox.domain.delivery.breaker_rules import OPEN_FIRST, RAMP_SECONDS, Cause
+from outbox.store.control import circuit_breaker, lease
+from outbox.store.queries import server_limits
+from outbox.store.queries.server_status import alerts, standings
 from tests.integration.conftest import LEASE, Shop
 from tests.integration.motion import limits
 

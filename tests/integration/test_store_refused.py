@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Status
-from outbox.domain.circuit_breaker import Cause
-from outbox.domain.conclusion import Conclusion, RecipientStatus
-from outbox.domain.refusals import fingerprint
-from outbox.domain.verdict import Phase, Reply, Verdict
-from outbox.store import circuit_breaker
-from outbox.store.refused import review, uncharge
-from outbox.store.resolve import retry
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
+from outbox.store.control import circuit_breaker
+from outbox.store.transitions.resolve import retry
+from outbox.store.transitions.uncharge import review, uncharge
 from tests.integration.conftest import Shop, entry, sent
 
 SERVER = "mx.example:25"

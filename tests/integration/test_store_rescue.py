@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import select, update
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion, RecipientStatus
-from outbox.domain.verdict import Reply, Verdict
-from outbox.store import lease
-from outbox.store.clock import utc
-from outbox.store.counter import IN_DOUBT
-from outbox.store.rescue import RESCUED, rescue
+from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.control import lease
+from outbox.store.control.counter import IN_DOUBT
+from outbox.store.schema.clock import utc
+from outbox.store.transitions.rescue import RESCUED, rescue
 from tests.integration.conftest import LEASE, WORKER, Shop, Shops, entry, sent
 
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Status
-from outbox.store.resolve import resolve
+from outbox.store.transitions.resolve import resolve
 from tests.integration.conftest import Shop
 
 

@@ -9,13 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from outbox import Status
-from outbox.domain.conclusion import MAX_DOUBTS, Facts, conclude
-from outbox.domain.settings import OnUnknown
-from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
-from outbox.store import suppression
-from outbox.store.expire import expire
-from outbox.store.release import suppress
-from outbox.store.resolve import retry
+from outbox.domain.config.settings import OnUnknown
+from outbox.domain.delivery.outcome import MAX_DOUBTS, Facts, conclude
+from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.store.control import suppression
+from outbox.store.transitions.expire import expire
+from outbox.store.transitions.release import suppress
+from outbox.store.transitions.resolve import retry
 from tests.integration.conftest import Shop, entry
 
 ONE, TWO = ("a@x.example",), ("a@x.example", "b@x.example")

@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import event
 
 from outbox import Priority
-from outbox.domain.lanes import Lanes
-from outbox.store import pause
-from outbox.store.survey import COUNTED, survey
-from outbox.store.urgent import urgent_stirs, urgent_waits
+from outbox.domain.scheduling.lanes import Lanes
+from outbox.store.control import pause
+from outbox.store.queries.preemption import urgent_stirs, urgent_waits
+from outbox.store.queries.sweep_snapshot import COUNTED, survey
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops, message
 from tests.integration.test_store_lanes import close, swept

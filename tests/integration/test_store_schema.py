@@ -7,9 +7,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, event
 
-from outbox.store.database import Database
-from outbox.store.schema import Schema, found, weakened
-from outbox.store.version import VERSION
+from outbox.store.connection.database import Database
+from outbox.store.queries.inspect_schema import Schema, found, weakened
+from outbox.store.schema.version import VERSION
 from tests.integration.conftest import Shop
 
 

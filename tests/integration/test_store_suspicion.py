@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from outbox.domain.circuit_breaker import SUSPICION_SECONDS, Cause
-from outbox.store import circuit_breaker, suspicion
+from outbox.domain.delivery.breaker_rules import SUSPICION_SECONDS, Cause
+from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop
 from tests.integration.test_store_breaker import SERVER, trip

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from outbox import Priority
-from outbox.store import pause, urgent
-from outbox.store.urgent import urgent_stirs, urgent_waits
+from outbox.store.control import pause
+from outbox.store.queries import preemption as urgent
+from outbox.store.queries.preemption import urgent_stirs, urgent_waits
 from tests.integration.conftest import START, Shop, Shops
 from tests.integration.test_store_lanes import GMAIL, close, swept
 

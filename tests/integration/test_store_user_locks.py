@@ -15,16 +15,16 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.refusals import fingerprint
-from outbox.domain.verdict import Phase, Reply, Verdict
-from outbox.store import lane
-from outbox.store.clock import utc
-from outbox.store.expire import expire
-from outbox.store.purge import purge
-from outbox.store.refused import uncharge
-from outbox.store.release import suppress
-from outbox.store.window import finish
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
+from outbox.store.schema.clock import utc
+from outbox.store.transitions import relane
+from outbox.store.transitions.expire import expire
+from outbox.store.transitions.purge import purge
+from outbox.store.transitions.release import suppress
+from outbox.store.transitions.uncharge import uncharge
+from outbox.store.transitions.window import finish
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import WORKER, Shop, Shops, addresses, entry, message, sent
 from tests.integration.motion import Motion
@@ -132,7 +132,7 @@ STEPS: dict[str, Step] = {
     "suppress": lambda shop, token, ids: shop.database.run(
         lambda c: suppress(c, shop.database, token, ids[4:])
     ),
-    "move": lambda shop, token, ids: lane.move(shop.database, token, {"other": ids[4:]}),
+    "move": lambda shop, token, ids: relane.move(shop.database, token, {"other": ids[4:]}),
     "expire": lambda shop, token, ids: expire(shop.database),
     "claim": lambda shop, token, ids: shop.claim(),
     "sweep": lambda shop, token, ids: sweep(shop.runtime, lambda _: None),

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import event
 
-from outbox.domain.conclusion import Conclusion
-from outbox.domain.lifecycle import Status
-from outbox.domain.verdict import Reply, Verdict
-from outbox.store.window import LOST
+from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.status import Status
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.transitions.window import LOST
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.drain import drain
-from outbox.worker.relay import relay
 from tests.integration.conftest import LEASE, Shop, Shops, addresses, entry
 from tests.servers.catcher import Catcher
 from tests.waiting import wait_until

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Status
-from outbox.domain.conclusion import Conclusion, RecipientStatus
-from outbox.domain.verdict import Reply, Verdict
-from outbox.store.resolve import resolve, retry
-from outbox.store.window import finish
+from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.transitions.resolve import resolve, retry
+from outbox.store.transitions.window import finish
 from tests.integration.conftest import WORKER, Shop, addresses, entry, message, newsletter, sent
 
 

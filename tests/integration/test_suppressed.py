@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from flask import current_app
 
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.drain import drain
-from outbox.worker.relay import relay
 from outbox.worker.tasks import go_on
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.replies import ROWS, Row
-from outbox.domain.verdict import Phase
+from outbox.domain.delivery.reply_table import ROWS, Row
+from outbox.domain.delivery.transaction import Phase
 from tests.integration.conftest import Shops
 from tests.servers.authority import Authority
 from tests.verdicts.case import Case, TableRow, said

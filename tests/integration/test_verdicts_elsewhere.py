@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from outbox.domain.verdict import Phase, Verdict
+from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops, message
 from tests.servers.catcher import Catcher

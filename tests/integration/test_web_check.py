@@ -13,8 +13,8 @@ from celery.concurrency.thread import TaskPool
 from celery.signals import celeryd_after_setup
 from sqlalchemy.pool import NullPool
 
-from outbox.store.version import VERSION
-from outbox.worker.queues import QUEUES, beat_schedule
+from outbox.store.schema.version import VERSION
+from outbox.worker.process.queues import QUEUES, beat_schedule
 from tests.integration.conftest import Shop, Shops
 from tests.integration.shell import Run, parsed, runner
 
@@ -125,7 +125,7 @@ def test_check_knows_with_which_broker_a_busy_worker_fetches_tasks(
     ("scheduler", "said"),
     [
         ("celery.beat:PersistentScheduler", True),
-        ("outbox.worker.beat:SteadyScheduler", False),
+        ("outbox.celery_config:SteadyScheduler", False),
         ("redbeat.RedBeatScheduler", False),
     ],
 )
@@ -133,7 +133,7 @@ def test_check_names_the_beat_that_a_clock_set_back_does_not_stop(
     shop: Shop, run: Run, scheduler: str, said: bool
 ) -> None:
     with_celery(shop).conf.update(beat_scheduler=scheduler)
-    assert ("outbox.worker.beat:SteadyScheduler" in run("check").output) is said
+    assert ("outbox.celery_config:SteadyScheduler" in run("check").output) is said
 
 
 @pytest.mark.databases("postgresql")

@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 
 from outbox import ConfigurationError, Status
-from outbox.store.purge import purge
-from outbox.store.rate import take
+from outbox.store.control.rate_limits import take
+from outbox.store.transitions.purge import purge
 from tests.integration.conftest import Shop, Shops, message, sent
 from tests.integration.shell import Run, parsed, runner, stuck
 from tests.servers.catcher import Catcher

@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import Connection, select
 
 from outbox import Status
-from outbox.store import parts, resolve, scan
-from outbox.store.database import Database
+from outbox.store.connection import list_parts
+from outbox.store.connection.database import Database
+from outbox.store.queries import id_scan
+from outbox.store.transitions import resolve
 from tests.integration.conftest import Shop
 from tests.integration.shell import Run, runner, stuck
 
@@ -37,8 +39,8 @@ def test_retry_sends_again_by_id_and_by_status(shop: Shop, run: Run, status: Sta
 def test_retry_by_status_goes_through_the_emails_in_short_transactions(
     shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "LOOK", 2)
-    monkeypatch.setattr(parts, "PART", 2)
+    monkeypatch.setattr(id_scan, "LOOK", 2)
+    monkeypatch.setattr(list_parts, "PART", 2)
     failed = [stuck(shop, Status.FAILED) for _ in range(5)]
     kept = [stuck(shop, Status.UNKNOWN), shop.enqueue().id]
     chosen: list[list[int]] = []
@@ -58,8 +60,8 @@ def test_retry_by_status_goes_through_the_emails_in_short_transactions(
 def test_cancel_by_tag_goes_through_the_tag_in_short_transactions(
     shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "LOOK", 3)
-    monkeypatch.setattr(parts, "PART", 2)
+    monkeypatch.setattr(id_scan, "LOOK", 3)
+    monkeypatch.setattr(list_parts, "PART", 2)
     other = [shop.enqueue().id]
     tagged = [shop.enqueue(tag="news").id for _ in range(5)]
     other.append(shop.enqueue(tag="old").id)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
-from outbox.store import suppression
+from outbox.store.control import suppression
 from tests.integration.conftest import Shop, Shops, sent
 
 BELL = "\x07\x9b2J\u202e\r"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, inspect
 
-from outbox.store.version import VERSION
+from outbox.store.schema.version import VERSION
 from tests.servers.warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]

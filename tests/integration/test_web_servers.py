@@ -10,9 +10,9 @@ import pytest
 from celery import Celery
 
 from outbox import ConfigurationError
-from outbox.domain.circuit_breaker import Cause
-from outbox.store import circuit_breaker
-from outbox.worker.queues import QUEUES, beat_schedule
+from outbox.domain.delivery.breaker_rules import Cause
+from outbox.store.control import circuit_breaker
+from outbox.worker.process.queues import QUEUES, beat_schedule
 from tests.integration.conftest import Shop, Shops
 from tests.integration.shell import parsed, runner
 from tests.servers.catcher import Catcher

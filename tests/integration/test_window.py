@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
-from outbox.store.clock import utc
-from outbox.store.rows import Batch
-from outbox.worker import window
-from outbox.worker.delivery import Delivery
-from outbox.worker.relay import relay
-from outbox.worker.way import Way
+from outbox.store.records import Batch
+from outbox.store.schema.clock import utc
+from outbox.worker.batch import send_window
+from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_message import Delivery
+from outbox.worker.batch.server_choice import Way
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, server, standing, write
 from tests.servers.catcher import Catcher
@@ -83,7 +83,7 @@ def test_an_email_that_expires_while_its_window_is_open_is_not_sent(
 def test_what_waits_behind_a_server_that_hangs_is_given_back_and_goes_with_another_batch(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "SLOW", 0.2)
+    monkeypatch.setattr(send_window, "SLOW", 0.2)
     hangs, goes_on = threading.Event(), threading.Event()
 
     def hang(dialogue: Dialogue) -> None:
@@ -185,7 +185,7 @@ def test_a_batch_that_is_over_is_forgotten_at_once(sending: Shop) -> None:
     gc.disable()
     try:
         relay(sending.runtime, made.token)
-        kinds = (Way, window.Window, Delivery, Batch)
+        kinds = (Way, send_window.Window, Delivery, Batch)
         left = [type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)]
     finally:
         gc.enable()

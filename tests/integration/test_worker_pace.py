@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import event, select
 
 from outbox import Priority, Status
-from outbox.domain.rate import MARGIN, SLACK, Rate
-from outbox.store.clock import utc
-from outbox.store.rate import take
-from outbox.store.rows import Batch, Waiting
-from outbox.worker import shutdown
-from outbox.worker.pace import LOOK, PATIENCE, Pace, sort_out
+from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
+from outbox.store.control.rate_limits import take
+from outbox.store.records import Batch, Waiting
+from outbox.store.schema.clock import utc
+from outbox.worker.batch.throttle import LOOK, PATIENCE, Pace, sort_out
+from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops, addresses, newsletter
 from tests.integration.pauses import Pauses, Together

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from outbox.worker.publisher import Publisher
-from outbox.worker.queues import SEND_QUEUES, SWEEP_QUEUE
+from outbox.worker.process.publisher import Publisher
+from outbox.worker.process.queues import SEND_QUEUES, SWEEP_QUEUE
 from tests.servers.broker import Broker
 from tests.servers.rabbitmq import RabbitMQ
 from tests.waiting import wait_until

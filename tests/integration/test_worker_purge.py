@@ -9,9 +9,9 @@ from itertools import count
 import pytest
 
 from outbox import Priority
-from outbox.store import purge as module
-from outbox.store.purge import LEASE, PurgeUnderWay, purge
-from outbox.worker import shutdown
+from outbox.store.transitions import purge as module
+from outbox.store.transitions.purge import LEASE, PurgeUnderWay, purge
+from outbox.worker.process import shutdown
 from outbox.worker.purge import POLL, SECONDS, purge_all, purge_briefly
 from tests.integration.conftest import Shop
 from tests.integration.test_store_purge_run import withdrawn

@@ -11,8 +11,8 @@ import pytest
 from celery import Celery
 from celery.beat import Scheduler
 
-from outbox.worker.publisher import Publisher
-from outbox.worker.queues import LOW_QUEUE, MOST_SENDS, SEND_QUEUES, SWEEP_QUEUE
+from outbox.worker.process.publisher import Publisher
+from outbox.worker.process.queues import LOW_QUEUE, MOST_SENDS, SEND_QUEUES, SWEEP_QUEUE
 from tests.acceptance.conftest import DEADLINE, running
 from tests.integration.conftest import Shop
 from tests.servers.broker import Broker

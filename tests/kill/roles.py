@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from outbox.store.pause import pause, resume
-from outbox.worker.queues import QUEUES, SWEEP_QUEUE
+from outbox.store.control.pause import pause, resume
+from outbox.worker.process.queues import QUEUES, SWEEP_QUEUE
 from outbox.worker.sweep import sweep
 from tests.kill.shop import LEASE, Shop, message
 from tests.waiting import wait_until

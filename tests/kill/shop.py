@@ -18,8 +18,8 @@ from flask import Flask
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import Outbox
-from outbox.web.state import state_of
-from outbox.worker.runtime import Runtime
+from outbox.flask_ext.app.state import state_of
+from outbox.worker.process.runtime import Runtime
 
 LEASE = 90.0
 """Longer than these processes live: no renewal comes in between. The clock leaps past it."""

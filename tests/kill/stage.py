@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from outbox.store import counter
+from outbox.store.control import counter
 from tests.kill.faults import Fault
 from tests.kill.judgement import Moment, Recording
 from tests.kill.ledger import Ledger

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from outbox.worker.queues import SWEEP_QUEUE
+from outbox.worker.process.queues import SWEEP_QUEUE
 from tests.kill.conftest import one_combination
 from tests.kill.judgement import Moment, Recording
 from tests.kill.stage import Stage

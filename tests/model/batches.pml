@@ -2,7 +2,7 @@
 
 #define left(b) (bat.todo -> sending : recording)
 
-/* outbox.store.claim.claim_shares, outbox.store.server_limits.limits, outbox.worker.sweep._rooms */
+/* outbox.store.transitions.claim.claim_shares, outbox.store.queries.server_limits.limits, outbox.worker.sweep._rooms */
 inline claim(b, lane) {
 	d_step {
 		bat.at == idle && next_idle(b) && (due & lane) && row.is != open && !(row.recovering && !all_idle) ->
@@ -13,8 +13,8 @@ inline claim(b, lane) {
 	}
 }
 
-/* outbox.store.lease.start, outbox.store.batch.load, outbox.worker.way.Way, outbox.worker.watch.Watch
- * outbox.worker.relay._Relay._open_session, outbox.worker.relay._Relay._probe_session
+/* outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load, outbox.worker.batch.server_choice.Way, outbox.worker.batch.server_watch.Watch
+ * outbox.worker.batch.send_batch._Relay._open_session, outbox.worker.batch.send_batch._Relay._probe_session
  */
 inline start(b, fails) {
 	d_step {
@@ -44,15 +44,15 @@ inline start(b, fails) {
 	}
 }
 
-/* outbox.worker.relay._Relay._is_connected, outbox.worker.watch.Watch.session_failed */
+/* outbox.worker.batch.send_batch._Relay._is_connected, outbox.worker.batch.server_watch.Watch.session_failed */
 inline lose_session(b) {
 	printf("batch %d: can have no session\n", b);
 	faults++;
 	bat.tripped = 1; bat.cause = session; bat.at = opening
 }
 
-/* outbox.worker.window.Window._over_this_server, outbox.worker.watch.Watch.pick
- * outbox.domain.blame.Suspicion.pick, outbox.worker.watch.Watch.note
+/* outbox.worker.batch.send_window.Window._over_this_server, outbox.worker.batch.server_watch.Watch.pick
+ * outbox.domain.delivery.blame.Suspicion.pick, outbox.worker.batch.server_watch.Watch.note
  */
 inline try(b, fails) {
 	d_step {
@@ -67,7 +67,7 @@ inline try(b, fails) {
 	}
 }
 
-/* outbox.domain.replies.judge, outbox.worker.watch.Watch._suspect, outbox.domain.blame.Suspicion.is_enough */
+/* outbox.domain.delivery.reply_table.judge, outbox.worker.batch.server_watch.Watch._suspect, outbox.domain.delivery.blame.Suspicion.is_enough */
 inline be_halted(b) {
 	printf("batch %d: email %d is halted\n", b, id);
 	bat.last = id + 1;
@@ -89,7 +89,7 @@ inline be_halted(b) {
 	fi
 }
 
-/* outbox.worker.watch.Watch._clear, outbox.worker.window.Window._note: those before it are to blame */
+/* outbox.worker.batch.server_watch.Watch._clear, outbox.worker.batch.send_window.Window._note: those before it are to blame */
 inline be_taken(b) {
 	printf("batch %d: email %d is taken\n", b, id);
 	bat.todo = without(bat.todo, id);
@@ -101,8 +101,8 @@ inline be_taken(b) {
 	bat.at = left(b)
 }
 
-/* outbox.worker.watch.Watch._waits, outbox.store.comparison.outsider_waits
- * outbox.worker.window.Window._leave_server
+/* outbox.worker.batch.server_watch.Watch._waits, outbox.store.control.comparison.outsider_waits
+ * outbox.worker.batch.send_window.Window._leave_server
  */
 inline weigh(b) {
 	d_step {
@@ -120,7 +120,7 @@ inline weigh(b) {
 	}
 }
 
-/* outbox.worker.watch.Watch._open */
+/* outbox.worker.batch.server_watch.Watch._open */
 inline open_breaker(b) {
 	d_step {
 		bat.at == opening ->
@@ -131,7 +131,7 @@ inline open_breaker(b) {
 	}
 }
 
-/* outbox.worker.results.Results.advance, outbox.worker.window.Window._unsent, outbox.worker.delivery.Delivery.back */
+/* outbox.worker.batch.batch_results.Results.advance, outbox.worker.batch.send_window.Window._unsent, outbox.worker.batch.send_message.Delivery.back */
 inline record(b) {
 	d_step {
 		bat.at == recording ->
@@ -151,7 +151,7 @@ inline record(b) {
 	}
 }
 
-/* outbox.worker.delivery.Delivery.unsent, outbox.domain.conclusion.blamed, outbox.domain.conclusion._put_off */
+/* outbox.worker.batch.send_message.Delivery.unsent, outbox.domain.delivery.outcome.blamed, outbox.domain.delivery.outcome._put_off */
 inline charge() {
 	printf("      email %d is charged\n", id);
 	promise(in(bad, id) || in(stale, id), innocent_not_charged);
@@ -160,21 +160,21 @@ inline charge() {
 	end_or_wait(attempts[id] == MAX_ATTEMPTS || waited[id] == LIFETIME)
 }
 
-/* outbox.domain.conclusion._behind, outbox.domain.backoff.behind: its lifetime counts down */
+/* outbox.domain.delivery.outcome._behind, outbox.domain.scheduling.backoff.behind: its lifetime counts down */
 inline put_behind() {
 	printf("      email %d waits behind the others\n", id);
 	waited[id] = waited[id] + (waited[id] < LIFETIME);
 	end_or_wait(waited[id] == LIFETIME)
 }
 
-/* outbox.worker.delivery.Delivery.passed_over, outbox.domain.backoff.passed_over: it never ends by that */
+/* outbox.worker.batch.send_message.Delivery.passed_over, outbox.domain.scheduling.backoff.passed_over: it never ends by that */
 inline pass_over() {
 	printf("      email %d was not tried, and waits\n", id);
 	waited[id] = waited[id] + (waited[id] < LIFETIME);
 	end_or_wait(UNTRIED_END && waited[id] == LIFETIME)
 }
 
-/* outbox.domain.conclusion._given_up */
+/* outbox.domain.delivery.outcome._given_up */
 inline end_or_wait(over) {
 	if
 	:: over ->
@@ -186,8 +186,8 @@ inline end_or_wait(over) {
 	fi
 }
 
-/* outbox.worker.watch.Watch.settle, outbox.worker.watch.Watch._keep_suspicion, outbox.store.suspicion.suspect
- * outbox.store.suspicion.clear, outbox.store.circuit_breaker.close, outbox.worker.relay._Relay.finish
+/* outbox.worker.batch.server_watch.Watch.settle, outbox.worker.batch.server_watch.Watch._keep_suspicion, outbox.store.control.suspicion.suspect
+ * outbox.store.control.suspicion.clear, outbox.store.control.circuit_breaker.close, outbox.worker.batch.send_batch._Relay.finish
  */
 inline settle(b) {
 	d_step {
@@ -216,7 +216,7 @@ inline settle(b) {
 	}
 }
 
-/* outbox.store.rescue.rescue: the process dies; what it had is given back */
+/* outbox.store.transitions.rescue.rescue: the process dies; what it had is given back */
 inline die(b) {
 	d_step {
 		bat.at != idle && may_fail ->
@@ -227,7 +227,7 @@ inline die(b) {
 	}
 }
 
-/* outbox.store.lease.end: its memory ends, and its lease */
+/* outbox.store.control.lease.end: its memory ends, and its lease */
 inline forget(b) {
 	bat.at = idle; bat.todo = 0; bat.aside = 0; bat.blamed = 0; bat.held = 0;
 	bat.suspects = 0; bat.common = 0; bat.last = 0; bat.knew = closed; bat.cause = session;

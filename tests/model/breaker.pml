@@ -70,7 +70,7 @@ inline change_mind(to) {
 	}
 }
 
-/* outbox.store.clock.clock: `due_at` */
+/* outbox.store.schema.clock.clock: `due_at` */
 inline comes_due(i) {
 	d_step {
 		in(behind, i) ->
@@ -79,7 +79,7 @@ inline comes_due(i) {
 	}
 }
 
-/* outbox.store.server_limits.is_half_open, outbox.domain.circuit_breaker.open_seconds */
+/* outbox.store.queries.server_limits.is_half_open, outbox.domain.delivery.breaker_rules.open_seconds */
 inline half_opens() {
 	d_step {
 		row.is == open && !row.has_come ->
@@ -88,7 +88,7 @@ inline half_opens() {
 	}
 }
 
-/* outbox.store.circuit_breaker.counts: SUSPICION_SECONDS */
+/* outbox.store.control.circuit_breaker.counts: SUSPICION_SECONDS */
 inline forgets() {
 	d_step {
 		row.is == suspected ->
@@ -98,7 +98,7 @@ inline forgets() {
 	}
 }
 
-/* outbox.domain.circuit_breaker.allowed, outbox.store.server_limits.ramps */
+/* outbox.domain.delivery.breaker_rules.allowed, outbox.store.queries.server_limits.ramps */
 inline ramp_ends() {
 	d_step {
 		row.recovering ->
@@ -107,7 +107,7 @@ inline ramp_ends() {
 	}
 }
 
-/* outbox.store.circuit_breaker.trip: `whom` is the suspect's number and one, or 0 */
+/* outbox.store.control.circuit_breaker.trip: `whom` is the suspect's number and one, or 0 */
 inline trip(why, whom) {
 	printf("      the breaker is open: %e\n", why);
 	if

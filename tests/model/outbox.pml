@@ -60,7 +60,7 @@ inline promise(kept, which) {
 	fi
 }
 
-/* outbox.store.claim._batch: no other claim has this token, and nobody knows it any more */
+/* outbox.store.transitions.claim._batch: no other claim has this token, and nobody knows it any more */
 inline new_token() {
 	for (tok : 1 .. TOKENS) {
 		some = lease[tok].is != gone || lease[tok].tasks;
@@ -75,7 +75,7 @@ inline new_token() {
 	assert(tok <= TOKENS)          /* else the bound would hide runs */
 }
 
-/* outbox.store.rescue._doubt, outbox.store.rescue._is_final, outbox.domain.conclusion._doubt */
+/* outbox.store.transitions.rescue._doubt, outbox.store.transitions.rescue._is_final, outbox.domain.delivery.outcome._doubt */
 inline declare_doubt() {
 	promise(faults > 0, doubt_needs_a_fault);
 	mail[id].declared++; mail[id].doubts++; mail[id].attempts++; mail[id].token = 0;
@@ -89,13 +89,13 @@ inline declare_doubt() {
 	fi
 }
 
-/* outbox.store.release.give_back */
+/* outbox.store.transitions.release.give_back */
 inline give_back() {
 	printf("      mail %d is given back\n", id);
 	mail[id].status = pending; mail[id].due = 1; mail[id].token = 0
 }
 
-/* outbox.store.ending.ends, outbox.domain.lifecycle.settle */
+/* outbox.store.conditions.ends, outbox.domain.delivery.status.settle */
 inline end_as(target) {
 	mail[id].status = (mail[id].doubts && !DOUBT_FORGOTTEN -> unknown : target);
 	mail[id].due = 0; mail[id].token = 0; mail[id].attempts = 0;

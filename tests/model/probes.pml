@@ -3,7 +3,7 @@
 #define is_half_open (row.is == open && row.has_come && !row.prober)
 #define prefer(set, these) (((set) & (these)) -> ((set) & (these)) : (set))
 
-/* outbox.worker.probe._choose, outbox.store.comparison.candidates, outbox.store.comparison.best_probe
+/* outbox.worker.probe._choose, outbox.store.control.comparison.candidates, outbox.store.control.comparison.best_probe
  * Not the suspect; unlike it; one that nothing is held against; the first of several.
  */
 inline choose_probe(b) {
@@ -20,7 +20,7 @@ inline choose_probe(b) {
 	bat.last = (row.cause == session -> 0 : 1 + first(some))
 }
 
-/* outbox.worker.probe.probe, outbox.store.survey.survey, outbox.store.server_limits.limits */
+/* outbox.worker.probe.probe, outbox.store.queries.sweep_snapshot.survey, outbox.store.queries.server_limits.limits */
 inline see_half_open(b) {
 	d_step {
 		bat.at == idle && next_idle(b) && is_half_open && due ->
@@ -30,7 +30,7 @@ inline see_half_open(b) {
 	}
 }
 
-/* outbox.store.circuit_breaker.probe: taking it moves the next one on */
+/* outbox.store.control.circuit_breaker.probe: taking it moves the next one on */
 inline take_probe(b) {
 	d_step {
 		bat.at == saw_half_open ->
@@ -46,7 +46,7 @@ inline take_probe(b) {
 	}
 }
 
-/* outbox.store.claim.claim_probe */
+/* outbox.store.transitions.claim.claim_probe */
 inline claim_probe(b) {
 	d_step {
 		bat.at == took_probe ->
@@ -67,7 +67,7 @@ inline claim_probe(b) {
 	}
 }
 
-/* outbox.store.circuit_breaker.probing, outbox.worker.sweep.publish: its lease is noted, then its task goes out */
+/* outbox.store.control.circuit_breaker.probing, outbox.worker.sweep.publish: its lease is noted, then its task goes out */
 inline note_prober(b) {
 	d_step {
 		bat.at == claimed_probe ->

@@ -5,7 +5,7 @@
 	(sweep[s].at == idle && (s == 0 || sweep[0].at != idle) && (!NUDGE_TRUSTED || nudged))
 #define is_due(set) ((!in(set, 0) || mail[0].due) && (!in(set, 1) || mail[1].due))
 
-/* outbox.worker.sweep.sweep, outbox.store.survey.survey, outbox.store.claim.due_statement */
+/* outbox.worker.sweep.sweep, outbox.store.queries.sweep_snapshot.survey, outbox.store.transitions.claim.due_statement */
 inline choose(s, set) {
 	d_step {
 		sweeps_now(s) && is_due(set) ->
@@ -15,7 +15,7 @@ inline choose(s, set) {
 	}
 }
 
-/* outbox.store.claim.claim_shares, outbox.store.claim.guarded_statement, outbox.store.claim._lease */
+/* outbox.store.transitions.claim.claim_shares, outbox.store.transitions.claim.guarded_statement, outbox.store.transitions.claim._lease */
 inline claim(s) {
 	d_step {
 		sweep[s].at == chosen ->
@@ -52,7 +52,7 @@ inline publish(s, times) {
 	}
 }
 
-/* outbox.store.rescue._suspect */
+/* outbox.store.transitions.rescue._suspect */
 inline suspect(s, l) {
 	d_step {
 		s == 0 && sweeps_now(s) && lease[l].is == run_out && lease[l].started ->
@@ -61,12 +61,12 @@ inline suspect(s, l) {
 	}
 }
 
-/* outbox.store.rescue._overdue */
+/* outbox.store.transitions.rescue._overdue */
 #define overdue(l) \
 	(lease[l].is == suspected || (lease[l].is == run_out && !lease[l].started) \
 	|| (RESCUE_BLIND && lease[l].is == held && lease[l].started))
 
-/* outbox.store.rescue._judged */
+/* outbox.store.transitions.rescue._judged */
 inline judge(s, l) {
 	d_step {
 		sweeps_now(s) && overdue(l) ->
@@ -75,7 +75,7 @@ inline judge(s, l) {
 	}
 }
 
-/* outbox.store.rescue._rescue_one */
+/* outbox.store.transitions.rescue._rescue_one */
 inline rescue(s) {
 	d_step {
 		sweep[s].at == judging ->

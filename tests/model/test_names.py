@@ -64,4 +64,4 @@ def test_each_action_names_what_it_models(model: str, action: str) -> None:
 
 def test_a_name_that_is_not_there_is_noticed() -> None:
     with pytest.raises(AttributeError):
-        lookup("outbox.store.claim.claim_all")
+        lookup("outbox.store.transitions.claim.claim_all")

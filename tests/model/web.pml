@@ -1,6 +1,6 @@
 /* The web, the person and the clock: who brings mails, withdraws them, and lets time pass. */
 
-/* outbox.store.enqueue.Writer.add, outbox.web.pending._after_commit */
+/* outbox.store.transitions.enqueue.Writer.add, outbox.flask_ext.session.session_events._after_commit */
 inline commit(i, soon) {
 	d_step {
 		mail[i].status == nothing ->
@@ -10,7 +10,7 @@ inline commit(i, soon) {
 	}
 }
 
-/* outbox.worker.nudge.Nudge._try: the broker is away; logged, and not raised */
+/* outbox.worker.process.wakeup.Nudge._try: the broker is away; logged, and not raised */
 inline commit_unnudged(i) {
 	d_step {
 		NUDGE_TRUSTED && may_fail && mail[i].status == nothing ->
@@ -29,7 +29,7 @@ inline roll_back(i) {
 	}
 }
 
-/* outbox.store.withdraw.withdraw, outbox.store.expire.expire, outbox.store.ending.end */
+/* outbox.store.transitions.cancel.withdraw, outbox.store.transitions.expire.expire, outbox.store.conditions.end */
 inline withdraw(i) {
 	d_step {
 		WITHDRAW && !withdrawn && (mail[i].status == pending || mail[i].status == claimed) ->
@@ -50,7 +50,7 @@ end:	do
 	od
 }
 
-/* outbox.store.clock.clock: `send_at` or the end of a backoff */
+/* outbox.store.schema.clock.clock: `send_at` or the end of a backoff */
 inline comes_due(i) {
 	d_step {
 		mail[i].status == pending && !mail[i].due ->
@@ -65,7 +65,7 @@ inline comes_due(i) {
 	|| (sweep[1].token == l && sweep[1].at == unpublished))
 
 /* environment: a lease that somebody lives to serve runs out, as he sleeps, or his task is late.
- * outbox.worker.heartbeat.Heartbeat.holds: his own deadline was started first, so it ends first.
+ * outbox.worker.batch.heartbeat.Heartbeat.holds: his own deadline was started first, so it ends first.
  */
 inline runs_out(l) {
 	d_step {

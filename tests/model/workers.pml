@@ -5,7 +5,7 @@
 /* The second worker begins beside the first one only: they are alike, and one order will do. */
 #define next_idle(i) (i == 0 || worker[0].at != idle)
 
-/* outbox.worker.tasks.send, outbox.store.lease.start, outbox.store.batch.load */
+/* outbox.worker.tasks.send, outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load */
 inline take(i, l, again) {
 	d_step {
 		me.at == idle && next_idle(i) && lease[l].tasks && (!again || may_fail) ->
@@ -24,7 +24,7 @@ inline take(i, l, again) {
 	}
 }
 
-/* outbox.worker.results.Results.advance, outbox.store.window.advance, outbox.worker.persistence.outlast
+/* outbox.worker.batch.batch_results.Results.advance, outbox.store.transitions.window.advance, outbox.worker.process.retry_writes.outlast
  * The reply to its commit may be lost: then it is made again.
  */
 inline advance(i, reply_lost) {
@@ -50,7 +50,7 @@ inline advance(i, reply_lost) {
 	}
 }
 
-/* outbox.store.record.record, outbox.store.record._write, outbox.store.record._next_status */
+/* outbox.store.transitions.record.record, outbox.store.transitions.record._write, outbox.store.transitions.record._next_status */
 inline record(i) {
 	ours = mail[id].token == tok && mail[id].status == sending;
 	if
@@ -63,7 +63,7 @@ inline record(i) {
 	fi
 }
 
-/* outbox.domain.conclusion.conclude */
+/* outbox.domain.delivery.outcome.conclude */
 inline conclude(came) {
 	if
 	:: came == took -> accept()
@@ -79,7 +79,7 @@ inline conclude(came) {
 	fi
 }
 
-/* outbox.store.record._next_status */
+/* outbox.store.transitions.record._next_status */
 inline accept() {
 	mail[id].status = sent; mail[id].token = 0; mail[id].due = 0;
 	mail[id].doubts = 0; mail[id].doubt_token = 0; mail[id].attempts = 0
@@ -88,7 +88,7 @@ inline accept() {
 #define in_doubt_of(l) \
 	(mail[id].doubt_token == l && (mail[id].status == pending || mail[id].status == unknown))
 
-/* outbox.store.record._resolve_late: and whatever was sent and is not recorded, stands in doubt */
+/* outbox.store.transitions.record._resolve_late: and whatever was sent and is not recorded, stands in doubt */
 inline record_late(i) {
 	if
 	:: me.result[id] == took && in_doubt_of(tok) ->
@@ -101,7 +101,7 @@ inline record_late(i) {
 	fi
 }
 
-/* outbox.store.window._open, outbox.worker.relay._Relay._next_window */
+/* outbox.store.transitions.window._open, outbox.worker.batch.send_batch._Relay._next_window */
 inline open_window(i) {
 	some = 0; me.window = 0; who = 0;
 	for (id : 0 .. MAILS - 1) {
@@ -124,7 +124,7 @@ inline open_window(i) {
 	promise(who <= WINDOW, doubt_fits_the_window)
 }
 
-/* outbox.worker.relay._Relay._is_over: its lease is lost, or for a fault: halt, shutdown, time is up */
+/* outbox.worker.batch.send_batch._Relay._is_over: its lease is lost, or for a fault: halt, shutdown, time is up */
 inline stop(i) {
 	d_step {
 		me.at == between && me.left && (may_fail || !me.holds) ->
@@ -135,7 +135,7 @@ inline stop(i) {
 }
 
 /* outbox.smtp.body.write_body: before the content and before the final dot the fence is asked
- * outbox.worker.window.Window._try, outbox.worker.delivery.Delivery.transact, outbox.worker.delivery.Delivery.back
+ * outbox.worker.batch.send_window.Window._try, outbox.worker.batch.send_message.Delivery.transact, outbox.worker.batch.send_message.Delivery.back
  */
 inline check(i, it) {
 	d_step {
@@ -175,7 +175,7 @@ inline hand_over(i) {
 	}
 }
 
-/* outbox.domain.replies.judge: the reply that came, or did not */
+/* outbox.domain.delivery.reply_table.judge: the reply that came, or did not */
 inline reply(i, from, verdict) {
 	d_step {
 		me.at == from && (verdict == took || may_fail) ->
@@ -189,7 +189,7 @@ inline reply(i, from, verdict) {
 	}
 }
 
-/* outbox.worker.relay._Relay.finish, outbox.store.window.finish, outbox.store.lease.end */
+/* outbox.worker.batch.send_batch._Relay.finish, outbox.store.transitions.window.finish, outbox.store.control.lease.end */
 inline finish(i) {
 	d_step {
 		me.at == ending ->
@@ -207,7 +207,7 @@ inline finish(i) {
 	}
 }
 
-/* outbox.worker.heartbeat.Heartbeat._renew, outbox.store.lease.renew */
+/* outbox.worker.batch.heartbeat.Heartbeat._renew, outbox.store.control.lease.renew */
 inline renew(i) {
 	d_step {
 		me.token && me.at != idle && (lease[me.token].is == run_out || lease[me.token].is == suspected) ->

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from kombu.connection import Connection
 
-from outbox.worker.queues import QUEUES
+from outbox.worker.process.queues import QUEUES
 from tests.servers.broker import Broker
 from tests.servers.missing import missing
 from tests.servers.ports import LOOPBACK, accepts, free_port

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
-from outbox.worker.queues import QUEUES
+from outbox.worker.process.queues import QUEUES
 from tests.servers.broker import Broker
 from tests.servers.missing import missing
 from tests.servers.ports import LOOPBACK, free_port

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from outbox.domain.servers import ServerSettings
-from outbox.domain.verdict import Envelope
+from outbox.domain.config.servers import ServerSettings
+from outbox.domain.delivery.transaction import Envelope
 from tests.servers.dialogue import Dialogue, HangupError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from sqlalchemy import Column, Integer, String, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from outbox import Outbox
-from outbox.worker.queues import beat_schedule
+from outbox.celery_config import beat_schedule
 from tests.soak.wire import BUSINESS, address
 
 CONFIG = "SOAK_CONFIG"

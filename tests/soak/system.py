@@ -246,9 +246,10 @@ class System:
             "OUTBOX_SLOTS": self.slots,
             "OUTBOX_WINDOW": WINDOW,
             "OUTBOX_LEASE": 6.0,
-            # What is refused for good is to end soon; a delay is at most a tenth of these.
+            # What is refused for good is to end soon. What is refused for some time is not to end
+            # by it: the steps are so short that its lifetime has room for many tries.
             "OUTBOX_LIFETIME": LIFETIME,
-            "OUTBOX_BACKOFF": [30, 60, 90, 120],
+            "OUTBOX_BACKOFF": [5, 10, 15],
             "OUTBOX_CONNECT_TIMEOUT": 3.0,
             "OUTBOX_COMMAND_TIMEOUT": 6.0,
             "OUTBOX_DOT_TIMEOUT": 8.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.worker.nudge import Nudge
+from outbox.worker.process.wakeup import Nudge
 from tests.unit.nudging import Broker, Clock
 
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.address import (
+from outbox.domain.delivery.transaction import Envelope
+from outbox.domain.errors import InvalidMessage
+from outbox.domain.header.address import (
     CONTROL,
     MAX_ADDRESS,
     check_address,
@@ -14,8 +16,6 @@ from outbox.domain.address import (
     id_domain,
     suppression_key,
 )
-from outbox.domain.errors import InvalidMessage
-from outbox.domain.verdict import Envelope
 from outbox.smtp.command import mail_line, rcpt_lines
 
 SLOW = [HealthCheck.too_slow]  # no time decides

@@ -21,7 +21,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from outbox.store.answers import code_of, describe, is_refusal, is_transient
+from outbox.store.connection.error_codes import code_of, describe, is_refusal, is_transient
 
 
 class Psycopg2Error(Exception):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.automatic import MAX_URL, Automatic, check_url
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.wire import has_long_line, header_names
+from outbox.domain.header.automated import MAX_URL, Automatic, check_url
+from outbox.domain.mime.line_endings import has_long_line, header_names
 
 URL = "https://shop.example/unsubscribe?who=a%40x.example&list=news"
 

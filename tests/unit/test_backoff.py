@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.backoff import (
+from outbox.domain.scheduling.backoff import (
     BEHIND_MAX,
     FLOOR,
     GREYLIST_FLOOR,

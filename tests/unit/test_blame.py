@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.blame import CLASSES, Common, Suspicion, Traits, most_different
-from outbox.domain.verdict import Envelope
+from outbox.domain.delivery.blame import CLASSES, Common, Suspicion, Traits, most_different
+from outbox.domain.delivery.transaction import Envelope
 
 
 def traits(

@@ -7,12 +7,12 @@ from dataclasses import fields
 import pytest
 from sqlalchemy import MetaData, SmallInteger
 
-from outbox.domain.conclusion import MAX_DOUBTS
-from outbox.domain.message import MAX_RECIPIENTS
+from outbox.domain.config.settings import MOST, MOST_TRIES, Settings
+from outbox.domain.delivery.outcome import MAX_DOUBTS
+from outbox.domain.message.render import MAX_RECIPIENTS
 from outbox.domain.priority import Priority
-from outbox.domain.settings import MOST, MOST_TRIES, Settings
 from outbox.smtp.reply import parse_line
-from outbox.store.models import define
+from outbox.store.schema.tables import define
 
 SMALL = 2**15 - 1
 MOSTS = {field.name: field.metadata["most"] for field in fields(Settings)}

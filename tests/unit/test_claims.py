@@ -9,10 +9,18 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.claims import AHEAD, Due, Flight, Share, Way, next_opening, share
-from outbox.domain.lanes import Lanes
 from outbox.domain.priority import Priority
-from outbox.domain.rate import Rate
+from outbox.domain.scheduling.claim_plan import (
+    AHEAD,
+    Due,
+    Flight,
+    Share,
+    Way,
+    next_opening,
+    share,
+)
+from outbox.domain.scheduling.lanes import Lanes
+from outbox.domain.scheduling.token_bucket import Rate
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 

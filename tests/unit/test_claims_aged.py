@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.claims import AGED, Due, Flight, Way, share
-from outbox.domain.lanes import Lanes
 from outbox.domain.priority import Priority
+from outbox.domain.scheduling.claim_plan import AGED, Due, Flight, Way, share
+from outbox.domain.scheduling.lanes import Lanes
 from tests.unit.test_claims import SLOW, B, N, U, cases, free, made, spread
 
 OLD = Due(mails=100_000, age=AGED + 1)

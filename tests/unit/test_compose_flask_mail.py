@@ -15,8 +15,8 @@ import flask_mail
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import Prepared, prepare
-from outbox.web.compose import standard
+from outbox.domain.message.render import Prepared, prepare
+from outbox.flask_ext.messages.convert import standard
 
 STRUCTURED = ("From", "To", "Cc", "Reply-To")
 

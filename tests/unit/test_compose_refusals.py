@@ -11,8 +11,8 @@ import flask_mail
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import prepare
-from outbox.web.compose import standard
+from outbox.domain.message.render import prepare
+from outbox.flask_ext.messages.convert import standard
 
 CONTROLS = [
     "\r", "\n", "\r\n", "\0", "\x07", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ud800",

@@ -8,12 +8,12 @@ from math import isfinite
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.backoff import delay
-from outbox.domain.conclusion import MAX_DOUBTS, Conclusion, Facts, conclude, taken
-from outbox.domain.conclusion import RecipientStatus as R
-from outbox.domain.lifecycle import FINISHED, TRANSITIONS, Status
-from outbox.domain.settings import OnUnknown
-from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.domain.config.settings import OnUnknown
+from outbox.domain.delivery.outcome import MAX_DOUBTS, Conclusion, Facts, conclude, taken
+from outbox.domain.delivery.outcome import RecipientStatus as R
+from outbox.domain.delivery.status import FINISHED, TRANSITIONS, Status
+from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.domain.scheduling.backoff import delay
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 

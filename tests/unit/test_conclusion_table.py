@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.conclusion import LOST_DELAY, MAX_DOUBTS, Conclusion, Facts, conclude
-from outbox.domain.conclusion import RecipientStatus as R
-from outbox.domain.lifecycle import Status
-from outbox.domain.settings import OnUnknown
-from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.domain.config.settings import OnUnknown
+from outbox.domain.delivery.outcome import LOST_DELAY, MAX_DOUBTS, Conclusion, Facts, conclude
+from outbox.domain.delivery.outcome import RecipientStatus as R
+from outbox.domain.delivery.status import Status
+from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 
 REPLY = Reply(code=250, text="whatever")
 V = Verdict

@@ -12,11 +12,11 @@ from sqlalchemy.dialects import mssql, mysql, oracle, postgresql, sqlite
 from sqlalchemy.dialects.mysql import mariadb
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from outbox.domain.claims import Share
 from outbox.domain.priority import Priority
-from outbox.store.claim import claim_statement, due_statement, guarded_statement
-from outbox.store.clock import clock
-from outbox.store.models import Tables, define
+from outbox.domain.scheduling.claim_plan import Share
+from outbox.store.schema.clock import clock
+from outbox.store.schema.tables import Tables, define
+from outbox.store.transitions.claim import claim_statement, due_statement, guarded_statement
 
 TOKEN = UUID(int=1)
 SHARE = Share(lane="@gmail.com", priority=Priority.NORMAL, batches=1, size=10)

@@ -11,10 +11,17 @@ import sqlalchemy as sa
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.engine import Engine, make_url
-from sqlalchemy.pool import AssertionPool, NullPool, Pool, QueuePool, StaticPool
+from sqlalchemy.pool import (
+    AssertionPool,
+    NullPool,
+    Pool,
+    QueuePool,
+    SingletonThreadPool,
+    StaticPool,
+)
 
 from outbox import ConfigurationError, Outbox
-from outbox.store.drivers import in_memory, unsuited
+from outbox.store.connection.drivers import in_memory, unsuited
 
 POSTGRESQL = r"postgresql\+psycopg://.*pip install 'flask-mail-outbox\[postgresql\]'"
 MYSQL = r"mysql\+pymysql://.*pip install 'flask-mail-outbox\[mysql\]'"
@@ -70,8 +77,8 @@ def test_a_driver_that_does_not_is_refused_with_the_remedy(url: str, remedy: str
     assert re.search(remedy, told)
 
 
-@pytest.mark.parametrize("pool", [StaticPool, AssertionPool])
-def test_a_pool_of_one_connection_for_all_threads_is_refused_with_the_remedy(
+@pytest.mark.parametrize("pool", [StaticPool, AssertionPool, SingletonThreadPool])
+def test_a_pool_of_one_connection_for_all_threads_or_for_each_is_refused_with_the_remedy(
     pool: type[Pool],
 ) -> None:
     for url in ("postgresql+psycopg://db/shop", "mysql+pymysql://db/shop", "sqlite:///shop.db"):

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import Prepared, prepare, render_shared
-from outbox.domain.newsletter import individuals, message_ids
-from outbox.domain.wire import MAX_LINE
-from outbox.web.compose import standard
+from outbox.domain.message.personalize import individuals, message_ids
+from outbox.domain.message.render import Prepared, prepare, render_shared
+from outbox.domain.mime.line_endings import MAX_LINE
+from outbox.flask_ext.messages.convert import standard
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 

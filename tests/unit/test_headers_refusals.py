@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.headers import addresses, check_headers, parse_addresses, written
-from outbox.domain.message import Prepared, prepare, render_shared
+from outbox.domain.header.fields import addresses, check_headers, parse_addresses, written
+from outbox.domain.message.render import Prepared, prepare, render_shared
 
 BREAKS = ["\r", "\n", "\r\n", "\0", "\x07", "\x1b", "\x7f", "\x85", "\x9f", "\u2028", "\u2029"]
 NAMES = ["Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Sender", "X-Own", "Message-ID", "Date"]

@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from outbox.store import lease
-from outbox.store.database import Database
-from outbox.worker.heartbeat import Heartbeat
+from outbox.store.connection.database import Database
+from outbox.store.control import lease
+from outbox.worker.batch.heartbeat import Heartbeat
 from tests.waiting import wait_until
 
 TERM, PATIENCE, BEGAN = 30.0, 100.0, 1000.0

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.address import check_address
 from outbox.domain.errors import InvalidMessage
+from outbox.domain.header.address import check_address
 
 
 def domain_of(domain: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.lanes import ALL, Lanes
-from outbox.domain.rate import Rate
+from outbox.domain.scheduling.lanes import ALL, Lanes
+from outbox.domain.scheduling.token_bucket import Rate
 
 RATE, GMAIL, YAHOO, NEWS = Rate(500, 60), Rate(20, 1), Rate(5, 1), Rate(1, 1)
 LANES = Lanes(rate=RATE, domains={"gmail.com": GMAIL, "yahoo.com": YAHOO})

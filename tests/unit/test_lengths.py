@@ -15,12 +15,12 @@ import flask_mail
 import idna
 import pytest
 
-from outbox.domain import headers
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import prepare
-from outbox.domain.newsletter import individuals
-from outbox.domain.octets import folded
-from outbox.web.compose import standard
+from outbox.domain.header import fields as headers
+from outbox.domain.message.personalize import individuals
+from outbox.domain.message.render import prepare
+from outbox.domain.mime.serialize import folded
+from outbox.flask_ext.messages.convert import standard
 
 LONG = 64_000
 MOST = headers.MAX_HEADER
@@ -45,9 +45,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(idna, "encode", noted(idna.encode, 0))
     monkeypatch.setattr(HeaderRegistry, "__call__", noted(HeaderRegistry.__call__, 2))
-    monkeypatch.setattr("outbox.domain.headers.Header", noted(Header, 0))
-    monkeypatch.setattr("outbox.web.compose.Header", noted(Header, 0))
-    monkeypatch.setattr("outbox.web.compose.folded", noted(folded, 1))
+    monkeypatch.setattr("outbox.domain.header.encoded_words.Header", noted(Header, 0))
+    monkeypatch.setattr("outbox.flask_ext.messages.convert.folded", noted(folded, 1))
     app = flask.Flask("test")
     flask_mail.Mail(app)
     with app.app_context():

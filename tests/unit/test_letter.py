@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import Prepared
-from outbox.domain.message import prepare as long_way
-from outbox.web import letter
-from outbox.web.compose import author, standard
+from outbox.domain.message.render import Prepared
+from outbox.domain.message.render import prepare as long_way
+from outbox.flask_ext.messages import fast_path
+from outbox.flask_ext.messages.convert import author, standard
 
 pytestmark = pytest.mark.usefixtures("flask_mail_context")
 
@@ -28,7 +28,7 @@ Answer = Prepared | str
 
 
 def short(message: flask_mail.Message, send_at: datetime | None = None) -> Prepared | None:
-    return letter.prepare(message, send_at=send_at, **LIMITS)
+    return fast_path.prepare(message, send_at=send_at, **LIMITS)
 
 
 def long(message: flask_mail.Message, send_at: datetime | None = None) -> Answer:

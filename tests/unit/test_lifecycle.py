@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from outbox.domain.lifecycle import (
+from outbox.domain.delivery.status import (
     ARROWS,
     FINISHED,
     LEASED,

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.merge import Draft, Merge, Template, merged
-from outbox.domain.message import render_shared
+from outbox.domain.message.merge_fields import Draft, Merge, Template, merged
+from outbox.domain.message.render import render_shared
 
 VALUES = st.text(
     st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029"), max_size=200
@@ -35,7 +35,8 @@ def newsletter(text: str, *, html: str = "", subject: str = "News") -> EmailMess
 def merge_of(message: Message[Any, Any], fields: Any) -> tuple[bytes, Merge]:
     draft = Draft.of(message)
     _, octets, _ = render_shared(draft.message, send_at=None, max_size=10**6)
-    return draft.finish(octets, fields if callable(fields) else lambda _: fields)
+    of_reader = fields if callable(fields) else lambda _: fields
+    return draft.finish(octets, of_reader, max_size=10**6)
 
 
 def shown(part: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.message import Prepared, prepare
+from outbox.domain.message.render import Prepared, prepare
 
 SEND_AT = datetime(2026, 5, 4, 12, 30, tzinfo=UTC)
 KINDS = [EmailMessage, Message]

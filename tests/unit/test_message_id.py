@@ -12,12 +12,12 @@ import flask
 import flask_mail
 import pytest
 
+from outbox.domain.config.settings import Settings
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.message import Prepared, prepare
-from outbox.domain.newsletter import message_ids
-from outbox.domain.settings import Settings
-from outbox.web import letter, message_id
-from outbox.web.compose import standard
+from outbox.domain.message.personalize import message_ids
+from outbox.domain.message.render import Prepared, prepare
+from outbox.flask_ext.messages import fast_path, message_id
+from outbox.flask_ext.messages.convert import standard
 
 LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
 
@@ -49,7 +49,7 @@ def make(given: str | None = None, sender: Any = "Shop <shop@Shop.Example>") -> 
 def both(message: flask_mail.Message, domain: str = "") -> Prepared:
     """Return what the two ways make of it: the same."""
     long = prepare(standard(message, id_domain=domain), send_at=None, **LIMITS)
-    short = letter.prepare(message, send_at=None, id_domain=domain, **LIMITS)
+    short = fast_path.prepare(message, send_at=None, id_domain=domain, **LIMITS)
     assert short is not None
     assert short.message_id == long.message_id
     assert f"Message-ID: {short.message_id}\r\n".encode() in short.content

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import Prepared, prepare
+from outbox.domain.message.render import Prepared, prepare
 
 LATER = datetime(2026, 5, 4, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import email
 from datetime import UTC, datetime
 from email.message import EmailMessage
 
-from outbox.domain.message import render_shared
+from outbox.domain.message.render import render_shared
 
 LATER = datetime(2026, 5, 4, tzinfo=UTC)
 

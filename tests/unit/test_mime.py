@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.mime import detached, encoded, set_boundaries
-from outbox.domain.signed import is_signed
+from outbox.domain.header.signatures import is_signed
+from outbox.domain.mime.structure import detached, encoded, set_boundaries
 
 
 def nested(text: str = "a") -> MIMEMultipart:

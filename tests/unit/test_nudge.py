@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from outbox.worker.nudge import FIRST_PAUSE, LONGEST_PAUSE, Nudge
+from outbox.worker.process.wakeup import FIRST_PAUSE, LONGEST_PAUSE, Nudge
 from tests.unit.nudging import SECONDS, Broker, Clock, entered, tried
 from tests.waiting import wait_until
 

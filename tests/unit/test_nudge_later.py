@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from outbox.worker.nudge import Nudge
+from outbox.worker.process.wakeup import Nudge
 from tests.unit.nudging import SECONDS, Broker, Clock, entered
 from tests.waiting import wait_until
 

@@ -6,13 +6,13 @@ import email
 from email import policy
 from email.headerregistry import Address
 from email.message import EmailMessage, Message
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import prepare
-from outbox.domain.octets import flatten, folded
+from outbox.domain.message.render import prepare
+from outbox.domain.mime.serialize import flatten, folded
 
 POLICIES = {"compat32": policy.compat32, "default": policy.default, "smtp": policy.SMTP}
 BASE = b"From: a@b.example\r\nTo: c@d.example\r\nMessage-ID: <1@b.example>\r\nDate: x\r\n"
@@ -111,6 +111,36 @@ def test_a_value_of_more_than_a_line_is_encoded_after_all() -> None:
     assert max(map(len, written.split(b"\r\n"))) <= 78
     found = email.message_from_bytes(written + b"\r\n\r\n", policy=policy.default)
     assert found["Subject"] == "x" * 2000
+
+
+PARSED = "From: a@x.example\nList-Unsubscribe: {}\n\nx\n"
+
+
+def parsed(value: str, kind: str, signature: str = "") -> Message[Any, Any]:
+    made = cast(Any, POLICIES[kind])
+    return email.message_from_string(signature + PARSED.format(value), policy=made)
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("signature", ["", "DKIM-Signature: v=1; a=rsa-sha256; b=x\n"])
+def test_a_long_word_in_the_header_of_a_parsed_message_is_refused(
+    kind: str, signature: str
+) -> None:
+    message = parsed(f"<https://x.example/{'u' * 1000}>", kind, signature)
+    with pytest.raises(InvalidMessage, match="list-unsubscribe: has a line over 998 octets"):
+        flatten(message, smtputf8=False)
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+def test_a_long_line_of_a_parsed_message_is_folded_at_its_blanks_if_nobody_signed_it(
+    kind: str,
+) -> None:
+    urls = ", ".join(f"<https://x.example/{'u' * 200}/{n}>" for n in range(6))
+    written = flatten(parsed(urls, kind), smtputf8=False).partition(b"\r\n\r\n")[0]
+    assert max(map(len, written.split(b"\r\n"))) < 300
+    assert urls.encode() in written.replace(b"\r\n", b"")
+    with pytest.raises(InvalidMessage, match="list-unsubscribe: has a line over 998 octets"):
+        flatten(parsed(urls, kind, "DKIM-Signature: v=1; b=x\n"), smtputf8=False)
 
 
 def test_text_outside_of_ascii_is_encoded_and_folded() -> None:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.address import CONTROL
+from outbox.domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options
+from outbox.domain.config.settings import MOST_TRIES, OnUnknown
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.options import MAX_KEY, MAX_TAG, Options
+from outbox.domain.header.address import CONTROL
 from outbox.domain.priority import Priority
-from outbox.domain.settings import MOST_TRIES, OnUnknown
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, String, Table, create_engine
 
 from outbox import ConfigurationError
-from outbox.store.models import define
+from outbox.store.schema.tables import define
 
 
 def test_a_model_of_the_apps_own_with_our_name_is_refused() -> None:

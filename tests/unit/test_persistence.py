@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from outbox.worker import persistence, shutdown
-from outbox.worker.persistence import FIRST_WAIT, GRACE, LONGEST_WAIT, outlast
+from outbox.worker.process import retry_writes, shutdown
+from outbox.worker.process.retry_writes import FIRST_WAIT, GRACE, LONGEST_WAIT, outlast
 
 
 class Time:
@@ -34,7 +34,7 @@ class Time:
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
     faked = SimpleNamespace(monotonic=time.monotonic, sleep=time.sleep)
-    monkeypatch.setattr(persistence, "time", faked)
+    monkeypatch.setattr(retry_writes, "time", faked)
     return time
 
 

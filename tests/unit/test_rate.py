@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.rate import MARGIN, SLACK, Rate, read_domain_rates, read_rate, taken, wait
+from outbox.domain.scheduling.token_bucket import (
+    MARGIN,
+    SLACK,
+    Rate,
+    read_domain_rates,
+    read_rate,
+    taken,
+    wait,
+)
 
 KEY = "OUTBOX_RATE"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from outbox.domain.settings import Settings
+from outbox.domain.config.settings import Settings
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -7,9 +7,16 @@ from email.parser import BytesParser
 
 import pytest
 
-from outbox.domain.redirect import redirect, restore
-from outbox.domain.verdict import Envelope, Phase, RecipientResult, Reply, Transaction, Verdict
-from outbox.domain.wire import has_long_line, header_names
+from outbox.domain.delivery.redirect import redirect, restore
+from outbox.domain.delivery.transaction import (
+    Envelope,
+    Phase,
+    RecipientResult,
+    Reply,
+    Transaction,
+    Verdict,
+)
+from outbox.domain.mime.line_endings import has_long_line, header_names
 
 TO = "dev@example.com"
 HEADERS = b"To: a@x.example\r\nSubject: Hi\r\n"

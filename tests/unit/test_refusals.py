@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.blame import Common, Traits
-from outbox.domain.refusals import REFUSAL_LENGTH, Alike, Streak, fingerprint, refusal_of
-from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.domain.delivery.blame import Common, Traits
+from outbox.domain.delivery.refusal_streak import (
+    REFUSAL_LENGTH,
+    Alike,
+    Streak,
+    fingerprint,
+    refusal_of,
+)
+from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 
 NEEDED = 3
 BLOCKED = Reply(

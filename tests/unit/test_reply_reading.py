@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.replies import Event
-from outbox.domain.verdict import Reply
+from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Reply
 from outbox.smtp.reply import MAX_TEXT, NoReply, ReplyReader, clean, parse_reply
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.replies import ROWS, Event, judge, named_delay
-from outbox.domain.verdict import Phase, Reply, Verdict
+from outbox.domain.delivery.reply_table import ROWS, Event, judge, named_delay
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.smtp.reply import parse_reply
 
 SESSION = [Phase.CONNECT, Phase.GREETING, Phase.EHLO, Phase.STARTTLS, Phase.AUTH]

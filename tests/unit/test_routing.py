@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbox.domain.config.routing import Routes, arrange, room
+from outbox.domain.config.servers import ServerSettings
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.routing import Routes, arrange, room
-from outbox.domain.servers import ServerSettings
 from tests.servers.scripted import server_settings
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from sqlalchemy import CheckConstraint, MetaData, Table, TextClause, UniqueConstraint
 from sqlalchemy.schema import Constraint
 
-from outbox.store.models import define
-from outbox.store.version import VERSION, is_mark, version_of
+from outbox.store.schema.tables import define
+from outbox.store.schema.version import VERSION, is_mark, version_of
 
 RECORDED = Path(__file__).with_name("schema.txt")
 
@@ -50,8 +50,8 @@ def _constraint(constraint: Constraint) -> str:
 
 def test_a_schema_that_was_changed_has_a_new_version() -> None:
     assert described() == RECORDED.read_text("utf-8"), (
-        "the schema was changed: raise VERSION in outbox/store/version.py, write schema.txt anew "
-        f"({__name__}), and see in docs/upgrading.md what a change may do"
+        "the schema was changed: raise VERSION in outbox/store/schema/version.py, write"
+        f" schema.txt anew ({__name__}), and see in docs/upgrading.md what a change may do"
     )
 
 

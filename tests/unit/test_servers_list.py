@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from outbox.domain.config.servers import ServerSettings, servers_from_config
+from outbox.domain.config.settings import Settings
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.rate import Rate
-from outbox.domain.servers import ServerSettings, servers_from_config
-from outbox.domain.settings import Settings
+from outbox.domain.scheduling.token_bucket import Rate
 
 
 def read(*entries: Any, **config: Any) -> tuple[ServerSettings, ...]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from outbox.domain.config.settings import OnUnknown, Settings
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.rate import Rate
-from outbox.domain.settings import OnUnknown, Settings
+from outbox.domain.scheduling.token_bucket import Rate
 
 FIELDS: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(Settings)
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in FIELDS}
@@ -151,8 +151,14 @@ def test_a_list_is_kept_so_that_nobody_can_change_it() -> None:
 )
 def test_mails_are_redirected_to_one_address_that_every_server_takes(address: str) -> None:
     assert refused(OUTBOX_REDIRECT_TO=address) == (
-        "OUTBOX_REDIRECT_TO must be one address, in ASCII"
+        "OUTBOX_REDIRECT_TO must be one address, with a local part in ASCII"
     )
+
+
+@pytest.mark.parametrize("name", ["redirect_to", "envelope_from"])
+def test_an_international_domain_is_read_as_it_goes_on_the_wire(name: str) -> None:
+    settings = read(**{f"OUTBOX_{name.upper()}": "shop@b\u00fccher.example"})
+    assert getattr(settings, name) == "shop@xn--bcher-kva.example"
 
 
 def test_the_servers_passwords_are_in_no_representation() -> None:

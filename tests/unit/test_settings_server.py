@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from outbox.domain.config.servers import ServerSettings
+from outbox.domain.config.settings import Settings
 from outbox.domain.errors import ConfigurationError
-from outbox.domain.servers import ServerSettings
-from outbox.domain.settings import Settings
 
 
 def read(**config: Any) -> ServerSettings:

@@ -14,9 +14,9 @@ from typing import Any
 import flask_mail
 import pytest
 
-from outbox.domain.message import Prepared, prepare, render_shared
-from outbox.web import letter
-from outbox.web.compose import standard
+from outbox.domain.message.render import Prepared, prepare, render_shared
+from outbox.flask_ext.messages import fast_path
+from outbox.flask_ext.messages.convert import standard
 
 pytestmark = pytest.mark.usefixtures("flask_mail_context")
 
@@ -70,7 +70,7 @@ def read(content: bytes) -> EmailMessage:
 
 
 def short_way(text: str) -> bytes:
-    found = letter.prepare(flask_message(text), send_at=None, **LIMITS)
+    found = fast_path.prepare(flask_message(text), send_at=None, **LIMITS)
     assert found is not None
     return found.content
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.seven_bit import seven_bit
+from outbox.domain.mime.seven_bit import seven_bit
 
 HEAD = (
     "From: a@b.example\r\nTo: c@d.example\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n"

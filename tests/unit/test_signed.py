@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message import prepare, render_shared
+from outbox.domain.message.render import prepare, render_shared
 
 LIMITS: dict[str, Any] = {"max_size": 10**6, "split_size": 10**6}
 LATER = datetime(2026, 5, 4, tzinfo=UTC)

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from outbox.domain.replies import Event
-from outbox.domain.verdict import Phase
+from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Phase
 from outbox.smtp.body import Torn, prepare, write_body
 
 WIRE = prepare(b"Subject: x\r\n\r\nHello\r\n")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.verdict import Envelope
+from outbox.domain.delivery.transaction import Envelope
 from outbox.smtp.command import CommandError, command, lacking, mail_line, rcpt_lines
 
 

@@ -7,9 +7,9 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from outbox import Priority, Status
+from outbox.domain.delivery.transaction import Reply
 from outbox.domain.values import value_type
-from outbox.domain.verdict import Reply
-from outbox.store.rows import Email
+from outbox.store.records import Email
 
 
 @value_type(frozen=True, kw_only=True, slots=True)

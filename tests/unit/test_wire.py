@@ -8,7 +8,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from outbox.domain.wire import MAX_LINE, dot_stuff, has_long_line, header_names, normalise
+from outbox.domain.mime.line_endings import (
+    MAX_LINE,
+    dot_stuff,
+    has_long_line,
+    header_names,
+    normalise,
+)
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 

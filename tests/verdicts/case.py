@@ -9,8 +9,8 @@ from email.message import EmailMessage
 from enum import StrEnum
 from typing import Any
 
-from outbox.domain.replies import Event
-from outbox.domain.verdict import Phase, Reply, Verdict
+from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from tests.servers.stateful import Answer
 
 LEASE = 60.0  # seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from email.message import EmailMessage
 from pathlib import Path
 
-from outbox.domain.replies import Event
+from outbox.domain.delivery.reply_table import Event
 from tests.integration.conftest import message
 from tests.servers.scripted import close, drip, freeze, raw, reset, stall, take
 from tests.servers.stateful import hang_up

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outbox.domain.replies import Event
+from outbox.domain.delivery.reply_table import Event
 from tests.servers.scripted import raw, stall
 from tests.servers.stateful import Says, hang_up
 from tests.verdicts.afterwards import NEW

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
-from outbox.domain.verdict import Phase, Verdict
-from outbox.store import circuit_breaker
-from outbox.store.clock import utc
+from outbox.domain.delivery.transaction import Phase, Verdict
+from outbox.store.control import circuit_breaker
+from outbox.store.schema.clock import utc
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops, message
 from tests.servers.authority import Authority

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from email.message import EmailMessage
 
-from outbox.domain.replies import Event
+from outbox.domain.delivery.reply_table import Event
 from tests.integration.conftest import message
 from tests.servers.scripted import stall
 from tests.servers.stateful import hang_up

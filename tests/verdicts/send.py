@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outbox.smtp import reply
+from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_window import SLOW
 from outbox.worker.drain import drain
-from outbox.worker.relay import relay
-from outbox.worker.window import SLOW
 from tests.servers.scripted import stall
 from tests.servers.stateful import Says
 from tests.verdicts.case import LEASE

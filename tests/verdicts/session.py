@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outbox.domain.replies import Event
+from outbox.domain.delivery.reply_table import Event
 from tests.servers.dialogue import Dialogue
 from tests.servers.scripted import drip, stall
 from tests.servers.stateful import Says, hang_up

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
-from sqlalchemy.orm import Session
+from sqlalchemy import select
+from sqlalchemy.orm import Session, registry
 
-from outbox import OutboxError
+from outbox import InvalidMessage, OutboxError
 from tests.integration.conftest import Shop, addresses, message, newsletter
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
@@ -73,3 +75,68 @@ def test_an_iterable_may_write_and_set_savepoints_of_its_own(shop: Shop) -> None
         assert shop.outbox.enqueue_many(newsletter(), readers(), session=session) == MANY
         session.commit()
     assert shop.count(shop.orders) == shop.count(shop.tables.email) == MANY
+
+
+def ending_badly(look: Callable[[str], object]) -> Iterator[str]:
+    """Recipients, the last of which is none. The caller's code looks at the later ones."""
+    for place, address in enumerate(addresses(MANY)):
+        if place >= HALF:
+            look(address)
+        yield address
+    yield "none"
+
+
+class Order:
+    """A row of the shop's own table, as an object of a session."""
+
+    customer: str
+
+
+@pytest.fixture
+def order(shop: Shop) -> Iterator[Order]:
+    """An order that nothing has written yet."""
+    mapped = registry()
+    mapped.map_imperatively(Order, shop.orders)
+    made = Order()
+    made.customer = "Grace"
+    yield made
+    mapped.dispose()
+
+
+def test_what_waited_in_the_session_outlives_a_run_that_fails(shop: Shop, order: Order) -> None:
+    with shop.session() as session:
+        session.add(order)
+        shop.outbox.enqueue(message(), session=session)
+        query = select(Order).limit(1)
+        with pytest.raises(InvalidMessage):
+            shop.outbox.enqueue_many(
+                newsletter(), ending_badly(lambda _: session.scalar(query)), session=session
+            )
+        session.commit()
+    assert shop.count(shop.orders) == shop.count(shop.tables.email) == 1
+
+
+def test_a_run_that_fails_with_what_its_iterable_wrote_is_not_committed(shop: Shop) -> None:
+    with shop.session() as session:
+        with pytest.raises(InvalidMessage):
+            shop.outbox.enqueue_many(
+                newsletter(), ending_badly(partial(shop.order, session)), session=session
+            )
+        with pytest.raises(OutboxError, match="roll the session back"):
+            session.commit()
+        session.rollback()
+        shop.order(session)
+        shop.outbox.enqueue(message(), session=session)
+        session.commit()
+    assert shop.count(shop.orders) == shop.count(shop.tables.email) == 1
+
+
+def test_it_is_taken_back_by_a_savepoint_round_it(shop: Shop) -> None:
+    with shop.session() as session:
+        shop.order(session)
+        with pytest.raises(InvalidMessage), session.begin_nested():
+            shop.outbox.enqueue_many(
+                newsletter(), ending_badly(partial(shop.order, session)), session=session
+            )
+        session.commit()
+    assert (shop.count(shop.orders), shop.count(shop.tables.email)) == (1, 0)

@@ -16,7 +16,7 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Table, func, insert, select
 
 from outbox import Outbox
-from outbox.web.state import state_of
+from outbox.flask_ext.app.state import state_of
 from tests.integration import schema
 from tests.integration.conftest import message, newsletter
 

@@ -15,9 +15,9 @@ from flask import Flask
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import ConfigurationError, Outbox, Status
-from outbox.store.purge import purge
-from outbox.web.doctor_database import database_findings
-from outbox.web.state import state_of
+from outbox.flask_ext.app.state import state_of
+from outbox.flask_ext.cli.check_database import database_findings
+from outbox.store.transitions.purge import purge
 from outbox.worker.drain import drain
 from tests.integration import schema
 from tests.integration.conftest import Shop, Shops, addresses, message, newsletter

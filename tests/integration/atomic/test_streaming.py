@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -65,6 +66,44 @@ def test_a_newsletter_to_a_stream_of_the_same_session_goes_to_all(
         else:
             added = outbox.enqueue_many(
                 newsletter(), found, session=session, unsubscribe="https://x.example/{}".format
+            )
+        session.commit()
+    assert added == readers
+    assert committed(shop) == everybody()
+
+
+@pytest.mark.parametrize("way", ["fields", "unsubscribe", "keyed", "messages"])
+def test_functions_may_look_readers_up_in_the_session_that_they_come_from(
+    shop: Shop, readers: int, way: str
+) -> None:
+    outbox, customer = shop.outbox, shop.orders.c.customer
+    with shop.session() as session:
+
+        def found(address: str) -> str:
+            return str(session.scalar(sa.select(customer).where(customer == address)))
+
+        def url_of(address: Any) -> str:
+            return f"https://x.example/{found(address)}"
+
+        readers_of = stream(shop, session)
+        if way == "fields":
+            added = outbox.enqueue_many(
+                newsletter("Hello {{ name }}"),
+                readers_of,
+                session=session,
+                fields=lambda address: {"name": found(address)},
+            )
+        elif way == "unsubscribe":
+            added = outbox.enqueue_many(
+                newsletter(), readers_of, session=session, unsubscribe=url_of
+            )
+        elif way == "keyed":
+            added = outbox.enqueue_many(newsletter(), readers_of, session=session, key=found)
+        else:
+            added = outbox.enqueue_many(
+                map(message, readers_of),
+                session=session,
+                unsubscribe=lambda given: f"https://x.example/{found(given['To'])}",
             )
         session.commit()
     assert added == readers

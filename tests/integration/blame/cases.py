@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import cycle, product
 
-from outbox.domain.replies import MAILING, ROWS, Event, Row
-from outbox.domain.verdict import Phase, Reply, Verdict
+from outbox.domain.delivery.reply_table import MAILING, ROWS, Event, Row
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.smtp.reply import parse_reply
 
 REPLIES = (

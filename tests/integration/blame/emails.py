@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from outbox import Priority
-from outbox.domain.verdict import Phase
+from outbox.domain.delivery.transaction import Phase
 from tests.integration.blame.cases import Case, Kind, Order
 from tests.integration.blame.server import Seen
 from tests.integration.conftest import Shop

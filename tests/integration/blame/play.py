@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from outbox import Priority
-from outbox.domain.replies import Event
-from outbox.domain.verdict import Phase, Verdict
-from outbox.store.clock import utc
+from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Phase, Verdict
+from outbox.store.schema.clock import utc
 from tests.integration.blame import emails
 from tests.integration.blame.cases import LACKS, Case, Part, Servers
 from tests.integration.blame.server import (

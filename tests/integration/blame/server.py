@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from outbox.domain.verdict import Phase
+from outbox.domain.delivery.transaction import Phase
 from tests.servers.dialogue import Dialogue, HangupError
 from tests.servers.scripted import ScriptedServer, Step, raw, reset, take
 from tests.servers.stateful import hang_up

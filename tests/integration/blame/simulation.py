@@ -12,10 +12,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from outbox.store.clock import MOMENT, utc
-from outbox.store.rows import Claim
+from outbox.store.records import Claim
+from outbox.store.schema.clock import MOMENT, utc
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.drain import drain
-from outbox.worker.relay import relay
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop
 

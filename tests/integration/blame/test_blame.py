@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.replies import MAILING, ROWS
-from outbox.domain.verdict import Phase, Verdict
+from outbox.domain.delivery.reply_table import MAILING, ROWS
+from outbox.domain.delivery.transaction import Phase, Verdict
 from tests.integration.blame.cases import (
     OURS,
     Case,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outbox.domain.verdict import Phase
-from outbox.store.comparison import JUST_NOW
+from outbox.domain.delivery.transaction import Phase
+from outbox.store.control.comparison import JUST_NOW
 from tests.integration.blame.play import LATEST, world, write
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.conftest import message

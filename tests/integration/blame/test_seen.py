@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from outbox import Priority
-from outbox.domain.verdict import Phase
-from outbox.store.rows import Claim
-from outbox.worker.relay import relay
+from outbox.domain.delivery.transaction import Phase
+from outbox.store.records import Claim
+from outbox.worker.batch.send_batch import relay
 from outbox.worker.sweep import sweep
 from tests.integration.blame.cases import Case, Kind, Servers, part
 from tests.integration.blame.emails import LARGE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outbox.domain.verdict import Phase
+from outbox.domain.delivery.transaction import Phase
 from tests.integration.blame.play import GIVEN_UP, LATEST, world, write
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.conftest import message

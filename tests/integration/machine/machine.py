@@ -8,13 +8,15 @@ from uuid import UUID, uuid4
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from outbox.domain.lifecycle import Status
+from outbox.domain.delivery.status import Status
 from outbox.domain.priority import Priority
-from outbox.store import expire, lease, pause, purge, rescue, resolve
-from outbox.store.claim import claim, guarded_statement
-from outbox.store.rows import Waiting
-from outbox.store.survey import survey
-from outbox.store.window import advance, advance_in_steps, finish
+from outbox.store.control import lease, pause
+from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.records import Waiting
+from outbox.store.transitions import expire, purge, rescue, resolve
+from outbox.store.transitions.claim import claim, guarded_statement
+from outbox.store.transitions.start import start
+from outbox.store.transitions.window import advance, advance_in_steps, finish
 from tests.integration.conftest import WORKER
 from tests.integration.machine.model import JITTER, LEASE, OPEN, UNSENT, Mail
 from tests.integration.machine.tables import Worker, committed, results
@@ -139,7 +141,7 @@ class Machine(Transactions):
     def start(self, pick: int) -> None:
         """A task comes: for the first time, twice, or late."""
         token = self.tokens[-1 - pick % len(self.tokens)]
-        batch = lease.start(self.shop.database, token, lease=LEASE, worker=WORKER)
+        batch = start(self.shop.database, token, lease=LEASE, worker=WORKER)
         assert (batch is not None) == self.model.start(token)
         if batch is not None:
             assert {m.id for m in batch.mails} == {m.id for m in self.model.held(token)}

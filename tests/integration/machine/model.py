@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from outbox.domain.lifecycle import Status
+from outbox.domain.delivery.status import Status
 
 LEASE = 30.0
 MAX_ATTEMPTS = 4

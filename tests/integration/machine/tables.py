@@ -11,10 +11,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from outbox.domain.conclusion import Facts, conclude
-from outbox.domain.settings import OnUnknown
-from outbox.domain.verdict import Phase, RecipientResult, Reply, Transaction, Verdict
-from outbox.store.rows import Entry, Waiting
+from outbox.domain.config.settings import OnUnknown
+from outbox.domain.delivery.outcome import Facts, conclude
+from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
+from outbox.store.records import Entry, Waiting
 from tests.integration.conftest import Shop, entry
 from tests.integration.machine.model import JITTER, MAX_ATTEMPTS, MAX_DELIVERIES, Model
 

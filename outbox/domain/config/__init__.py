@@ -1,0 +1,1 @@
+"""The settings, the servers, the routes, and the options of an enqueue."""

@@ -1,0 +1,112 @@
+"""How a mail is to be sent: priority, times, key, tag and policies, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ..errors import InvalidMessage
+from ..header.address import CONTROL, check_address
+from ..priority import Priority
+from .settings import MOST_TRIES, OnUnknown
+
+MAX_KEY = 255
+MAX_TAG = 100
+MAX_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Checked options of one enqueue. Times are in UTC; None means the setting's value."""
+
+    priority: Priority
+    send_at: datetime | None = None
+    expires_at: datetime | None = None
+    key: str | None = None
+    tag: str | None = None
+    on_unknown: OnUnknown | None = None
+    max_attempts: int | None = None
+    envelope_from: str | None = None  # in the envelope only; "" is the null reverse path
+
+    @classmethod
+    def check(
+        cls,
+        *,
+        priority: Any,
+        send_at: Any = None,
+        expires_at: Any = None,
+        key: Any = None,
+        tag: Any = None,
+        on_unknown: Any = None,
+        max_attempts: Any = None,
+        envelope_from: Any = None,
+    ) -> Options:
+        """Return the options, or raise InvalidMessage for the first one that breaks a rule."""
+        starts, ends = _moment("send_at", send_at), _moment("expires_at", expires_at)
+        if starts and ends and ends <= starts:
+            raise InvalidMessage("expires_at", "must be after send_at")
+        if on_unknown is not None and on_unknown not in list(OnUnknown):
+            raise InvalidMessage("on_unknown", f"must be one of {', '.join(OnUnknown)}")
+        if max_attempts is not None and not _is_count(max_attempts):
+            raise InvalidMessage("max_attempts", f"must be a number from 1 to {MOST_TRIES}")
+        return cls(
+            priority=Priority.of(priority),
+            send_at=starts,
+            expires_at=ends,
+            key=check_name("key", key, MAX_KEY),
+            tag=check_name("tag", tag, MAX_TAG),
+            on_unknown=None if on_unknown is None else OnUnknown(on_unknown),
+            max_attempts=max_attempts,
+            envelope_from=_reverse_path(envelope_from),
+        )
+
+
+def _reverse_path(value: Any) -> str | None:
+    """Return the address that bounces go to; `<>` is the path of none (RFC 5321 §4.5.5)."""
+    if value is None:
+        return None
+    return "" if value == "<>" else check_address(value, "envelope_from")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIES
+
+
+def _moment(field: str, value: Any) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise InvalidMessage(field, "must be a datetime")
+    if value.utcoffset() is None:
+        raise InvalidMessage(field, "must be aware: give it a time zone, such as datetime.UTC")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidMessage(field, "is out of range in UTC") from None
+
+
+def check_id(value: Any) -> int | None:
+    """Return a mail's id, or raise InvalidMessage."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_ID:
+        raise InvalidMessage("id", f"must be a number from 1 to {MAX_ID}")
+    return value
+
+
+def check_name(field: str, value: Any, longest: int) -> str | None:
+    """Return a key or tag, or raise InvalidMessage.
+
+    Blanks at the ends are refused because some collations do not see them: two keys that differ
+    only there would be one key on one database and two on another.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= longest:
+        raise InvalidMessage(field, f"must be text of 1 to {longest} characters")
+    if CONTROL.search(value):
+        raise InvalidMessage(field, "must not contain control characters or line breaks")
+    if value != value.strip():
+        raise InvalidMessage(field, "must not begin or end with a blank")
+    return value

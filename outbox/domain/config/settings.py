@@ -1,0 +1,241 @@
+"""The library's settings, read once from Flask's config and checked as a whole."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigurationError, InvalidMessage
+from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
+from ..scheduling.backoff import FLOOR, STEPS
+from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
+
+if TYPE_CHECKING:  # where `outbox.smtp` still looks for it
+    from .servers import ServerSettings as ServerSettings
+
+PREFIX = "OUTBOX_"
+KIBI = 1024
+DAY = 86_400.0
+"""Also the most of a lease and of a time-out: a socket, and SQLite, count milliseconds in 31 bits,
+which are 24 days."""
+MOST = 2**31 - 1
+"""Of every number: 68 years in seconds, 2 GiB in bytes. Databases cannot reckon with much more."""
+MOST_MAILS = 10_000
+"""Of one batch. Its ids are values of one statement, and SQLite takes 32,766 of these."""
+MOST_TRIES = 30_000
+"""Attempts of one email, or workers lost with it: their columns end at 32,767."""
+
+
+class OnUnknown(StrEnum):
+    """What happens to a mail in doubt."""
+
+    RESEND = "resend"  # the same bytes again after a backoff, at most twice
+    HOLD = "hold"  # `unknown` at once: a person decides
+
+
+def setting(
+    default: Any,
+    doc: str,
+    *,
+    least: float | None = None,
+    most: float = MOST,
+    read: Callable[[str, Any], Any] | None = None,
+    shown: bool = True,
+) -> Any:
+    """Declare one setting: its default, its line in the documentation, its least and most value.
+
+    Where a value is more than a number or a text, `read` makes it from the key and what stands
+    there, or raises ConfigurationError. One that is not `shown` holds secrets and is in no
+    representation.
+    """
+    bounds = {"least": least, "most": most}
+    return field(default=default, metadata={"doc": doc, **bounds, "read": read}, repr=shown)
+
+
+def read_backoff(key: str, value: Any) -> tuple[float, ...]:
+    """Read the delays of `OUTBOX_BACKOFF`, from the first on; else raise ConfigurationError."""
+    if not isinstance(value, (list, tuple)) or not value:
+        raise ConfigurationError(f"{key} must be a list of seconds, such as [30, 120, 600]")
+    for seconds in value:
+        if type(seconds) not in (int, float) or not FLOOR <= seconds <= DAY:
+            raise ConfigurationError(
+                f"{key} must hold seconds from {FLOOR:g} to {DAY:g}, not {seconds!r}"
+            )
+    return tuple(map(float, value))
+
+
+def read_domain(key: str, value: Any) -> str:
+    """Read a domain, which becomes ASCII; empty is none. Else raise ConfigurationError."""
+    if value == "":
+        return ""
+    try:
+        address = check_address(f"a@{value}" if isinstance(value, str) else value, key)
+    except InvalidMessage:
+        address = ""
+    domain = domain_of(address)
+    if "[" in domain or "." not in domain or address.count("@") != 1 or len(domain) > MAX_ID_DOMAIN:
+        raise ConfigurationError(f"{key} must be a domain, such as shop.example")
+    return domain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every `OUTBOX_…` key of Flask's config, lower-cased and without its prefix.
+
+    Times are seconds and sizes are bytes.
+    """
+
+    slots: int = setting(4, "batches in flight at once; set it to your workers' processes", least=1)
+    batch: int = setting(
+        400, "mails claimed for one send task, up to 10,000", least=1, most=MOST_MAILS
+    )
+    window: int = setting(20, "mails of one task that can be in doubt at any moment", least=1)
+    window_bytes: int = setting(
+        4 * KIBI * KIBI, "bytes of one window; one mail may exceed it", least=1
+    )
+    window_seconds: float = setting(5.0, "a window closes after this time", least=0.0)
+    batch_seconds: float = setting(
+        15.0, "a task gives back what is left after this time", least=0.1
+    )
+    lease: float = setting(
+        30.0, "a claim's lease; a living worker renews it at a third", least=1.0, most=DAY
+    )
+    rate: Rate | None = setting(
+        None,
+        "recipients a time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
+        read=read_rate,
+    )
+    domain_rates: Mapping[str, Rate] | None = setting(
+        None,
+        'rates by recipient domain, as in `{"gmail.com": "20/s"}`',
+        read=read_domain_rates,
+    )
+    bulk_share: float = setting(
+        0.8, "bulk's part of each rate while urgent mail waits, up to 1", least=0.01
+    )
+    sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
+    nudge: bool = setting(True, "sweep at once after a commit")
+    max_attempts: int = setting(
+        12, "SMTP attempts with a verdict on the mail, up to 30,000", least=1, most=MOST_TRIES
+    )
+    max_deliveries: int = setting(
+        5,
+        "lost workers, the last ones alone, before a mail fails, up to 30,000",
+        least=3,
+        most=MOST_TRIES,
+    )
+    backoff: tuple[float, ...] = setting(
+        STEPS, "before the second, third, … attempt; the last repeats", read=read_backoff
+    )
+    lifetime: float = setting(
+        2 * DAY, "an email without `expires_at` fails when its own delays come to this", least=1.0
+    )
+    on_unknown: OnUnknown = setting(OnUnknown.RESEND, "a mail in doubt: `resend` or `hold`")
+    max_size: int = setting(35 * KIBI * KIBI, "bytes of one mail as sent", least=1)
+    reuse_size: int = setting(64 * KIBI, "contents from this size on are stored once", least=0)
+    retention: float = setting(30 * DAY, "`purge` removes mails finished this long ago", least=0.0)
+    health_age: float = setting(
+        300.0, "`health` fails when the oldest due or claimed mail is older", least=0.0
+    )
+    mail_autocommit: bool = setting(
+        False, "`OutboxMail` commits when the session holds nothing else"
+    )
+    connect_timeout: float = setting(10.0, "to connect to the SMTP server", least=0.1, most=DAY)
+    command_timeout: float = setting(300.0, "for one SMTP reply, as a whole", least=0.1, most=DAY)
+    dot_timeout: float = setting(
+        600.0, "for the reply to the final dot (RFC 5321 §4.5.3.2.6)", least=0.1, most=DAY
+    )
+    transaction_timeout: float = setting(
+        900.0,
+        "from MAIL to the final dot; an email that takes longer is charged",
+        least=0.1,
+        most=DAY,
+    )
+    connection_mails: int = setting(1000, "mails over one SMTP connection", least=1)
+    connection_seconds: float = setting(300.0, "life of one SMTP connection", least=0.0)
+    tls_verify: bool = setting(True, "verify the SMTP server's certificate and name")
+    tls_ca_file: str = setting("", "a CA bundle; empty: the system's")
+    cleartext_auth: bool = setting(False, "allow credentials over an unencrypted connection")
+    helo_name: str = setting("", "the name in EHLO; empty: this host's")
+    message_id_domain: str = setting(
+        "", "the domain of Message-IDs made here; empty: the sender's", read=read_domain
+    )
+    servers: tuple[Any, ...] = setting(
+        (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
+    )
+    routes: tuple[Any, ...] = setting((), "which mails go over which servers, as above")
+    envelope_from: str = setting("", "bounces go to this address, where a message names no other")
+    redirect_to: str = setting("", "staging: every mail goes to this one address instead")
+    refused_alike: int = setting(
+        10, "mails in a row that a server refuses alike before it is held to be at fault", least=2
+    )
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Settings:
+        """Read the `OUTBOX_…` keys; an unknown key, type or value is a ConfigurationError."""
+        fields = {PREFIX + f.name.upper(): f for f in dataclasses.fields(cls)}
+        values: dict[str, Any] = {}
+        for key, value in config.items():
+            if not key.startswith(PREFIX):
+                continue
+            if key not in fields:
+                raise ConfigurationError(f"unknown setting {key}{hint(key, fields)}")
+            values[fields[key].name] = _read(key, value, fields[key])
+        for name in ("redirect_to", "envelope_from"):
+            if address := values.get(name):
+                values[name] = _address(name, address)
+        settings = cls(**values)
+        settings._check()
+        return settings
+
+    def _check(self) -> None:
+        if self.window > self.batch:
+            raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
+        if self.bulk_share > 1:
+            raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
+
+
+def hint(word: object, known: Iterable[str]) -> str:
+    """Return "; did you mean …?" for the known word that is most like this one, or ""."""
+    close = get_close_matches(str(word), list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _address(name: str, given: str) -> str:
+    """Return it as it goes on the wire. Every email has it, so it must not need SMTPUTF8."""
+    try:
+        address = check_address(given, "address")
+    except InvalidMessage:
+        address = ""
+    if not address or not address.isascii():
+        rule = "must be one address, with a local part in ASCII"
+        raise ConfigurationError(f"{PREFIX}{name.upper()} {rule}")
+    return address
+
+
+def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
+    default, least, most = (declared.default, *map(declared.metadata.get, ("least", "most")))
+    if declared.metadata["read"] is not None:
+        return declared.metadata["read"](key, value)
+    if isinstance(default, OnUnknown):
+        if value not in list(OnUnknown):
+            raise ConfigurationError(f"{key} must be one of {', '.join(OnUnknown)}")
+        return OnUnknown(value)
+    kind = type(default)
+    if kind is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise ConfigurationError(f"{key} must be list, not {type(value).__name__}")
+        return tuple(value)
+    whole = type(value) is int and kind is float  # not bool, which is an int too
+    if type(value) is not kind and not whole:
+        raise ConfigurationError(f"{key} must be {kind.__name__}, not {type(value).__name__}")
+    # `not >=` also refuses NaN, which compares false with everything.
+    if least is not None and not value >= least:
+        raise ConfigurationError(f"{key} must be at least {least}")
+    if least is not None and value > most:
+        raise ConfigurationError(f"{key} must be at most {most}")
+    return float(value) if whole else value

@@ -1,0 +1,1 @@
+"""What replies mean, and what they do to an email and to a server."""

@@ -1,0 +1,210 @@
+"""What a verdict does to a mail: next status, what is charged, when it is due again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ..config.settings import OnUnknown
+from ..scheduling import backoff
+from ..values import value_type
+from .status import Status, settle
+from .transaction import RecipientResult, Reply, Transaction, Verdict
+
+MAX_DOUBTS = 3
+"""The third doubt is the last: in doubt twice, a mail is sent again at most twice."""
+
+ALONE_FROM = 2
+"""Deliveries from which on a mail is claimed alone, so that it can fail no neighbour."""
+
+_BEHIND = frozenset({Verdict.SUSPECT, Verdict.LACKING})
+
+LOST_DELAY = 30.0
+"""Seconds before a mail comes back that the server dropped in the middle of its body."""
+
+
+class RecipientStatus(StrEnum):
+    """Stored in `outbox_recipient.status`."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    SUPPRESSED = "suppressed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What is known of a mail before its transaction is judged."""
+
+    attempts: int
+    max_attempts: int
+    deliveries: int
+    max_deliveries: int
+    doubts: int
+    on_unknown: OnUnknown
+    waited: float = 0.0  # seconds: all delays that its own put-offs have given it
+    seconds_left: float  # of its lifetime; infinite where it has an `expires_at`
+    backoff: tuple[float, ...] = backoff.STEPS
+    doubtful: frozenset[str] = frozenset()  # recipients with unresolved doubt
+    settled: frozenset[RecipientStatus] = frozenset()  # what earlier transactions came to
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Conclusion:
+    """What to write: the new status and the counters' changes.
+
+    `delay` is seconds until the mail is due again, where it goes back to pending.
+    """
+
+    status: Status
+    reply: Reply
+    delay: float = 0.0
+    attempts: int = 0
+    deliveries: int = 0
+    doubts: int = 0  # the new value, not a change: 0 once no recipient is in doubt
+    recipients: tuple[tuple[str, RecipientStatus, Reply], ...] = ()
+    again: bool = False  # more recipients than one transaction takes: go on at once
+
+
+def taken(result: Transaction) -> Conclusion:
+    """Conclude as `conclude` does for a mail with one recipient, who has it now: nearly every mail.
+
+    Nothing that is known of the mail beforehand changes that.
+    """
+    [only] = result.recipients
+    return Conclusion(
+        status=Status.SENT,
+        reply=result.reply,
+        attempts=1,
+        recipients=((only.address, RecipientStatus.SENT, result.reply),),
+    )
+
+
+def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) -> Conclusion:
+    """Apply the verdict table to one mail. `random` yields numbers from 0 to 1."""
+    if result.verdict is Verdict.HALT:
+        return _put_back(facts, result)
+    if result.verdict is Verdict.UNSENT:
+        return _lost(facts, result)
+    if result.verdict in _BEHIND:
+        return _behind(facts, result)
+    statuses = {r.address: _recipient(facts, r) for r in result.recipients}
+    recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
+    reached = frozenset(statuses.values()) | facts.settled
+    if facts.doubtful - statuses.keys():  # in doubt, and not written to now: suppressed since
+        reached |= {RecipientStatus.UNKNOWN}
+    verdicts = {r.verdict for r in result.recipients}
+    common = Conclusion(
+        status=Status.PENDING,
+        reply=result.reply,
+        attempts=1,
+        doubts=facts.doubts if RecipientStatus.UNKNOWN in reached else 0,
+        recipients=recipients,
+    )
+    if Verdict.NEXT in verdicts and result.verdict is Verdict.SENT:
+        return replace(common, status=Status.SENDING, again=True, attempts=0)
+    if Verdict.UNKNOWN in verdicts:
+        return _doubt(facts, common, random)
+    if verdicts & {Verdict.RETRY, Verdict.NEXT}:
+        return _put_off(facts, result, common, reached, random)
+    return replace(common, status=_end(reached))
+
+
+def blamed(result: Transaction) -> Transaction:
+    """Return the result of a suspect that turned out to be to blame: it is charged as a RETRY."""
+    recipients = tuple(replace(one, verdict=Verdict.RETRY) for one in result.recipients)
+    return replace(result, verdict=Verdict.RETRY, recipients=recipients)
+
+
+def _recipient(facts: Facts, result: RecipientResult) -> RecipientStatus:
+    match result.verdict:
+        case Verdict.SENT:
+            return RecipientStatus.SENT
+        case Verdict.FAIL if result.address in facts.doubtful:
+            return RecipientStatus.UNKNOWN  # refused now, but an earlier copy may have arrived
+        case Verdict.FAIL:
+            return RecipientStatus.FAILED
+        case Verdict.UNKNOWN:
+            return RecipientStatus.UNKNOWN
+        case _ if result.address in facts.doubtful:
+            return RecipientStatus.UNKNOWN
+        case _:
+            return RecipientStatus.PENDING
+
+
+def _end(reached: frozenset[RecipientStatus]) -> Status:
+    """Return the status of a mail that nobody is left to be sent to."""
+    if RecipientStatus.UNKNOWN in reached:
+        return Status.UNKNOWN
+    return Status.SENT if RecipientStatus.SENT in reached else Status.FAILED
+
+
+def _doubt(facts: Facts, common: Conclusion, random: Callable[[], float]) -> Conclusion:
+    doubted = replace(common, doubts=facts.doubts + 1)
+    wait = backoff.delay(facts.attempts + 1, random=random, steps=facts.backoff)
+    over = (
+        facts.on_unknown is OnUnknown.HOLD
+        or facts.doubts + 1 >= MAX_DOUBTS
+        or facts.attempts + 1 >= facts.max_attempts
+        or wait >= facts.seconds_left
+    )
+    return replace(doubted, status=Status.UNKNOWN) if over else replace(doubted, delay=wait)
+
+
+def _put_off(
+    facts: Facts,
+    result: Transaction,
+    common: Conclusion,
+    reached: frozenset[RecipientStatus],
+    random: Callable[[], float],
+) -> Conclusion:
+    wait = backoff.delay(
+        facts.attempts + 1, random=random, steps=facts.backoff, named=result.retry_after
+    )
+    if facts.attempts + 1 < facts.max_attempts and wait < facts.seconds_left:
+        return replace(common, delay=wait)
+    given_up = tuple(
+        (address, _give_up(facts, address, status), reply)
+        for address, status, reply in common.recipients
+    )
+    settled = frozenset(status for _, status, _ in given_up) | reached - {RecipientStatus.PENDING}
+    return replace(common, status=_end(settled), recipients=given_up)
+
+
+def _give_up(facts: Facts, address: str, status: RecipientStatus) -> RecipientStatus:
+    if status is not RecipientStatus.PENDING:
+        return status
+    return RecipientStatus.UNKNOWN if address in facts.doubtful else RecipientStatus.FAILED
+
+
+def _lost(facts: Facts, result: Transaction) -> Conclusion:
+    """The server is up and dropped this email before its final dot: only a life is charged."""
+    lives = facts.deliveries + 1
+    if lives >= facts.max_deliveries:
+        return replace(_given_up(facts, result), deliveries=1)
+    return replace(_put_back(facts, result), deliveries=1, delay=LOST_DELAY * lives)
+
+
+def _behind(facts: Facts, result: Transaction) -> Conclusion:
+    """Nobody knows whether this email is to blame: uncharged, it waits behind the others."""
+    wait = backoff.behind(facts.waited, result.retry_after)
+    if wait >= facts.seconds_left:
+        return _given_up(facts, result)
+    return replace(_put_back(facts, result), delay=wait)
+
+
+def _put_back(facts: Facts, result: Transaction) -> Conclusion:
+    return Conclusion(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
+
+
+def _given_up(facts: Facts, result: Transaction) -> Conclusion:
+    end = settle(Status.FAILED, in_doubt=bool(facts.doubtful))
+    if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
+        end = Status.SENT
+    recipients = tuple(
+        (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), result.reply)
+        for r in result.recipients
+    )
+    return Conclusion(status=end, reply=result.reply, doubts=facts.doubts, recipients=recipients)

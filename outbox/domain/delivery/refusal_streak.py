@@ -1,0 +1,149 @@
+"""When a server refuses every mail alike, it is the server that is at fault, and no mail. Pure.
+
+A blocklisted client is told so at RCPT, mail after mail (Postfix: "554 5.7.1 Service unavailable;
+Client host [192.0.2.1] blocked using …"). Each by itself looks like the refusal of one recipient.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .blame import Common, Traits
+from .reply_table import is_greylisting
+from .transaction import Phase, RecipientResult, Reply, Transaction, Verdict
+
+REFUSAL_LENGTH = 255
+
+_ODD = 3
+"""Refusals alike in a row from which on an email that differs is tried next."""
+
+_NO_VERDICT = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
+_REFUSED = frozenset({Verdict.RETRY, Verdict.FAIL})
+
+_MASKS = (
+    (re.compile(r"\S*@\S*"), "@"),  # addresses
+    # Numbers, IP addresses, and the ids of queues, hosts and reports: all hold a digit.
+    (re.compile(r"[\w.:/=?&%+~-]*\d[\w.:/=?&%+~-]*"), "#"),
+    (re.compile(r"\b(?=\w*[a-z][A-Z])\w{10,}\b"), "#"),  # ids in mixed case without one
+)
+_OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
+"""RFC 3463 §3.2 and §3.3: the recipient's address or mailbox is at fault (but x.1.7 and x.1.8 are
+about the sender)."""
+_OWN_TEXT = re.compile(
+    r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
+    r"\b(unknown|not found|unavailable|disabled|full|does ?n.t exist|not exist|invalid)"
+    r"|(no such|unknown|invalid) (user|recipient|mailbox|address|account)|over ?quota",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alike:
+    """The server refuses every mail alike: open its breaker, with an alert, and charge nobody.
+
+    Unless what the refused emails have in `common` explains it.
+    """
+
+    refusal: str  # the fingerprint, for the breaker
+    mails: frozenset[int]  # of the streak: results not recorded yet go back uncharged
+    common: Common
+    known: bool  # the server's breaker is open for this very refusal
+
+    @property
+    def reason(self) -> str:
+        """The same for people; it names nobody."""
+        return reason(self.refusal)
+
+
+class Streak:
+    """Mails that one server refused alike, in a row, with nothing else in between.
+
+    `needed` of them, to different recipients, show that the server is at fault. `known` is the
+    refusal for which its breaker is open: then a single one, the probe's, is enough.
+
+    A refused content (after the dot) counts once, however many mails share it: a newsletter that a
+    filter refuses says nothing about other mails.
+    """
+
+    def __init__(self, needed: int, *, known: str | None = None) -> None:
+        self._needed = needed
+        self._known = known
+        self.refusal: str | None = None  # of the streak that goes on; None where there is none
+        self._mails: dict[int, Traits] = {}
+        self._seen: set[object] = set()
+
+    @property
+    def common(self) -> Common | None:
+        """What the refused emails have in common, once they are too many for chance."""
+        return Common.of(self._mails.values()) if len(self._mails) >= _ODD else None
+
+    def add(
+        self, mail: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
+    ) -> Alike | None:
+        """Note the result of a mail, by its id and its content's; say whether the row is full.
+
+        A HALT, and what never was sent, judge no mail and leave the streak as it is.
+        """
+        if result.verdict in _NO_VERDICT:
+            return None
+        refusal = refusal_of(result)
+        if refusal != self.refusal:
+            self.refusal = refusal
+            self._mails, self._seen = {}, set()
+        if refusal is None:
+            return None
+        self._mails[mail] = traits()
+        self._seen.add(_distinct(result, content))
+        if refusal != self._known and len(self._seen) < self._needed:
+            return None
+        return Alike(
+            refusal=refusal,
+            mails=frozenset(self._mails),
+            common=Common.of(self._mails.values()),
+            known=refusal == self._known,
+        )
+
+
+def reason(refusal: str) -> str:
+    """Return what the breaker says of a refusal that every mail meets."""
+    return f"every mail is refused alike: {refusal}"
+
+
+def refusal_of(result: Transaction) -> str | None:
+    """Return the fingerprint of a mail's refusal as a whole, or None where it is none.
+
+    None too where a recipient took it, where recipients were refused in different ways, and where
+    the refusal is a recipient's own matter: no such mailbox, a full one, greylisting.
+    """
+    if result.verdict not in _REFUSED or not result.recipients:
+        return None
+    prints = {_of_recipient(result.phase, one) for one in result.recipients}
+    return prints.pop() if len(prints) == 1 else None
+
+
+def fingerprint(phase: Phase, reply: Reply) -> str | None:
+    """Return what refusals that are alike have in common: phase, code, enhanced code and text.
+
+    Addresses, numbers and ids in the text are masked, so that it names nobody. None where there is
+    no reply, or where it speaks of the recipient alone.
+    """
+    own = _OWN_STATUS.fullmatch(reply.enhanced) or (
+        not reply.enhanced and _OWN_TEXT.search(reply.text)
+    )
+    if reply.code < 400 or own or is_greylisting(reply):
+        return None
+    text = reply.text
+    for pattern, mask in _MASKS:
+        text = pattern.sub(mask, text)
+    words = f"{phase}: {reply.code} {reply.enhanced} {' '.join(text.split())}"
+    return words[:REFUSAL_LENGTH].rstrip()
+
+
+def _of_recipient(phase: Phase, one: RecipientResult) -> str | None:
+    return fingerprint(phase, one.reply) if one.verdict in _REFUSED else None
+
+
+def _distinct(result: Transaction, content: int) -> object:
+    return content if result.phase is Phase.DOT else result.recipients[0].address

@@ -1,0 +1,180 @@
+"""The table of SMTP replies: which reply, in which phase, leads to which verdict. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..scheduling.backoff import GREYLIST_FLOOR
+from .transaction import Phase, Reply, Verdict
+
+LONGEST_DELAY = 86_400.0
+"""Seconds: no server makes a mail wait longer than a day, whatever it names."""
+
+
+class Event(StrEnum):
+    """What happened where no reply came."""
+
+    CLOSED = "closed"  # the connection was refused, closed or reset
+    TIMEOUT = "timeout"  # the reply's total deadline passed
+    GARBAGE = "garbage"  # octets came that are no SMTP reply
+    LACKING = "lacking"  # the server does not offer what this step needs: nothing was sent
+    MALFORMED = "malformed"  # the envelope makes no command line: no server can take it
+    LEASE = "lease"  # our lease was lost: the fence said no
+    OVERDUE = "overdue"  # the transaction as a whole took longer than it may
+    GIVEN_UP = "given up"  # others wait, and nobody but this process could see to them
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What one reply, or its absence, means."""
+
+    verdict: Verdict
+    retry_after: float | None = None  # seconds, where the reply names a time or greylists
+    alert: bool = False  # a person must act
+    renew: bool = False  # the connection is out of step or useless: close it
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table. It applies where all that it names is so.
+
+    `key` is the start of the reply's code, as "4", or an event's value; "" is anything.
+    """
+
+    phases: frozenset[Phase]
+    key: str
+    verdict: Verdict
+    enhanced: str = ""  # the start of the enhanced code
+    text: re.Pattern[str] | None = None
+    after_accepted: bool = False  # only once a recipient was accepted
+    alert: bool = False
+    renew: bool = False
+
+    def applies(self, phase: Phase, key: str, reply: Reply, accepted: bool) -> bool:
+        """Return whether this row is about such a reply in such a phase."""
+        return (
+            key.startswith(self.key)
+            and phase in self.phases
+            and reply.enhanced.startswith(self.enhanced)
+            and (accepted or not self.after_accepted)
+            and (self.text is None or self.text.search(reply.text) is not None)
+        )
+
+
+def _text(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+ANY = frozenset(Phase)
+SESSION = frozenset({Phase.CONNECT, Phase.GREETING, Phase.EHLO, Phase.STARTTLS, Phase.AUTH})
+MAILING = ANY - SESSION
+AUTH, MAIL, RCPT, DOT = (
+    frozenset({phase}) for phase in (Phase.AUTH, Phase.MAIL, Phase.RCPT, Phase.DOT)
+)
+BEFORE_DOT = MAILING - DOT
+
+THROTTLE = _text(
+    r"throttl|rate.?limit|sending (rate|quota)|too (many|much|fast|quickly)|slow.?down"
+)
+CLIENT_THROTTLE = _text(r"too many recipients from")  # Postfix's own, of the client
+SES_THROTTLE = _text(r"throttling failure")
+GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down")
+
+ROWS: tuple[Row, ...] = (
+    # The only success: RFC 5321 §4.2.1 asks clients to look at the first digit.
+    Row(DOT, "2", Verdict.SENT),
+    # The session: no email is to blame.
+    Row(SESSION, "530", Verdict.HALT, alert=True),  # it wants AUTH or STARTTLS: our configuration
+    Row(AUTH, "421", Verdict.HALT),
+    Row(AUTH, "5", Verdict.HALT, alert=True),  # 535, and its kin 534 and 538
+    Row(AUTH, Event.LACKING, Verdict.HALT, alert=True),
+    Row(SESSION, "", Verdict.HALT),
+    # A halting reply to an email's own command: the next email tells whose fault it is.
+    Row(MAILING, "421", Verdict.SUSPECT),
+    Row(MAILING, "530", Verdict.SUSPECT, alert=True),
+    # Providers that throttle with a code of their own. Gmail's 421 4.7.0 is a 421 as any other.
+    # 450 4.2.1 by itself is one disabled mailbox (RFC 3463): it is that recipient's own.
+    Row(MAILING, "454", Verdict.SUSPECT, text=SES_THROTTLE),
+    Row(MAILING, "450", Verdict.SUSPECT, enhanced="4.2.1", text=GMAIL_THROTTLE),
+    # At MAIL only the sender and the size are known: the server may well speak about itself.
+    Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the mail system's own status
+    Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),
+    Row(MAIL, "5", Verdict.SUSPECT, text=THROTTLE),
+    Row(RCPT, "4", Verdict.SUSPECT, text=CLIENT_THROTTLE),
+    Row(MAIL, Event.LACKING, Verdict.LACKING),
+    Row(MAIL, Event.MALFORMED, Verdict.FAIL),
+    # Out of step: we and the server no longer talk about the same command.
+    Row(MAILING, "503", Verdict.RETRY, renew=True),
+    # Too many recipients (RFC 5321 §4.5.3.1.10; 552 is the older code for the same).
+    Row(RCPT, "452", Verdict.NEXT, after_accepted=True),
+    Row(RCPT, "552", Verdict.NEXT, after_accepted=True),
+    # This mail, or this recipient.
+    Row(MAILING, "4", Verdict.RETRY),
+    Row(MAILING, "5", Verdict.FAIL),
+    # After the dot everything else is doubt (RFC 1047).
+    Row(DOT, "", Verdict.UNKNOWN, renew=True),
+    # Before the dot nobody holds a whole mail.
+    Row(BEFORE_DOT, Event.CLOSED, Verdict.UNSENT, renew=True),
+    Row(BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT, renew=True),
+    Row(BEFORE_DOT, Event.LEASE, Verdict.UNSENT, renew=True),
+    Row(BEFORE_DOT, Event.GIVEN_UP, Verdict.UNSENT, renew=True),
+    Row(BEFORE_DOT, Event.OVERDUE, Verdict.RETRY, renew=True),
+    Row(BEFORE_DOT, "", Verdict.RETRY, renew=True),  # garbage, and 2xx or 3xx out of place
+)
+"""The first row that applies judges."""
+
+_ACCEPTED = Judgement(verdict=Verdict.SENT)
+"""What the first row says, of nearly every mail: it is not looked up."""
+
+
+def judge(
+    phase: Phase, reply: Reply, *, event: Event | None = None, accepted: bool = False
+) -> Judgement:
+    """Judge a reply that ends its phase: any reply to the dot, elsewhere any but the wanted one.
+
+    `event` says what happened where no reply came. `accepted` says that the transaction already
+    has a recipient.
+    """
+    if phase is Phase.DOT and event is None and reply.code // 100 == 2:
+        return _ACCEPTED
+    key = event or str(reply.code)
+    row = next(row for row in ROWS if row.applies(phase, key, reply, accepted))
+    return Judgement(
+        verdict=row.verdict,
+        retry_after=_retry_after(row.verdict, reply),
+        alert=row.alert,
+        renew=row.renew or row.verdict in (Verdict.HALT, Verdict.SUSPECT),
+    )
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_NAMED = _text(
+    r"\b(?:again|retry|retried|wait|back|greylist(?:ed|ing)?|graylist(?:ed|ing)?)\b[^.\d]{0,30}"
+    r"\b(\d{1,9}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b"
+)
+_GREYLIST = _text(r"gr[ea]ylist")
+
+
+def _retry_after(verdict: Verdict, reply: Reply) -> float | None:
+    if verdict not in (Verdict.RETRY, Verdict.HALT, Verdict.SUSPECT):
+        return None
+    named = named_delay(reply.text)
+    if verdict is Verdict.RETRY and is_greylisting(reply):
+        return max(named or 0.0, GREYLIST_FLOOR)
+    return named
+
+
+def named_delay(text: str) -> float | None:
+    """Return the seconds that a text names ("try again in 300 seconds"), at most a day."""
+    found = _NAMED.search(text)
+    if found is None:
+        return None
+    return min(float(found[1]) * _UNITS[found[2][0].lower()], LONGEST_DELAY)
+
+
+def is_greylisting(reply: Reply) -> bool:
+    """Return whether the server asks an unknown client to come back later (RFC 6647)."""
+    policy = reply.code in (450, 451) and reply.enhanced == "4.7.1"
+    return policy or _GREYLIST.search(reply.text) is not None

@@ -1,0 +1,100 @@
+"""What the outcome of one SMTP transaction means, as types. The table of replies is `judge`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+from enum import StrEnum
+
+from ..values import value_type
+
+_DEMAND = re.compile(r"REQUIRETLS|BY=-?\d+;RT?", re.IGNORECASE)
+
+
+class Phase(StrEnum):
+    """Where in the SMTP dialogue something happened."""
+
+    CONNECT = "connect"
+    GREETING = "greeting"
+    EHLO = "ehlo"
+    STARTTLS = "starttls"
+    AUTH = "auth"
+    MAIL = "mail"
+    RCPT = "rcpt"
+    DATA = "data"
+    BODY = "body"
+    DOT = "dot"  # the final dot was handed over: its reply is awaited
+
+
+class Verdict(StrEnum):
+    """What to do with a mail, or with one of its recipients."""
+
+    SENT = "sent"  # accepted: never again
+    RETRY = "retry"  # put off: one attempt charged, backoff
+    FAIL = "fail"  # refused for good
+    UNKNOWN = "unknown"  # in doubt: the final dot went out and no reply came
+    HALT = "halt"  # there is no session with the server: charge nobody
+    SUSPECT = "suspect"  # a halting reply to this email's own command: its fault, or the server's?
+    LACKING = "lacking"  # the server does not offer what this email needs: another one may
+    UNSENT = "unsent"  # the connection or the lease went before the final dot: known unsent
+    NEXT = "next"  # a recipient only: too many for this transaction, goes with the next at once
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """A server's reply, cleaned: no control characters, at most 500 characters of text.
+
+    `code` is 0 where no reply came (a lost connection, a time-out, garbage); `text` then says what
+    happened. `enhanced` is RFC 3463's "4.2.1", or "".
+    """
+
+    code: int
+    enhanced: str = ""
+    text: str = ""
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class RecipientResult:
+    """What became of one recipient in one transaction."""
+
+    address: str
+    verdict: Verdict
+    reply: Reply
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Transaction:
+    """The typed result of one SMTP transaction: never an exception.
+
+    `recipients` has one entry for each envelope recipient, in the envelope's order. Where the whole
+    mail was judged (MAIL, DATA, the final dot), every recipient that was not refused by itself
+    carries the mail's verdict.
+    """
+
+    verdict: Verdict
+    phase: Phase
+    reply: Reply
+    recipients: tuple[RecipientResult, ...] = ()
+    retry_after: float | None = None  # seconds, where the reply names a time
+    alert: bool = False  # a person must act: the credentials are refused
+    overdue: bool = False  # the transaction took longer than it may: the server is suspected too
+    given_up: bool = False  # its reply was no longer waited for, as others waited
+    converted: bool = False  # its 8 bits went as 7: the server does not offer 8BITMIME
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Envelope:
+    """RFC 5321's envelope: the reverse path, the forward paths and what they need."""
+
+    sender: str  # "" is the null reverse path of a bounce
+    recipients: tuple[str, ...]
+    size: int = 0  # octets of the mail, told with MAIL before its content is at hand
+    smtputf8: bool = False
+    eightbit: bool = False
+    mail_options: tuple[str, ...] = field(default=())
+    rcpt_options: tuple[str, ...] = field(default=())
+
+    @property
+    def demands(self) -> tuple[str, ...]:
+        """The options that must not be left out on the way (RFC 8689 §4.2.1, RFC 2852 §4.1)."""
+        return tuple(filter(_DEMAND.fullmatch, self.mail_options)) if self.mail_options else ()

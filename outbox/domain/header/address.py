@@ -1,0 +1,105 @@
+"""What an address of the envelope may be (RFC 5321 §4.1.2, RFC 6531 §3.3)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import idna
+
+from ..errors import InvalidMessage
+
+MAX_LOCAL = 64
+MAX_DOMAIN = 255
+MAX_ADDRESS = 254
+"""Octets (RFC 5321 §4.5.3.1; a path is 256 octets with its angle brackets)."""
+
+MAX_ID_DOMAIN = 180
+"""Characters: with what stands before it a Message-ID stays under 250."""
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, Unicode's line separators and lone surrogates."""
+
+# Not U+FFFD: a parser puts it where it could not read an octet, so it names somebody else.
+_ATOM = r"(?:(?![\s\ufffd])[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff])+"
+_DOT_STRING = re.compile(rf"{_ATOM}(\.{_ATOM})*")
+_QUOTED_STRING = re.compile(r'"([^"\\\ufffd]|\\[\x20-\x7e])*"')
+_ENCODED = re.compile(r"=\?[^?]*\?[A-Za-z]\?")
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9\-]{0,61}[A-Za-z0-9])?")
+_ORDINARY = re.compile(
+    rf"(?=.{{1,{MAX_ADDRESS}}}\Z)(?=[^@]{{1,{MAX_LOCAL}}}@)"
+    rf"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@{_LABEL.pattern}(?:\.{_LABEL.pattern})*"
+)
+_NO_NAME = (
+    "the domain is not a valid international name (UTS 46, IDNA 2008);"
+    " one that exists all the same has an ASCII form (xn--…)"
+)
+_LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
+
+
+def is_ordinary(address: str) -> bool:
+    """Whether the address breaks no rule and needs no quoting, no IDNA and no parser."""
+    return _ORDINARY.fullmatch(address) is not None
+
+
+def check_address(address: object, field: str) -> str:
+    """Return the address as it goes on the wire, its domain in ASCII (IDNA), or InvalidMessage."""
+    if not isinstance(address, str):
+        raise InvalidMessage(field, "an address must be text")
+    if is_ordinary(address):
+        return address
+    if len(address) > MAX_LOCAL + 1 + MAX_DOMAIN:  # what follows takes longer than one look
+        raise InvalidMessage(field, f"an address is at most {MAX_ADDRESS} octets")
+    if CONTROL.search(address):
+        raise InvalidMessage(field, "an address must not contain control characters or line breaks")
+    local, at, domain = address.rpartition("@")
+    if not at or not local or not domain:
+        raise InvalidMessage(field, "an address has the form local-part@domain")
+    if not (_DOT_STRING.fullmatch(local) or _QUOTED_STRING.fullmatch(local)):
+        raise InvalidMessage(field, "the local part has characters that need quoting")
+    if _ENCODED.search(local):  # some readers decode it there too, and then see another address
+        raise InvalidMessage(field, "an address must not contain an encoded word (RFC 2047 §5)")
+    if len(local.encode()) > MAX_LOCAL:
+        raise InvalidMessage(field, f"the local part is over {MAX_LOCAL} octets")
+    wire = f"{local}@{_domain(domain, field)}"
+    if len(wire.encode()) > MAX_ADDRESS:
+        raise InvalidMessage(field, f"an address is at most {MAX_ADDRESS} octets")
+    return wire
+
+
+def _domain(domain: str, field: str) -> str:
+    if _LITERAL.fullmatch(domain):
+        return domain
+    if len(domain) > MAX_DOMAIN:
+        raise InvalidMessage(field, f"the domain is over {MAX_DOMAIN} octets")
+    if not domain.isascii():
+        try:
+            domain = idna.encode(domain, uts46=True, std3_rules=True).decode("ascii")
+        except UnicodeError:
+            raise InvalidMessage(field, _NO_NAME) from None
+    if not all(map(_LABEL.fullmatch, domain.split("."))):
+        raise InvalidMessage(field, "the domain is not a valid host name")
+    return domain
+
+
+def domain_of(address: str) -> str:
+    """Return the address's domain in lower case."""
+    return address.rpartition("@")[2].lower()
+
+
+@lru_cache(maxsize=64)
+def id_domain(address: str) -> str:
+    """Return the right side of a Message-ID for this sender, cut so that the whole stays short.
+
+    A shop has few senders.
+    """
+    return domain_of(address).strip("[]")[-MAX_ID_DOMAIN:].lstrip(".-")
+
+
+def suppression_key(address: str) -> str:
+    """Return what the suppression list compares: the whole address without regard to case.
+
+    RFC 5321 lets a local part be case-sensitive, but no provider in use makes two mailboxes of it,
+    and a person who asked not to be written to is not to be written to.
+    """
+    return address.lower()

@@ -1,0 +1,120 @@
+"""What tells a receiver's machine that no person wrote this mail: RFC 3834, RFC 2369, RFC 8058."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ..errors import InvalidMessage
+from .address import check_address
+
+MAX_URL = 900
+"""Characters, so that the header fits in a line of 998 octets: folded, a URL is no longer one."""
+
+URLs = str | Sequence[str]
+"""The https URL that unsubscribes one reader, alone or beside a mailto URL."""
+URLOf = Callable[[Any], URLs]
+"""Makes these from an address or from a message."""
+
+_KINDS = ("auto-generated", "auto-replied", "auto-notified")
+_WORD = re.compile(r"\s*[A-Za-z-]+")
+_URL = re.compile(r"https://[!#-;=?-~]+")
+_MAILTO = re.compile(r"mailto:(?P<address>[!#-;=-~]+?)(?:\?[!#-;=?-~]*)?")
+_ONE_CLICK = b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Automatic:
+    """Checked wishes for Auto-Submitted (RFC 3834 §5) and one-click unsubscription (RFC 8058)."""
+
+    auto_submitted: str | None = None
+    unsubscribe: URLs | URLOf | None = None
+
+    @classmethod
+    def check(cls, *, auto_submitted: Any = None, unsubscribe: Any = None) -> Automatic:
+        """Return the wishes; `unsubscribe` is URLs or a function. Raises InvalidMessage."""
+        if auto_submitted is True:
+            auto_submitted = "auto-generated"
+        if auto_submitted not in (None, False, *_KINDS):
+            raise InvalidMessage("auto_submitted", f"must be True or one of {', '.join(_KINDS)}")
+        if unsubscribe is not None and not callable(unsubscribe):
+            check_urls(unsubscribe)
+        return cls(auto_submitted=auto_submitted or None, unsubscribe=unsubscribe)
+
+    @property
+    def adds(self) -> bool:
+        """Whether any header is asked for."""
+        return self.auto_submitted is not None or self.unsubscribe is not None
+
+    def is_of(self, message: object) -> bool:
+        """Whether the message is an automatic one: it is to be marked so, or says so itself."""
+        if self.auto_submitted:
+            return True
+        headers = message if isinstance(message, Message) else getattr(message, "extra_headers", {})
+        own = {name.lower(): value for name, value in (headers or {}).items()}
+        word = _WORD.match(str(own.get("auto-submitted", "no")))  # a comment may stand behind it
+        return word is not None and word[0].strip().lower() != "no"
+
+    def refuse_own(self, message: Message[Any, Any]) -> None:
+        """Raise InvalidMessage where the message has a header itself that is asked for."""
+        if self.auto_submitted and "Auto-Submitted" in message:
+            raise InvalidMessage("auto_submitted", "the message has this header itself")
+        if self.unsubscribe is None:
+            return
+        if "List-Unsubscribe" in message or "List-Unsubscribe-Post" in message:
+            raise InvalidMessage("unsubscribe", "the message has this header itself")
+
+    def common(self) -> bytes:
+        """Return the header lines that are the same for every reader."""
+        kind = f"Auto-Submitted: {self.auto_submitted}\r\n".encode() if self.auto_submitted else b""
+        return kind + (_ONE_CLICK if self.unsubscribe is not None else b"")
+
+    def own(self, reader: object) -> bytes:
+        """Return the header of one reader: what the function makes of `reader`, or the URLs."""
+        if self.unsubscribe is None:
+            return b""
+        given = self.unsubscribe(reader) if callable(self.unsubscribe) else self.unsubscribe
+        urls = ",\r\n ".join([f"<{url}>" for url in check_urls(given)])
+        return f"List-Unsubscribe: {urls}\r\n".encode()
+
+
+def check_urls(given: object) -> tuple[str, ...]:
+    """Return the URLs in their order: one of https, and at most one of mailto beside it.
+
+    RFC 8058 §3.1 wants https, and RFC 2369 §3.2 has mailto for readers that know no other.
+    """
+    if not isinstance(given, (list, tuple)):
+        return (check_url(given),)
+    addresses = [url for url in given if isinstance(url, str) and url.startswith("mailto:")]
+    if len(given) - len(addresses) != 1 or len(addresses) > 1:
+        raise InvalidMessage("unsubscribe", "is one https URL, with at most one mailto beside it")
+    return tuple(_check_mailto(url) if url in addresses else check_url(url) for url in given)
+
+
+def _check_mailto(url: str) -> str:
+    found = _MAILTO.fullmatch(url)
+    if found is None or len(url) > MAX_URL:
+        rule = f"a mailto URL is printable ASCII of at most {MAX_URL} characters (RFC 6068)"
+        raise InvalidMessage("unsubscribe", rule)
+    check_address(unquote(found["address"]), "unsubscribe")
+    return url
+
+
+def check_url(url: object) -> str:
+    """Return the URL, or raise InvalidMessage: RFC 8058 §3.1 wants https."""
+    if not isinstance(url, str) or not _URL.fullmatch(url) or not _has_host(url):
+        raise InvalidMessage("unsubscribe", "must be an https URL in printable ASCII (RFC 8058)")
+    if len(url) > MAX_URL:
+        raise InvalidMessage("unsubscribe", f"a URL has at most {MAX_URL} characters")
+    return url
+
+
+def _has_host(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:
+        return False

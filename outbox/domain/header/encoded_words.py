@@ -1,0 +1,59 @@
+"""Encoded words (RFC 2047): a header's text outside of ASCII, each word by itself a whole one."""
+
+from __future__ import annotations
+
+import re
+from binascii import b2a_base64
+from email.header import Header
+
+_WORD = 42
+"""Octets of one encoded word, so that it fits the line of any name that we write so."""
+
+_PADDED = re.compile(r"=\?utf-8\?b\?[^?]*=\?=\s", re.IGNORECASE)
+
+
+def in_words(text: str, name: str | None = None) -> str:
+    """Return a text as encoded words in the shorter encoding, folded behind its header's name.
+
+    GMime ends a run of words in base64 at the first padding, and shows half of the text. CPython
+    pads where it likes.
+    """
+    words = Header(text, "utf-8", header_name=name).encode()
+    return encoded_words(text) if _PADDED.search(words) else words
+
+
+def encoded_words(text: str) -> str:
+    """Return a text as encoded words, one a line (RFC 2047 §2), each of whole characters.
+
+    None but the last is padded. CPython's own looks for the shortest encoding: for each reader of a
+    newsletter that is too long.
+    """
+    words, letters, size = list[str](), list[bytes](), 0
+    for letter in text:
+        more = letter.encode()
+        while size + len(more) > _WORD:
+            end = _thirds(letters)  # none where a letter stands before others of three octets
+            words.append(_word(b"".join(letters[:end])) if end else _quoted(letters[0]))
+            del letters[: end or 1]
+            size = sum(map(len, letters))
+        letters.append(more)
+        size += len(more)
+    return "\r\n ".join((*words, _word(b"".join(letters))))
+
+
+def _thirds(letters: list[bytes]) -> int:
+    """Return how many letters end at the last third octet that is a letter's end."""
+    size = end = 0
+    for number, letter in enumerate(letters, 1):
+        size += len(letter)
+        if size % 3 == 0:
+            end = number
+    return end
+
+
+def _quoted(octets: bytes) -> str:
+    return f"=?utf-8?q?{''.join(f'={octet:02X}' for octet in octets)}?="
+
+
+def _word(octets: bytes) -> str:
+    return f"=?utf-8?b?{b2a_base64(octets, newline=False).decode()}?="

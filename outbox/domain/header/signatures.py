@@ -1,0 +1,44 @@
+"""What somebody has signed, and what therefore stays as it is."""
+
+from __future__ import annotations
+
+from email.message import Message
+from typing import Any
+
+from ..errors import InvalidMessage
+
+_TYPES = frozenset({"multipart/signed", "application/pkcs7-mime", "application/x-pkcs7-mime"})
+_SEALS = ("DKIM-Signature", "ARC-Message-Signature")
+
+
+def is_sealed(part: Message[Any, Any]) -> bool:
+    """Return whether a signature is over the whole of this part: PGP/MIME, S/MIME, DKIM or ARC.
+
+    RFC 1847 §2.1, RFC 8551 §3, RFC 6376 §5.3 and RFC 8617 §4.1.2.
+    """
+    return part.get_content_type() in _TYPES or is_dkim_signed(part)
+
+
+def is_dkim_signed(message: Message[Any, Any]) -> bool:
+    """Return whether a header of the message signs its content, and other headers with it."""
+    return any(name in message for name in _SEALS)
+
+
+def refuse_mending(message: Message[Any, Any], *names: str) -> None:
+    """Raise InvalidMessage where a signed header would be mended: these, or one outside of ASCII.
+
+    A header that Python code made knows how it is written, and is signed as that.
+    """
+    if not is_dkim_signed(message):
+        return
+    raw = [
+        name for name, value in message.raw_items() if type(value) is str and not value.isascii()
+    ]
+    for name in (*names, *raw):
+        rule = "would be encoded, and that breaks its DKIM signature: encode it before you sign"
+        raise InvalidMessage(name.lower(), f"{rule} (RFC 6376 §5.3)")
+
+
+def is_signed(message: Message[Any, Any]) -> bool:
+    """Return whether the message, or a part of it, is signed."""
+    return any(map(is_sealed, message.walk()))

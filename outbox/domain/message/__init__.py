@@ -1,0 +1,1 @@
+"""A message becomes an email: rendered, and each reader's own."""

@@ -1,0 +1,277 @@
+"""A content with merge fields: one template for many readers, and what it is for each of them.
+
+A template is stored as any content is. In it the octets that are the same for every reader take
+turns with lines of text that hold a field, with a NUL between them: no message may have one. Such a
+line is kept as it was written, behind a letter that says how values are escaped. So the octets of a
+reader's email follow from the template and the reader's values alone, at every try.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from binascii import b2a_qp
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.header import decode_header, make_header
+from email.message import Message
+from html import escape
+from typing import Any
+
+from ..errors import InvalidMessage
+from ..header.address import CONTROL
+from ..header.encoded_words import encoded_words
+from ..header.fields import LEAKS, MAX_HEADER
+from ..header.signatures import is_sealed
+from ..mime import structure
+from ..mime.line_endings import has_long_line
+from ..mime.serialize import folded
+
+FieldsOf = Callable[[Any], Mapping[str, object]]
+"""Makes the values of one reader's fields, by their names, from the reader's address."""
+
+MAX_VALUES = 16_000
+"""Characters of a reader's values in all, as JSON: a column of MariaDB holds 65,535 octets."""
+
+_TAG = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]*) *\}\}")
+_FORBIDDEN = re.compile(CONTROL.pattern.replace("\\x00-\\x1f", "\\x00-\\x08\\x0b-\\x1f"))
+_BREAK = re.compile(r"\r\n?")
+_AS_IT_IS = re.compile("[ -<>-~]{0,75}[!-<>-~]")
+"""A line that is the same in quoted-printable (RFC 2045 §6.7)."""
+
+_READ = json.JSONDecoder().decode
+_MARKUP = re.compile(r"html|x-amp-html|xml|.*\+xml")
+"""Subtypes of text in which values are escaped; in `plain` they are not, elsewhere refused."""
+_PLAIN, _HTML = "t", "h"
+
+
+class Template:
+    """A template that was read from its octets."""
+
+    def __init__(self, octets: bytes) -> None:
+        pieces = octets.split(b"\0")
+        lines = [piece.decode() for piece in pieces[1::2]]
+        found = [_TAG.split(line[1:]) for line in lines]
+        self.names = tuple(dict.fromkeys(name for line in found for name in line[1::2]))
+        place = {name: place for place, name in enumerate(self.names)}
+        self._pieces = pieces
+        self._lines = [
+            _Line(line[:1] == _HTML, tuple(texts), tuple(place[name] for name in texts[1::2]))
+            for line, texts in zip(lines, found, strict=True)
+        ]
+
+    def render(self, values: Sequence[str]) -> bytes:
+        """Return the content of the reader whose fields have these values, in the names' order."""
+        whole = list(self._pieces)
+        whole[1::2] = [line.render(values) for line in self._lines]
+        return b"".join(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of text with fields."""
+
+    is_html: bool
+    pieces: tuple[str, ...]  # by turns a text and the name of a field
+    places: tuple[int, ...]  # of the fields among the values
+
+    def render(self, values: Sequence[str]) -> bytes:
+        found = [values[place] for place in self.places]
+        text = _filled(self.pieces, [escape(value) for value in found] if self.is_html else found)
+        if _AS_IT_IS.fullmatch(text):  # most are: this takes a quarter of the time
+            return text.encode()
+        return quoted_printable(text).replace(b"\n", b"\r\n")
+
+
+def _filled(pieces: Sequence[str], values: Sequence[str]) -> str:
+    whole = list(pieces)
+    whole[1::2] = values
+    return "".join(whole)
+
+
+def quoted_printable(text: str) -> bytes:
+    """Return a text in lines of at most 76 characters (RFC 2045 §6.7), each by itself."""
+    lines = [b2a_qp(line.encode(), quotetabs=False, istext=True) for line in text.split("\n")]
+    return b"\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A message with fields: its template, its subject where that has fields, and their values."""
+
+    template: Template
+    subject: tuple[str, ...]  # as the pieces of a line; empty where the content has the subject
+    fields_of: FieldsOf
+    names: tuple[str, ...]
+    max_size: int
+
+    def of(self, reader: object) -> tuple[bytes, bytes, str]:
+        """Return a reader's own header lines, content, and values as they are stored.
+
+        Raises InvalidMessage for a value that is missing, or can be none.
+        """
+        given = self.fields_of(reader)
+        if not isinstance(given, Mapping):
+            raise InvalidMessage("fields", "must give a mapping of names to values")
+        values = {name: _value(name, given) for name in self.names}
+        shown = [values[name] for name in self.template.names]
+        stored = json.dumps(shown, ensure_ascii=False)
+        if len(stored) > MAX_VALUES:
+            raise InvalidMessage("fields", f"have at most {MAX_VALUES} characters in all")
+        content = self.template.render(shown)
+        if len(content) > self.max_size:
+            rule = f"make {len(content)} bytes; OUTBOX_MAX_SIZE allows {self.max_size}"
+            raise InvalidMessage("fields", rule)
+        return self._subject(values), content, stored
+
+    def _subject(self, values: Mapping[str, str]) -> bytes:
+        if not self.subject:
+            return b""
+        text = _filled(self.subject, [values[name] for name in self.subject[1::2]])
+        if CONTROL.search(text):
+            raise InvalidMessage("subject", "must not contain control characters or line breaks")
+        if len(text) > MAX_HEADER:
+            raise InvalidMessage("subject", f"has more than {MAX_HEADER} characters")
+        # An encoded word that a value brings along is to be read as it was typed (RFC 2047 §5).
+        is_plain = text.isascii() and "=?" not in text
+        header = f"Subject: {folded('Subject', text) if is_plain else encoded_words(text)}\r\n"
+        if has_long_line(header.encode()):
+            raise InvalidMessage("subject", "has a line over 998 octets (RFC 5322 §2.1.1)")
+        return header.encode()
+
+
+def merged(template: Template, stored: str) -> bytes:
+    """Return the content of the reader whose values were stored; ValueError where they do not fit.
+
+    It is what `Merge.of` returned for them.
+    """
+    values = _READ(stored)
+    if not isinstance(values, list) or len(values) != len(template.names):
+        raise ValueError("values are a list, one for each field")
+    try:
+        return template.render(values)
+    except (TypeError, AttributeError):
+        raise ValueError("values are texts") from None
+
+
+def _value(name: str, given: Mapping[str, object]) -> str:
+    value = given.get(name)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        reason = "is missing" if value is None else "must be a text or a whole number"
+        raise InvalidMessage("fields", f"the field {name} {reason}")
+    text = _BREAK.sub("\n", str(value))
+    if _FORBIDDEN.search(text):
+        raise InvalidMessage("fields", f"the field {name} must not contain control characters")
+    return text
+
+
+@dataclass
+class Draft:
+    """A message on its way to a template: marks stand where lines with fields will."""
+
+    message: Message[Any, Any]
+    subject: tuple[str, ...] = ()
+    lines: dict[bytes, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, message: Message[Any, Any]) -> Draft:
+        """Take the fields out of a message's texts and subject. Raises InvalidMessage."""
+        if any(map(is_sealed, _shown(message))):
+            raise InvalidMessage("fields", "a signed message cannot be filled in (RFC 1847 §2.1)")
+        draft = cls(structure.detached(message))
+        texts = list(_texts(draft.message))
+        digest = hashlib.sha256("\0".join(text for _, text in texts).encode("utf-8", "replace"))
+        for part, text in texts:
+            if "{{" in text:
+                draft._take(part, text, digest.hexdigest()[:32])
+        for name, given in message.items():
+            value = _read(name, given)
+            if name.lower() == "subject" and "{{" in value:
+                if draft.subject:
+                    raise InvalidMessage("subject", "the message has two (RFC 5322 §3.6)")
+                if "\ufffd" in value:
+                    raise InvalidMessage("subject", "has octets of no known charset (RFC 2047 §5)")
+                draft.subject = _pieces(value)
+            elif _TAG.search(value):
+                rule = f"are filled in in texts and the subject only, and not in {name}"
+                raise InvalidMessage("fields", rule)
+        if draft.subject:
+            del draft.message["Subject"]
+        return draft
+
+    def _take(self, part: Message[Any, Any], text: str, digest: str) -> None:
+        subtype = part.get_content_subtype()
+        if subtype != "plain" and not _MARKUP.fullmatch(subtype):
+            rule = f"are filled in in plain text and HTML only, and not in text/{subtype[:40]}"
+            raise InvalidMessage("fields", rule)
+        kind = _PLAIN if subtype == "plain" else _HTML
+        lines = list[str]()
+        for line in _BREAK.sub("\n", text).split("\n"):
+            if "{{" not in line:
+                lines.append(quoted_printable(line).decode())
+                continue
+            _pieces(line)
+            mark = f"merge-{len(self.lines)}-{digest}"
+            self.lines[mark.encode()] = (kind + line).encode()
+            lines.append(mark)
+        part.set_payload("\n".join(lines))
+        del part["Content-Transfer-Encoding"]
+        part["Content-Transfer-Encoding"] = "quoted-printable"
+        part.set_param("charset", "utf-8")
+
+    def finish(self, octets: bytes, fields_of: FieldsOf, *, max_size: int) -> tuple[bytes, Merge]:
+        """Return the template of the rendered message, and what makes readers' contents of it."""
+        for mark, line in self.lines.items():
+            octets = octets.replace(mark, b"\0" + line + b"\0")
+        template = Template(octets)
+        names = tuple(dict.fromkeys((*self.subject[1::2], *template.names)))
+        if not names:
+            raise InvalidMessage("fields", "the message has none: {{ name }} is one")
+        return octets, Merge(template, self.subject, fields_of, names, max_size)
+
+
+def _read(name: str, value: object) -> str:
+    """Return a header as a reader is shown it: a field may stand in an encoded word."""
+    text = str(value)
+    if "=?" not in text:
+        return text
+    try:
+        return str(make_header(decode_header(text)))
+    except LEAKS as error:
+        reason = f"cannot be read ({type(error).__name__})"
+        raise InvalidMessage(name.lower(), reason) from None
+
+
+def _pieces(line: str) -> tuple[str, ...]:
+    pieces = tuple(_TAG.split(line))
+    if any("{{" in text for text in pieces[::2]):
+        rule = "a field is {{ name }}, on one line, of ASCII letters, digits and _"
+        raise InvalidMessage("fields", rule)
+    return pieces
+
+
+def _texts(message: Message[Any, Any]) -> Iterator[tuple[Message[Any, Any], str]]:
+    """Yield the texts that a reader is shown."""
+    for part in _shown(message):
+        if part.get_content_maintype() == "text" and not part.is_multipart():
+            yield part, _decoded(part)
+
+
+def _shown(part: Message[Any, Any]) -> Iterator[Message[Any, Any]]:
+    """Yield a part and those within it, but no attachment, and nothing within one."""
+    yield part
+    within: Any = part.get_payload() if part.is_multipart() else ()
+    for inner in within:
+        is_file = inner.get_filename() or inner.get_content_disposition() == "attachment"
+        if not is_file and inner.get_content_maintype() != "message":
+            yield from _shown(inner)
+
+
+def _decoded(part: Message[Any, Any]) -> str:
+    octets = part.get_payload(decode=True)
+    charset = str(part.get_content_charset("utf-8"))
+    try:
+        return octets.decode(charset) if isinstance(octets, bytes) else str(octets)
+    except (UnicodeError, LookupError):
+        raise InvalidMessage("fields", f"a text is not in its charset, {charset[:40]}") from None

@@ -1,0 +1,1 @@
+"""The parts of a message, and their octets on the wire."""

@@ -1,0 +1,39 @@
+"""MIME parameters (RFC 2045 §5.1), and those of long or international values (RFC 2231)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from email.utils import quote as quoted
+from urllib.parse import quote as percent_encoded
+
+from ..header.fields import FOLD_AT
+from .line_endings import MAX_LINE
+
+
+def with_parameter(header: str, value: str, name: str, text: str) -> str:
+    """Return a header's value with one more parameter, folded where a line would be too long.
+
+    Every reader knows a quoted text in ASCII, so it stays whole as long as a line can be at all.
+    All else is in UTF-8, in pieces of whole characters (RFC 2231 §3): some readers decode each
+    piece by itself. So is what looks like an encoded word: they decode it in quotes too.
+    """
+    plain = f'{value}; {name}="{quoted(text)}"'
+    if text.isascii() and "=?" not in text and len(header) + 2 + len(plain) <= MAX_LINE:
+        return plain
+    whole = f"{name}*=utf-8''{percent_encoded(text, safe='')}"
+    if len(header) + 2 + len(value) + 2 + len(whole) <= FOLD_AT:
+        return f"{value}; {whole}"
+    return ";\r\n ".join([value, *_pieces(name, text)])
+
+
+def _pieces(name: str, text: str) -> Iterator[str]:
+    """Yield parameters that each fit on a line between its blank and its semicolon."""
+    number, piece = 0, f"{name}*0*=utf-8''"
+    for character in text:
+        encoded = percent_encoded(character, safe="")
+        if 1 + len(piece) + len(encoded) + 1 > FOLD_AT:
+            yield piece
+            number += 1
+            piece = f"{name}*{number}*="
+        piece += encoded
+    yield piece

@@ -1,0 +1,90 @@
+"""A message becomes octets: what its author wrote stays as it was, and the rest is folded."""
+
+from __future__ import annotations
+
+import re
+from email.generator import BytesGenerator
+from email.header import Header
+from email.message import Message
+from email.policy import SMTPUTF8, EmailPolicy, Policy
+from io import BytesIO
+from typing import Any
+
+from ..errors import InvalidMessage
+from ..header.address import CONTROL
+from ..header.fields import FOLD_AT, MAILBOXES, parse_addresses, unfolded
+from ..header.signatures import is_dkim_signed
+from .line_endings import has_long_line, normalise
+
+_WITH_PARAMETERS = frozenset({"content-type", "content-disposition"})
+_ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
+
+
+def flatten(message: Message[Any, Any], *, smtputf8: bool) -> bytes:
+    """Return the message with CRLF line ends; its policy writes what has to be encoded."""
+    policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
+    if isinstance(policy, EmailPolicy):
+        policy = policy.clone(utf8=smtputf8)
+    elif smtputf8:
+        policy = SMTPUTF8  # the old policy would make an encoded word of the address
+    buffer = BytesIO()
+    _Generator(buffer, mangle_from_=False, policy=policy).flatten(message)
+    return normalise(buffer.getvalue())
+
+
+def folded(name: str, value: str) -> str:
+    """Return an ASCII value folded at its blanks; a word that is too long for a line stays whole.
+
+    An encoded word would fit the line, but in a URL or an identifier no receiver decodes it.
+    """
+    if len(name) + 2 + len(value) <= FOLD_AT and _ONE_LINE.fullmatch(value):
+        return value  # as nearly every value is, and CPython's folding takes fifty microseconds
+    lines = Header(value, header_name=name).encode(linesep="\r\n", maxlinelen=FOLD_AT)
+    return lines.removeprefix("\r\n ")  # nothing is gained by an empty first line
+
+
+def _refolded(name: str, value: str, *, is_signed: bool) -> bytes:
+    """An encoded word would fit the line, but no receiver decodes it in a URL."""
+    field = f"{name}: {folded(name, unfolded(value))}\r\n".encode()
+    if is_signed or has_long_line(field):
+        raise InvalidMessage(name.lower(), "has a line over 998 octets (RFC 5322 §2.1.1)")
+    return field
+
+
+class _Generator(BytesGenerator):
+    """CPython's, but for headers that need nothing.
+
+    Its policies fold anew what a parser has read, at 78 columns and at other places than the
+    author did: that breaks signatures over headers, and RFC 5322 allows 998.
+    """
+
+    policy: Policy[Any]
+    _fp: BytesIO
+
+    def _write_headers(self, msg: Message[Any, Any]) -> None:
+        is_signed = is_dkim_signed(msg)
+        for name, value in msg.raw_items():
+            self._fp.write(self._header(name, value, is_signed=is_signed))
+        self._fp.write(b"\r\n")
+
+    def _header(self, name: str, value: Any, *, is_signed: bool) -> bytes:
+        if type(value) is str and (value.isascii() or self._as_it_is(value)):
+            field = normalise(f"{name}: {value}".encode())
+            if not has_long_line(field):
+                return field
+            # CPython splits a parameter that is too long (RFC 2231 §3).
+            if value.isascii() and (is_signed or name.lower() not in _WITH_PARAMETERS):
+                return _refolded(name, value, is_signed=is_signed)
+        written: bytes = self.policy.fold_binary(name, value)
+        text = str(value)
+        if b"=?" in written and text.isascii() and "=?" not in text:
+            plain = f"{name}: {folded(name, text)}\r\n".encode()
+            if not has_long_line(plain):
+                return plain
+            if name.lower() in MAILBOXES:  # a comma too many may have become somebody's address
+                parse_addresses(name, written.decode("ascii").partition(": ")[2].rstrip())
+        return written
+
+    def _as_it_is(self, value: str) -> bool:
+        """Under SMTPUTF8 a header may be UTF-8, but not hold octets that no parser could read."""
+        return getattr(self.policy, "utf8", False) and not CONTROL.search(unfolded(value))

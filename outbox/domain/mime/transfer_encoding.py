@@ -1,0 +1,45 @@
+"""Transfer encodings (RFC 2045 §6): octets over 127 in octets that every server takes."""
+
+from __future__ import annotations
+
+from base64 import encodebytes
+from binascii import b2a_qp
+
+from .line_endings import unix
+
+IDENTITIES = ("7bit", "8bit", "binary")
+"""Transfer encodings that encode nothing (RFC 2045 §6.2)."""
+
+Encoded = tuple[str, bytes]
+"""The name of a transfer encoding, and the octets in it, with bare LF as line ends."""
+
+
+def encoded_text(text: bytes) -> Encoded:
+    """Return a text in quoted-printable or in base64, whichever is shorter on the wire.
+
+    Its line ends may be any, and are a receiver's CRLF afterwards (RFC 2046 §4.1.1).
+    """
+    lines = unix(text)
+    quoted = b2a_qp(lines)
+    size = len(lines) + lines.count(b"\n")
+    if len(quoted) + quoted.count(b"\n") <= _base64_size(size) and not _has_delimiter(
+        quoted, lines
+    ):
+        return "quoted-printable", quoted
+    return encoded_file(lines.replace(b"\n", b"\r\n"))
+
+
+def encoded_file(data: bytes) -> Encoded:
+    """Return octets in base64, each of them as it is."""
+    return "base64", encodebytes(data)
+
+
+def _base64_size(size: int) -> int:
+    """Four octets for three, and two more at the end of each line of 76."""
+    octets = -(-size // 3) * 4
+    return octets + -(-octets // 76) * 2
+
+
+def _has_delimiter(quoted: bytes, lines: bytes) -> bool:
+    """Whether a soft break made a line that a multipart's own boundary could be."""
+    return quoted.count(b"\n--") != lines.count(b"\n--")

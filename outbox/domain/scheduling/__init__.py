@@ -1,0 +1,1 @@
+"""How many emails go at which time: claims, lanes, token buckets and delays."""

@@ -1,0 +1,276 @@
+"""How many mails to claim of which lane and priority, and in how many batches. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
+from math import inf
+from types import MappingProxyType
+
+from ..priority import Priority
+from .lanes import HORIZON, Lanes, route_of
+from .token_bucket import SLACK
+
+AGED = 60.0
+"""Seconds after which an email no longer waits for a slot that nobody more urgent wants."""
+
+AHEAD = 1.0
+"""Seconds before a bucket opens at which its lane is claimed from: a batch may wait for a permit,
+and so the next one stands ready. A lane whose bucket stays closed for longer waits in the table."""
+
+_SOONEST = 0.05
+"""Seconds to the next sweep at the least: the hosts' clocks and the database's run apart."""
+
+_RESPONSE = 0.2
+"""Seconds that a server may take a mail, and two or more batches still keep up with a rate."""
+
+Way = tuple[str, Priority]
+"""A lane and a priority: what one claim takes from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Due:
+    """Emails that wait: at least so many, and the oldest one's age in seconds."""
+
+    mails: int
+    age: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flight:
+    """Claims whose lease holds, and the mails that they were made with."""
+
+    batches: int
+    mails: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """Claims to make: `batches` of at most `size` mails each."""
+
+    lane: str
+    priority: Priority
+    batches: int
+    size: int
+
+
+def share(
+    due: Mapping[Way, Due],
+    flight: Mapping[Way, Flight],
+    *,
+    lanes: Lanes,
+    lags: Mapping[str, float],
+    slots: int,
+    batch: int,
+    window: int,
+    rooms: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[Share, ...]:
+    """Spread the due mails over the free slots, urgent first; `lags` are those of the buckets.
+
+    A small backlog is spread evenly, but not below one window a batch. Lanes of one priority get
+    slots in turn, those with the fewest batches in flight first. Bulk never takes the last free
+    slot where there are two slots or more. Beyond the slots goes one urgent batch, and one window
+    of normal mail and one of bulk that have waited too long, where none is in flight yet: whatever
+    comes in without end, nothing less urgent stands still.
+
+    `rooms` names the batches that a route's servers take at once, where that is bounded: by caps on
+    their connections, or because they have just come back from an outage.
+
+    Of a lane with a rate no more than some seconds' worth is in flight; less urgent mail is not
+    counted there, because it waits for its permits behind.
+    """
+    plan = _Plan(
+        due=due,
+        flight=flight,
+        lanes=lanes,
+        lags=lags,
+        rooms=rooms,
+        slots=slots,
+        batch=batch,
+        window=window,
+    )
+    for priority in Priority:
+        plan.spread(priority)
+    for priority in (Priority.NORMAL, Priority.BULK):
+        plan.spread_aged(priority)
+    return tuple(plan.shares)
+
+
+def contenders(
+    due: Mapping[Way, Due],
+    flight: Mapping[Way, Flight],
+    *,
+    lanes: Lanes,
+    lags: Mapping[str, float],
+    slots: int,
+    rooms: Mapping[str, float] = MappingProxyType({}),
+) -> list[Way]:
+    """Return the ways that may get a slot, urgent first, whatever number of emails waits there.
+
+    Only their emails need to be counted: there are no more of them than slots, in each priority.
+    """
+    plan = _Plan(
+        due=due, flight=flight, lanes=lanes, lags=lags, rooms=rooms, slots=slots, batch=1, window=1
+    )
+    return [(lane, priority) for priority in Priority for lane in plan.next(priority)]
+
+
+def next_opening(lags: Mapping[str, float]) -> float | None:
+    """Return in how many seconds a lane can be claimed from that cannot now; None where all can.
+
+    So a bucket asks for one sweep, at its opening, and an open one for none: no sweep brings the
+    next one at once.
+    """
+    closed = [lag - AHEAD for lag in lags.values() if lag > AHEAD]
+    return max(_SOONEST, min(closed)) if closed else None
+
+
+@dataclass(kw_only=True)
+class _Plan:
+    """The shares made so far, and what they leave.
+
+    Whatever is asked for each lane is kept as a sum: hundreds of lanes may wait, and a sweep is to
+    take some milliseconds.
+    """
+
+    due: Mapping[Way, Due]
+    flight: Mapping[Way, Flight]
+    lanes: Lanes
+    lags: Mapping[str, float]
+    rooms: Mapping[str, float]
+    slots: int
+    batch: int
+    window: int
+    shares: list[Share] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._loads = Counter[str]()  # batches in flight by lane
+        self._running = Counter[Priority]()
+        self._used = Counter[str]()  # batches by route, those of the shares included
+        for (lane, priority), found in self.flight.items():
+            self._loads[lane] += found.batches
+            self._running[priority] += found.batches
+            self._used[route_of(lane)] += found.batches
+
+    def spread(self, priority: Priority) -> None:
+        """Give the free slots to the lanes in which mails of this priority wait."""
+        lanes = self.next(priority)
+        mails = self._claimable(lanes, priority)
+        wanted = {lane: self._wanted(lane, priority, mails[lane]) for lane in lanes}
+        for lane, batches in self._dealt(wanted, self._room(priority)).items():
+            size = min(self.batch, max(self._least(lane), -(-mails[lane] // batches)))
+            self._add(lane, priority, min(batches, -(-mails[lane] // size)), size)
+
+    def next(self, priority: Priority) -> list[str]:
+        """Return the lanes that are next to get a slot each, no more than there are slots.
+
+        Each of them can use one: its servers have room, and its buckets have a permit left for one
+        email when those before it have taken theirs.
+        """
+        waiting = (lane for lane, which in self.due if which is priority)
+        taken, used = self._taken(priority), Counter[str]()
+        found: list[str] = []
+        for lane in sorted(
+            waiting, key=lambda lane: (self._loads[lane], -self.due[lane, priority].age, lane)
+        ):
+            if len(found) >= self._room(priority):
+                break
+            buckets, route = self.lanes.buckets(lane), route_of(lane)
+            left = all(taken[name] < rate.within(HORIZON) for name, rate in buckets.items())
+            if left and self._has_room(lane, used[route]) and self._wanted(lane, priority, 1):
+                found.append(lane)
+                taken.update(buckets.keys())
+                used[route] += 1
+        return found
+
+    def spread_aged(self, priority: Priority) -> None:
+        """Send one window beyond the slots, where mail waits too long and none is on its way."""
+        if self._running[priority] or any(part.priority is priority for part in self.shares):
+            return
+        waiting = [(due.age, lane) for (lane, which), due in self.due.items() if which is priority]
+        aged = sorted(((age, lane) for age, lane in waiting if age > AGED), reverse=True)
+        lane = next((lane for _, lane in aged if self._is_open(lane, priority)), None)
+        if lane is not None:
+            self._add(lane, priority, 1, self._least(lane))
+
+    def _is_open(self, lane: str, priority: Priority) -> bool:
+        """Return whether a batch could go: by the lane's rate, and by its servers."""
+        return self._claimable([lane], priority)[lane] > 0 and self._has_room(lane)
+
+    def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
+        self.shares.append(Share(lane=lane, priority=priority, batches=batches, size=size))
+        self._used[route_of(lane)] += batches
+
+    def _room(self, priority: Priority) -> int:
+        free = self.slots - self._running.total() - sum(part.batches for part in self.shares)
+        if priority is Priority.URGENT and not self._running[priority]:
+            return max(free, 1)
+        return free - 1 if priority is Priority.BULK and self.slots > 1 else free
+
+    def _claimable(self, waiting: Sequence[str], priority: Priority) -> dict[str, int]:
+        """Return the mails of each lane that its rates let be claimed now.
+
+        What a bucket has left is divided among the lanes that draw on it.
+        """
+        taken = self._taken(priority)
+        rivals = Counter(bucket for lane in waiting for bucket in self.lanes.buckets(lane))
+        mails: dict[str, int] = {}
+        for lane in waiting:
+            mails[lane] = self.due[lane, priority].mails
+            buckets = self.lanes.buckets(lane)
+            for bucket, rate in buckets.items():
+                left = rate.within(HORIZON) - taken[bucket]
+                mails[lane] = min(mails[lane], max(0, -(-left // rivals[bucket])))
+            taken.update(dict.fromkeys(buckets, mails[lane]))
+            rivals.subtract(buckets.keys())
+        return mails
+
+    def _taken(self, priority: Priority) -> Counter[str]:
+        """Return the mails that are claimed and have their permits before ours, by bucket."""
+        taken = Counter[str]()
+        for (lane, which), found in self.flight.items():
+            if which <= priority:
+                taken.update(dict.fromkeys(self.lanes.buckets(lane), found.mails))
+        for part in self.shares:
+            taken.update(dict.fromkeys(self.lanes.buckets(part.lane), part.batches * part.size))
+        return taken
+
+    def _wanted(self, lane: str, priority: Priority, mails: int) -> int:
+        """Return the most batches that this lane can use: of a rate in full use a few keep up."""
+        batches = -(-mails // self._least(lane))
+        buckets = self.lanes.buckets(lane).items()
+        pressed = [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
+        if pressed:
+            ahead = [self.flight.get((lane, which)) for which in Priority if which <= priority]
+            enough = max(2, min(rate.within(_RESPONSE) for rate in pressed))
+            batches = min(batches, enough - sum(found.batches for found in ahead if found))
+        return max(0, batches)
+
+    def _dealt(self, wanted: Mapping[str, int], room: int) -> dict[str, int]:
+        """Deal the slots out in turn, each to the lane with the fewest batches in flight."""
+        dealt, used = Counter[str](), Counter[str]()
+        turns = [(self._loads[lane], place, lane) for place, lane in enumerate(wanted)]
+        heapify(turns)
+        while room > 0 and turns:
+            load, place, lane = turns[0]
+            route = route_of(lane)
+            if dealt[lane] == wanted[lane] or not self._has_room(lane, used[route]):
+                heappop(turns)
+                continue
+            dealt[lane] += 1
+            used[route] += 1
+            room -= 1
+            heapreplace(turns, (load + 1, place, lane))
+        return dict(dealt)
+
+    def _has_room(self, lane: str, more: int = 0) -> bool:
+        """Return whether the servers of the lane's route take one batch more, after so many."""
+        route = route_of(lane)
+        return self._used[route] + more < self.rooms.get(route, inf)
+
+    def _least(self, lane: str) -> int:
+        """Return the mails below which a batch of this lane is not split."""
+        chunk = self.lanes.chunk(lane)
+        return self.window if chunk is None else min(chunk, self.window)

@@ -1,0 +1,135 @@
+"""Lanes: mails that go the same way under the same limits wait in the same lane. Pure.
+
+A lane is a route's name, and "@domain" where the recipient's domain has a rate of its own: "",
+"@gmail.com", "news@gmail.com". A claim takes from one lane, so that a lane whose rate is used up
+costs no look at the mails that wait in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+from ..header.address import domain_of
+from .token_bucket import Rate
+
+MAX_LANE = 320
+"""Characters: a route's name of 64, the at sign, and a domain."""
+
+MAX_BUCKET = 320
+
+ALL = "all"
+"""The bucket of `OUTBOX_RATE`. The others are "domain:NAME", and "server:NAME" of a route."""
+
+_DOMAIN = "domain:"
+
+_KNOWN = 10_000
+"""Lanes whose buckets are kept at most. Names of lanes come out of the table, from any version."""
+
+HORIZON = 2.0
+"""Seconds' worth of permits that may be claimed at a time. The rest waits in the table."""
+
+Wants = Mapping[str, tuple[Rate, int]]
+"""How many permits to take of which bucket, and at what rate it refills."""
+
+
+def route_of(lane: str) -> str:
+    """Return the name of a lane's route."""
+    return lane.partition("@")[0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Charge:
+    """What a window costs: of `wants` every bucket must be open, `debts` are charged anyway.
+
+    Debts come from mails to several domains: such a mail waits for its own lane's only, or two
+    lanes would have to open at the same moment.
+    """
+
+    wants: Wants
+    debts: Wants
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lanes:
+    """Which lane a mail waits in, and which buckets a lane draws on.
+
+    `routes` gives the buckets of each route, by its name without an at sign. All of it follows from
+    a lane's name, so that nothing here grows with the lanes that there could be: a thousand domains
+    over five routes are five thousand. A lane that the settings no longer name keeps what is left
+    of its limits; a route that is gone has the buckets of the default one.
+    """
+
+    rate: Rate | None = None
+    domains: Mapping[str, Rate] = field(default_factory=dict)
+    routes: Mapping[str, Mapping[str, Rate]] = field(default_factory=lambda: {"": {}})
+
+    def of(self, route: str, recipients: Sequence[str]) -> str:
+        """Return the lane of a mail: by the first of its limited domains, in sorted order."""
+        if not self.domains:
+            return route
+        limited = sorted({domain_of(address) for address in recipients} & self.domains.keys())
+        return f"{route}@{limited[0]}" if limited else route
+
+    def buckets(self, lane: str) -> Mapping[str, Rate]:
+        """Return the buckets that must be open for a mail of this lane to go."""
+        if (found := self._known.get(lane)) is None:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            found = self._known[lane] = self._found(lane)
+        return found
+
+    @cached_property
+    def _known(self) -> dict[str, Mapping[str, Rate]]:
+        return {}
+
+    def _found(self, lane: str) -> Mapping[str, Rate]:
+        route, _, domain = lane.partition("@")
+        found = dict(self.routes.get(route, self.routes.get("", {})))
+        if self.rate is not None:
+            found[ALL] = self.rate
+        if domain in self.domains:
+            found[_DOMAIN + domain] = self.domains[domain]
+        return found
+
+    @cached_property
+    def all_buckets(self) -> Mapping[str, Rate]:
+        """Every bucket of every lane."""
+        everybody = {} if self.rate is None else {ALL: self.rate}
+        found = {_DOMAIN + domain: rate for domain, rate in self.domains.items()} | everybody
+        return found | {name: rate for own in self.routes.values() for name, rate in own.items()}
+
+    def share_a_bucket(self, lane: str, other: str) -> bool:
+        """Return whether what goes the one way takes permits from the other; so does the same."""
+        return lane == other or not self.buckets(lane).keys().isdisjoint(self.buckets(other))
+
+    def is_closed(self, lane: str, lags: Mapping[str, float], most: float = 0.0) -> bool:
+        """Return whether a bucket of this lane lags by more than `most` seconds behind now."""
+        return any(lags.get(name, -inf) > most for name in self.buckets(lane))
+
+    def chunk(self, lane: str) -> int | None:
+        """Return the most permits for one window of this lane; None where nothing limits it."""
+        return min((rate.chunk for rate in self.buckets(lane).values()), default=None)
+
+    def horizon(self, lane: str) -> int | None:
+        """Return the most mails of this lane to be claimed at a time; None where nothing does."""
+        rates = self.buckets(lane).values()
+        return min((rate.within(HORIZON) for rate in rates), default=None)
+
+    def charge(self, lane: str, recipients: Sequence[str]) -> Charge:
+        """Return what it costs to send to these recipients, each of them one permit."""
+        ours = self.buckets(lane)
+        counts = {name: len(recipients) for name in ours if not name.startswith(_DOMAIN)}
+        rates = dict(ours)
+        if self.domains:
+            for domain, permits in Counter(map(domain_of, recipients)).items():
+                if domain in self.domains:
+                    counts[_DOMAIN + domain] = permits
+                    rates[_DOMAIN + domain] = self.domains[domain]
+        return Charge(
+            wants={name: (rates[name], counts[name]) for name in counts if name in ours},
+            debts={name: (rates[name], counts[name]) for name in counts if name not in ours},
+        )

@@ -1,0 +1,120 @@
+"""How many mails may go in which time, and the arithmetic of the bucket that counts them. Pure.
+
+The generic cell rate algorithm (ITU-T I.371): a bucket is a single moment, the one at which all
+permits taken so far would be used up at an even pace. Here that moment is told as the bucket's
+*lag*: the seconds from now to it, negative where it is past.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from ..errors import ConfigurationError, InvalidMessage
+from ..header.address import check_address, domain_of
+
+SLACK = 0.25
+"""Seconds of permits that an idle bucket saves up: a taker that wakes late by less loses none."""
+
+MARGIN = 0.1
+"""Seconds by which all but urgent mail takes later, so that urgent is first at each opening."""
+
+LONGEST = 3650 * 86_400.0
+"""Seconds of debt at most, ten years: a database, and Python, tell no moment in any distance."""
+
+_CHUNK = 0.2
+_UNITS = {"s": 1, "min": 60, "h": 3600, "day": 86_400}
+_RATE = re.compile(r"\s*([0-9]{1,9})\s*/\s*(s|min|h|day)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many permits in so many seconds, spread evenly; a permit is one recipient of one mail."""
+
+    permits: float
+    seconds: float
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one permit to the next."""
+        return self.seconds / self.permits
+
+    @property
+    def chunk(self) -> int:
+        """The most permits that one window should take, so that many windows make an even pace."""
+        return self.within(_CHUNK)
+
+    def within(self, seconds: float) -> int:
+        """Return how many permits these seconds bring, at least one."""
+        # A rate of 5/s brings 1 in 0.2 s, and not 0.99….
+        return max(1, int(seconds / self.interval + 1e-9))
+
+    def part(self, share: float) -> Rate:
+        """Return this share of the rate."""
+        return Rate(self.permits * share, self.seconds)
+
+
+def wait(lag: float, margin: float = 0.0) -> float:
+    """Return the seconds until a bucket is open, 0 where it is: `margin` seconds after its lag."""
+    return max(0.0, lag + margin)
+
+
+def lag(tat: datetime, taken_at: datetime | None, now: datetime) -> float:
+    """Return the seconds until a bucket's permits are used up.
+
+    They count from the last take on, where that lies in the future: the clock was ahead when it was
+    made, and what it owed then is what it owes now. So no bucket is ever closed for longer than for
+    what was taken of it, and still for all of that.
+    """
+    return (tat - (now if taken_at is None else max(now, taken_at))).total_seconds()
+
+
+def taken(lag: float, rate: Rate, permits: int) -> float:
+    """Return the lag of an open bucket after these permits were taken.
+
+    Any number may be taken of an open bucket: one mail to a thousand recipients fits every rate,
+    and what follows waits until it is paid off.
+    """
+    return min(LONGEST, max(lag, -SLACK) + permits * rate.interval)
+
+
+def read_rate(key: str, value: Any) -> Rate | None:
+    """Read a rate as in "500/min"; empty is none. Anything else is a ConfigurationError."""
+    if value is None or value == "":
+        return None
+    found = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if found is None or int(found[1]) == 0:
+        raise ConfigurationError(
+            f'{key} must be a number over a unit, such as "500/min"; units: {", ".join(_UNITS)}'
+        )
+    return Rate(int(found[1]), _UNITS[found[2]])
+
+
+def read_domain_rates(key: str, value: Any) -> Mapping[str, Rate] | None:
+    """Read rates by recipient domain; the domains come out in ASCII (IDNA) and lower case."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f'{key} must be a dict, such as {{"gmail.com": "20/s"}}')
+    rates: dict[str, Rate] = {}
+    for name, text in value.items():
+        domain, rate = _domain(key, name), read_rate(f"{key}[{name!r}]", text)
+        if rate is None:
+            raise ConfigurationError(f"{key}[{name!r}] must not be empty")
+        if domain in rates:
+            raise ConfigurationError(f"{key} names the domain {domain} twice")
+        rates[domain] = rate
+    return MappingProxyType(rates)
+
+
+def _domain(key: str, name: Any) -> str:
+    try:
+        if isinstance(name, str):
+            return domain_of(check_address(f"x@{name}", key))
+    except InvalidMessage:
+        pass
+    raise ConfigurationError(f"{key}: {name!r} is not a domain name")

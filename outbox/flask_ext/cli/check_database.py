@@ -1,0 +1,70 @@
+"""What `check` says of the database: its schema, its settings, and the servers' rows in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...domain.errors import ConfigurationError
+from ...store.connection import prepared_statements
+from ...store.connection.drivers import in_memory
+from ...store.queries.inspect_schema import Schema, found, narrow, weakened
+from ...store.queries.server_status import alerts
+from ...store.schema.version import VERSION
+from .finding import Finding, error, ok, warn
+from .server_status import server_figures, standing_line
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+_NO_TABLES = (
+    "the outbox's tables are missing: run your migrations (flask db migrate, then"
+    " flask db upgrade), or metadata.create_all(engine)"
+)
+_IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
+
+
+def database_findings(runtime: Runtime) -> list[Finding]:
+    """Return the findings on the database; where tables are missing, on these only."""
+    try:
+        schema = found(runtime.database)
+        return _version(schema) + ([] if schema.absent else _settings(runtime))
+    except ConfigurationError as refusal:
+        return [error(str(refusal))]
+    except SQLAlchemyError as failure:
+        return [error(f"the database: {type(failure).__name__}")]
+
+
+def _version(schema: Schema) -> list[Finding]:
+    """Compare by number, and by what is there: a number alone would say nothing of a table lost."""
+    if schema.absent and not schema.version:
+        return [error(f"schema: {_NO_TABLES}")]
+    findings = [error(f"schema: {text}: run your migrations") for text in schema.missing]
+    findings += [
+        error(f"schema: {name} must be filled, and this code does not know it")
+        for name in schema.demanded
+    ]
+    versions = f"the database's schema is version {schema.version}, the code's {VERSION}"
+    if schema.version < VERSION:
+        findings.append(error(f"{versions}: the database is older, run your migrations"))
+    elif schema.version > VERSION:
+        findings.append(warn(f"{versions}: the code is older, roll it forward when you can"))
+    elif not findings:
+        findings.append(ok(f"the schema is complete: version {VERSION}"))
+    return findings
+
+
+def _settings(runtime: Runtime) -> list[Finding]:
+    database = runtime.database
+    findings = [warn(_IN_MEMORY)] if in_memory(database.engine) else []
+    findings += [warn(f"{text}: it can forget a mail") for text in weakened(database)]
+    findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
+    packets = narrow(database, runtime.settings.max_size)
+    findings += [warn(f"{text}: a large mail fails") for text in packets]
+    servers = server_figures(runtime)["servers"]
+    urgent = alerts(servers)
+    for one in servers:
+        tell = error if one in urgent else warn if one["since"] else ok
+        findings.append(tell(standing_line(one)))
+    return findings

@@ -1,0 +1,64 @@
+"""What the commands of `flask outbox` share: the app's outbox, its database, kinds of arguments."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import click
+from flask import current_app
+
+from ...domain.config.enqueue_options import MAX_ID, check_name
+from ...domain.errors import InvalidMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...worker.process.runtime import Runtime
+
+EMAIL_ID = click.IntRange(1, MAX_ID)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+class Number(click.FloatRange):
+    """A number in a range. NaN, which is neither below it nor above, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or say which ones are taken."""
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
+SECONDS, DAYS = Number(0, 1e9), Number(0, 36_500)
+
+
+def current_runtime() -> Runtime:
+    """Return the parts of the current app's outbox."""
+    found: Runtime = current_app.extensions["outbox"].runtime
+    return found
+
+
+def read(work: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a function of the store that only reads."""
+    database = current_runtime().database
+    return database.read(lambda connection: work(connection, database, *args, **kwargs))
+
+
+def write(work: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a function of the store in a transaction of its own."""
+    database = current_runtime().database
+    return database.run(lambda connection: work(connection, database, *args, **kwargs))
+
+
+def text(longest: int) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Refuse what no mail can have, as text: a shell hands on any octets, a database does not."""
+
+    def read(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        try:
+            return check_name(str(parameter.name), value, longest)
+        except InvalidMessage as error:
+            raise click.BadParameter(error.rule) from None
+
+    return read

@@ -1,0 +1,1 @@
+"""What stands where Flask-Mail's `Mail` stood."""

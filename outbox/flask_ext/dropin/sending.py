@@ -1,0 +1,89 @@
+"""What `connect()` gives where Flask-Mail's was: each message is enqueued."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any
+
+from flask import Flask, current_app
+from flask_mail import BadHeaderError, Connection, Message, email_dispatched
+
+from ...domain.config.enqueue_options import Options
+from ...domain.header.fields import parse_addresses
+from ...domain.priority import Priority
+from ..app.enqueue import Writing
+from ..app.state import state_of
+from ..session.reading import holds_nothing
+
+
+class OutboxConnection(Connection):
+    """What `mail.connect()` gives: Flask-Mail's interface over the outbox.
+
+    `commits` says that a mail is committed at once where its session holds nothing else; without
+    it, `OUTBOX_MAIL_AUTOCOMMIT` does.
+    """
+
+    def __init__(self, mail: Any, *, commits: bool = False) -> None:
+        super().__init__(mail)
+        self._commits = commits
+
+    def __enter__(self) -> OutboxConnection:
+        self.num_emails = 0
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        """Nothing is open, so nothing can fail after a success."""
+
+    def send(self, message: Message, envelope_from: str | tuple[str, str] | None = None) -> None:
+        """Enqueue the message in the current session, and send Flask-Mail's signal.
+
+        With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent. Raises what
+        Flask-Mail raises: AssertionError without recipients or sender, and BadHeaderError; beyond
+        that InvalidMessage for what Flask-Mail would have sent broken.
+        """
+        _check(message)
+        if message.date is None:
+            message.date = time.time()  # receivers of the signal read it
+        if not self.mail.suppress:
+            self._enqueue(message, envelope_from)
+        app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
+        email_dispatched.send(app, message=message)
+        self.num_emails += 1
+        if self.num_emails == self.mail.max_emails:
+            self.num_emails = 0  # where Flask-Mail would connect anew
+
+    def _enqueue(self, message: Message, envelope_from: str | tuple[str, str] | None) -> None:
+        state = state_of()
+        session = state.session()
+        commits = self._commits or state.runtime.settings.mail_autocommit
+        alone = commits and holds_nothing(session)
+        options = Options.check(priority=Priority.NORMAL, envelope_from=_address(envelope_from))
+        Writing.of(state, session, options).one(message)
+        if alone:
+            session.commit()
+
+
+def _check(message: Message) -> None:
+    """Refuse what Flask-Mail's own `send` refuses, with its own exceptions."""
+    if not message.send_to:
+        raise AssertionError("No recipients have been added")
+    if not message.sender:
+        raise AssertionError(
+            "The message does not specify a sender and a default sender has not been configured"
+        )
+    if message.has_bad_headers():
+        raise BadHeaderError
+
+
+def _address(sender: str | tuple[str, str] | None) -> str | None:
+    """Return the address of what Flask-Mail takes as a sender: a pair, or text with a name."""
+    if sender is None or isinstance(sender, tuple):
+        return sender[1] if sender else None
+    [found] = parse_addresses("envelope_from", sender) or (None,)
+    return sender if found is None else found.addr_spec

@@ -1,0 +1,240 @@
+"""The Flask extension: `enqueue` writes a mail into the request's own transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from email.message import Message
+from typing import Any, TypeAlias
+
+import flask_mail
+from flask import Flask
+from sqlalchemy import Engine, MetaData
+from sqlalchemy.orm import scoped_session
+
+from ..domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options, check_id, check_name
+from ..domain.config.routing import Routes
+from ..domain.config.servers import servers_from_config
+from ..domain.config.settings import OnUnknown, Settings
+from ..domain.delivery.status import Status
+from ..domain.errors import ConfigurationError, InvalidMessage
+from ..domain.header.automated import Automatic, URLOf, URLs
+from ..domain.message.merge_fields import FieldsOf
+from ..domain.message.personalize import Recipient
+from ..domain.priority import Priority
+from ..store.connection.prepared_statements import unprepared
+from ..store.queries import reports
+from ..store.records import Email
+from ..store.schema.tables import define
+from ..store.transitions.cancel import withdraw
+from ..worker.process.runtime import Runtime
+from .app.engines import engine_of, engines_of, is_known
+from .app.enqueue import Writing
+from .app.state import State, state_of
+from .cli.commands import commands
+from .dropin.entry import is_suppressed, take
+from .session import savepoints
+from .session.source import AnySession, SessionSource, refuse_maker
+
+_log = logging.getLogger("outbox")
+
+AnyMessage: TypeAlias = "flask_mail.Message | Message[Any, Any]"
+
+
+class Outbox:
+    """A transactional outbox for e-mail.
+
+    With Flask-SQLAlchemy::
+
+        outbox = Outbox()
+        outbox.init_app(app, db=db)
+
+    With plain SQLAlchemy give a `session` source (a `scoped_session`, or any callable that
+    returns the request's session), the `metadata` of your tables and the `engine`.
+
+    Settings are read from `app.config`: every `OUTBOX_…` key of `domain.config.settings.Settings`,
+    and Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`, `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS`
+    and `MAIL_USE_SSL` where `OUTBOX_SERVERS` lists no servers. The Celery app is looked for in
+    `app.extensions["celery"]` when needed.
+    """
+
+    def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:
+        self._app: Flask | None = None
+        if app is not None:
+            self.init_app(app, db, **options)
+
+    def init_app(
+        self,
+        app: Flask,
+        db: Any = None,
+        *,
+        session: SessionSource | scoped_session[Any] | None = None,
+        metadata: MetaData | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        """Put our tables on the metadata and the `flask outbox` commands on the app.
+
+        Raises ConfigurationError for a setting that is unknown or wrong, for a `sessionmaker` where
+        a source of sessions is wanted, and for a database driver or a pool with which the outbox
+        cannot work.
+        """
+        if db is not None:
+            session, metadata = session or db.session, metadata or db.metadata
+        if metadata is None or (db is None and engine is None):
+            raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
+        refuse_maker(session)
+        if is_known(app, engine):
+            engine_of(app, db, engine)
+        settings = Settings.from_config(app.config)
+        servers = servers_from_config(app.config, settings)
+        if settings.redirect_to:  # the address stays out of the log, as every address does
+            _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no mail goes to its recipients")
+        runtime = Runtime(
+            settings=settings,
+            servers=servers,
+            routes=Routes.read(settings.routes, servers),
+            tables=define(metadata),
+            engine=lambda: engine_of(app, db, engine),
+            engines=lambda: engines_of(app, engine),
+            celery=lambda: app.extensions.get("celery"),
+            suppressed=lambda: is_suppressed(app),
+        )
+        savepoints.listen()
+        app.extensions["outbox"] = State(runtime=runtime, source=session)
+        app.cli.add_command(commands)
+        take(app)
+        self._app = app
+
+    def enqueue(
+        self,
+        message: AnyMessage,
+        *,
+        session: AnySession | None = None,
+        priority: Priority | str | int = Priority.NORMAL,
+        send_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        key: str | None = None,
+        tag: str | None = None,
+        on_unknown: OnUnknown | str | None = None,
+        max_attempts: int | None = None,
+        envelope_from: str | None = None,
+        auto_submitted: bool | str = False,
+        unsubscribe: URLs | None = None,
+    ) -> Email:
+        """Write a mail into the session's transaction: no commit, no network.
+
+        It is sent if and only if that transaction commits. `envelope_from` is the address that
+        bounces go to, in the place of the message's sender; "<>" asks for none, of automatic
+        messages only (RFC 5321 §4.5.5). `auto_submitted` says that no person wrote it (RFC 3834):
+        True, or another of its words than "auto-generated". `unsubscribe` is the https URL of its
+        one recipient's one-click unsubscription (RFC 8058), or a pair of it and a mailto URL.
+
+        Raises InvalidMessage, KeyConflict or KeyContention; nothing of the mail is written then,
+        and the transaction is usable.
+        """
+        options = Options.check(
+            priority=priority,
+            send_at=send_at,
+            expires_at=expires_at,
+            key=key,
+            tag=tag,
+            on_unknown=on_unknown,
+            max_attempts=max_attempts,
+            envelope_from=envelope_from,
+        )
+        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        return self._writing(session, options, automatic).one(message)
+
+    def enqueue_many(
+        self,
+        messages: AnyMessage | Iterable[AnyMessage],
+        recipients: Iterable[Recipient] | None = None,
+        *,
+        session: AnySession | None = None,
+        priority: Priority | str | int = Priority.BULK,
+        send_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        key: Callable[[Any], str] | None = None,
+        tag: str | None = None,
+        on_unknown: OnUnknown | str | None = None,
+        max_attempts: int | None = None,
+        envelope_from: str | None = None,
+        auto_submitted: bool | str = False,
+        unsubscribe: URLOf | None = None,
+        fields: FieldsOf | None = None,
+    ) -> int:
+        """Write many mails into the session's transaction; return how many are new.
+
+        Either one message and its `recipients` (addresses, or (name, address) pairs): the content
+        is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
+        `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
+        makes its reader's own URL of it, or a pair as in `enqueue`; `envelope_from` is as there.
+        `fields` makes the values of a reader's `{{ name }}` in the texts and the subject of its
+        address. All or none are written; both iterables are read in chunks, but for keyed ones,
+        which are sorted first.
+        """
+        options = Options.check(
+            priority=priority,
+            send_at=send_at,
+            expires_at=expires_at,
+            tag=tag,
+            on_unknown=on_unknown,
+            max_attempts=max_attempts,
+            envelope_from=envelope_from,
+        )
+        if unsubscribe is not None and not callable(unsubscribe):
+            raise InvalidMessage(
+                "unsubscribe", "give a function: each reader has a URL of their own"
+            )
+        if fields is not None and not callable(fields):
+            raise InvalidMessage("fields", "give a function: each reader has values of their own")
+        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        writing = self._writing(session, options, automatic)
+        if recipients is not None:
+            return writing.shared(messages, recipients, key, fields)
+        if fields is not None:
+            raise InvalidMessage("fields", "are of one message and its recipients")
+        if isinstance(messages, (flask_mail.Message, Message)):
+            raise InvalidMessage("recipients", "are required with a single message")
+        return writing.many(messages, key)
+
+    def cancel(
+        self,
+        *,
+        id: int | None = None,  # noqa: A002  (the public name)
+        key: str | None = None,
+        tag: str | None = None,
+        session: AnySession | None = None,
+    ) -> int:
+        """Withdraw unsent mails by id, key or tag in the session's transaction; return how many.
+
+        Race-safe against a claim: a mail that is counted will not be sent, once you commit. Raises
+        InvalidMessage for what no mail can have; the transaction is usable.
+        """
+        names = {"key": check_name("key", key, MAX_KEY), "tag": check_name("tag", tag, MAX_TAG)}
+        which = check_id(id)
+        state = state_of(self._app)
+        connection = state.connection(state.session(session))
+        with unprepared(connection):
+            return withdraw(connection, state.runtime.database, id=which, **names)
+
+    def counts(self, tag: str | None = None) -> dict[Status, int]:
+        """Return how many committed mails there are in each status that occurs.
+
+        Raises ConfigurationError within a transaction on a SQLite database in memory.
+        """
+        tag = check_name("tag", tag, MAX_TAG)
+        database = state_of(self._app).runtime.database
+        return database.read(lambda connection: reports.counts(connection, database, tag))
+
+    @property
+    def discarded(self) -> int:
+        """Mails that this process enqueued in sessions which were closed without a commit."""
+        return state_of(self._app).discarded
+
+    def _writing(
+        self, session: AnySession | None, options: Options, automatic: Automatic
+    ) -> Writing:
+        state = state_of(self._app)
+        return Writing.of(state, state.session(session), options, automatic)

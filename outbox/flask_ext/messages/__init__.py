@@ -1,0 +1,1 @@
+"""Flask-Mail's messages: converted into standard ones, or rendered at once."""

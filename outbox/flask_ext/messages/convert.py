@@ -1,0 +1,295 @@
+"""A `flask_mail.Message` becomes a standard message: its structure, without Flask-Mail's faults."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from email.encoders import encode_base64
+from email.message import EmailMessage, Message
+from email.mime.base import MIMEBase
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from email.utils import formatdate
+from typing import Any
+
+import flask_mail
+
+from ...domain.errors import InvalidMessage
+from ...domain.header.address import CONTROL, check_address, is_ordinary
+from ...domain.header.address import id_domain as domain_for_id
+from ...domain.header.encoded_words import in_words
+from ...domain.header.fields import (
+    LEAKS,
+    MAX_HEADER,
+    MAX_MAILBOX,
+    parse_addresses,
+    plain_address,
+    written,
+)
+from ...domain.mime.parameters import with_parameter
+from ...domain.mime.serialize import folded
+from ...domain.values import value_type
+from .message_id import of_domain
+
+Address = str | tuple[str, str]
+Pair = tuple[str, str]
+"""A name, which may be empty, and a checked address."""
+
+_OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
+_FLATTENED = re.compile(r'(?!"(?:[^"\\]|\\.)*" <)(?P<name>[^<>]*) <(?P<address>[^<>]+)>')
+"""Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name.
+
+But a name that is one quoted string is what somebody wrote by RFC 5322.
+"""
+
+_FIELDS = frozenset({"from", "to", "cc", "bcc"})
+"""As extra headers they would be there twice, and name people whom Flask-Mail does not write to."""
+_ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
+"""RFC 5322 §3.6 allows one, and servers refuse two: an extra header replaces Flask-Mail's."""
+_FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
+
+
+def standard(
+    message: object, *, ascii_attachments: bool = False, id_domain: str = ""
+) -> Message[Any, Any]:
+    """Return a standard message for what a user hands to `enqueue`, or raise InvalidMessage.
+
+    `id_domain` is that of a Message-ID that Flask-Mail made; empty: the sender's.
+    """
+    if isinstance(message, flask_mail.Message):
+        try:
+            return _compose(message, ascii_attachments, id_domain)
+        except InvalidMessage:
+            raise
+        except LEAKS as error:
+            reason = f"cannot be composed ({type(error).__name__})"
+            raise InvalidMessage("message", reason) from None
+    if isinstance(message, (EmailMessage, Message)):
+        return message
+    raise InvalidMessage("message", "must be a flask_mail.Message or an email.message.EmailMessage")
+
+
+def _compose(
+    source: flask_mail.Message, ascii_attachments: bool, id_domain: str
+) -> Message[Any, Any]:
+    check_options(source)
+    message: Message[Any, Any] = _body(source)
+    for attachment in source.attachments or []:
+        message.attach(_attachment(attachment, ascii_attachments))
+    head = read_head(source, id_domain)
+    for name, value in (*head.people, *head.rest):
+        message[name] = value
+    for name, value in (source.extra_headers or {}).items():
+        _add_extra(message, _clean("extra_headers", name), value)
+    return message
+
+
+def check_options(source: flask_mail.Message) -> None:
+    """Refuse ESMTP options that are none, or raise nothing."""
+    _check_options("mail_options", source.mail_options)
+    _check_options("rcpt_options", source.rcpt_options)
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Head:
+    """The fields of a message, checked and written, in Flask-Mail's order."""
+
+    sender: Pair
+    recipients: tuple[Pair, ...]  # of To, Cc and Bcc
+    people: list[tuple[str, str]]  # Subject and the fields that name people
+    rest: list[tuple[str, str]]
+    message_id: str
+
+
+def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
+    """Return the fields but for the extra ones, or raise InvalidMessage."""
+    people = []
+    if source.subject:
+        people.append(("Subject", _text("subject", source.subject, "Subject")))
+    if not source.sender:
+        raise InvalidMessage("sender", "is required; set it or MAIL_DEFAULT_SENDER")
+    sender = _pair("sender", source.sender)
+    people.append(("From", _listed("From", [sender])))
+    recipients: list[Pair] = []
+    for name, addresses in (("To", source.recipients), ("Cc", source.cc), ("Bcc", source.bcc)):
+        if addresses:
+            field = "recipients" if name == "To" else name.lower()
+            pairs = [_pair(field, address) for address in addresses]
+            people.append((name, _listed(name, pairs)))
+            recipients += pairs
+    rest = [] if source.date is None else [("Date", _date(source.date))]
+    own_id = of_domain(source.msgId, id_domain or domain_for_id(sender[1]))
+    message_id = own_id or _clean("msgId", source.msgId)
+    rest.append(("Message-ID", message_id))
+    if source.reply_to:
+        rest.append(("Reply-To", _listed("Reply-To", [_pair("reply_to", source.reply_to)])))
+    return Head(
+        sender=sender,
+        recipients=tuple(recipients),
+        people=people,
+        rest=rest,
+        message_id=message_id,
+    )
+
+
+def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:
+    if name.lower() in _FIELDS:
+        raise InvalidMessage("extra_headers", "From, To, Cc and Bcc are fields of the message")
+    if name.lower() in _ONCE:
+        del message[name]
+    message[name] = extra_value(name, value)
+
+
+def extra_value(name: str, value: object) -> str:
+    """Return the value of an extra header, checked and folded."""
+    return _text("extra_headers", value, name)
+
+
+def texts_of(source: flask_mail.Message) -> list[tuple[Any, Any]]:
+    """Return the subtype and the text of each alternative, the plainest first (RFC 2046 §5.1.4).
+
+    Beside HTML an empty text is none: spam filters count it, and some readers show it.
+    """
+    alternatives: list[tuple[Any, Any]] = list(source.alts.items())
+    if not source.body and source.alts.get("html"):
+        return alternatives
+    return [("plain", source.body), *alternatives]
+
+
+def _body(source: flask_mail.Message) -> MIMEBase:
+    """Text alone, or a multipart as Flask-Mail makes it."""
+    parts = [_part(source, text, _clean("alts", kind)) for kind, text in texts_of(source)]
+    if len(parts) == 1 and not source.attachments:
+        return parts[0]
+    message = MIMEMultipart()
+    message.attach(parts[0] if len(parts) == 1 else MIMEMultipart("alternative", None, parts))
+    return message
+
+
+def _part(source: flask_mail.Message, text: object, subtype: str) -> MIMEText:
+    charset = _clean("charset", source.charset or "utf-8")
+    try:
+        return MIMEText("" if text is None else _str("body", text), subtype, charset)
+    except (LookupError, UnicodeError):
+        raise InvalidMessage("charset", "cannot encode the text") from None
+
+
+def _attachment(attachment: flask_mail.Attachment, ascii_name: bool) -> MIMEBase:
+    kind, _, subtype = _clean("content_type", attachment.content_type).partition("/")
+    if not kind or not subtype:
+        raise InvalidMessage("content_type", "must be type/subtype")
+    part = MIMEBase(kind, subtype)
+    part.set_payload(_octets(attachment.data))
+    encode_base64(part)
+    if attachment.filename is not None:
+        filename = _clean("filename", attachment.filename)
+        if ascii_name:
+            plain = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode()
+            filename = " ".join(plain.split())
+        name, disposition = "Content-Disposition", _clean("disposition", attachment.disposition)
+        part[name] = with_parameter(name, disposition, "filename", filename)
+    for name, value in (attachment.headers or {}).items():
+        part.add_header(_clean("headers", name), _clean("headers", _str("headers", value)))
+    return part
+
+
+def _octets(data: object) -> bytes | bytearray:
+    if isinstance(data, (bytes, bytearray)):
+        return data
+    if not isinstance(data, str):
+        raise InvalidMessage("attachments", "the data must be text or bytes")
+    try:
+        return data.encode()
+    except UnicodeEncodeError:
+        raise InvalidMessage("attachments", "the text has lone surrogates") from None
+
+
+def _check_options(field: str, options: object) -> None:
+    """Refuse what is no ESMTP parameter (RFC 5321 §4.1.2): one with a line break is a command."""
+    if not isinstance(options, (list, tuple)):
+        raise InvalidMessage(field, "must be a list of texts")
+    for option in options:
+        if not isinstance(option, str) or not _OPTION.fullmatch(option):
+            raise InvalidMessage(field, "each must be KEYWORD or KEYWORD=value in printable ASCII")
+
+
+def _str(field: str, value: object) -> str:
+    """Return the text; str() also serves lazy translations, but would print bytes as a literal."""
+    if isinstance(value, (bytes, bytearray)):
+        raise InvalidMessage(field, "must be text, not bytes")
+    return str(value)
+
+
+def _clean(field: str, value: object) -> str:
+    """Refuse what could begin a header of its own."""
+    if not isinstance(value, str):
+        raise InvalidMessage(field, "must be text")
+    if CONTROL.search(value):
+        raise InvalidMessage(field, "must not contain control characters or line breaks")
+    return value
+
+
+def _date(seconds: float) -> str:
+    try:
+        return formatdate(seconds, localtime=True)
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise InvalidMessage("date", "must be seconds since 1970") from None
+
+
+def _text(field: str, value: object, name: str) -> str:
+    """Return the value folded; the user's own tabs and legal folds pass, as in Flask-Mail."""
+    text = _str(field, value)
+    if len(text) > MAX_HEADER:  # writing it could take seconds
+        raise InvalidMessage(field, f"has more than {MAX_HEADER} characters")
+    text = _FOLD.sub(" ", text) if "\n" in text else text
+    _clean(field, text.replace("\t", " "))
+    if text.isascii():
+        return folded(name, text)
+    return in_words(text, name)
+
+
+def _listed(name: str, pairs: Iterable[Pair]) -> str:
+    text = ", ".join(dict.fromkeys([written(*pair) for pair in pairs]))
+    return folded(name, text) if text.isascii() else text
+
+
+def author(source: flask_mail.Message) -> str:
+    """Return the address of the message's sender, which is Flask-Mail's envelope sender.
+
+    A Sender among the extra headers does not take its place there.
+    """
+    return _pair("sender", source.sender)[1]
+
+
+def _pair(field: str, address: Address) -> Pair:
+    if type(address) is str and is_ordinary(address):
+        return "", address
+    if not isinstance(address, tuple):
+        text = _clean(field, _str(field, address))
+        flat = _FLATTENED.fullmatch(text) if field == "sender" else None
+        if flat is None:
+            return _parsed(field, text)
+        address = (flat["name"], flat["address"])
+    if len(address) != 2:
+        raise InvalidMessage(field, "a pair is (name, address)")
+    name, address = address
+    name = _str(field, name or "")
+    _check_entry(field, name)
+    return _clean(field, name), check_address(address, field)
+
+
+def _parsed(field: str, text: str) -> Pair:
+    _check_entry(field, text)
+    plain = plain_address(text)
+    if plain is not None:
+        return plain[0], check_address(plain[1], field)
+    found = parse_addresses(field, text)
+    if len(found) != 1:
+        raise InvalidMessage(field, "each entry is one address")
+    return _clean(field, found[0].display_name), check_address(found[0].addr_spec, field)
+
+
+def _check_entry(field: str, text: str) -> None:
+    if len(text) > MAX_MAILBOX:
+        raise InvalidMessage(field, f"each entry has at most {MAX_MAILBOX} characters")

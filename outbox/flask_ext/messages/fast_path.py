@@ -1,0 +1,115 @@
+"""The short way of a `flask_mail.Message`: a letter becomes octets without a standard message.
+
+What it refuses to judge takes the long way, over `compose.standard` and `message.prepare`; what it
+takes comes out as the long way would have it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from email.utils import format_datetime, formatdate
+from functools import lru_cache
+from time import time
+
+import flask_mail
+
+from ...domain.errors import InvalidMessage
+from ...domain.header.fields import DESTINATIONS, LEAKS, MAX_HEADER
+from ...domain.message import fast_render
+from ...domain.message.render import MAX_RECIPIENTS, Prepared, check_message_id, split
+from .convert import Head, check_options, extra_value, read_head, texts_of
+
+_SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+_EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
+"""Extra headers of which there may be any, and of which none says how the mail is built."""
+_NAME = re.compile(r'(?!.*=\?)[^"\\]{0,100}')
+_ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+")
+_HOLLOW = re.compile(r"\n(?![ \t]+[^\s])")
+"""A fold with nothing on its next line."""
+
+
+def prepare(
+    source: object,
+    *,
+    send_at: datetime | None,
+    max_size: int,
+    split_size: int,
+    id_domain: str = "",
+) -> Prepared | None:
+    """Return what is stored of a letter, or None for what is none, or has a fault."""
+    if not isinstance(source, flask_mail.Message) or not _is_letter(source):
+        return None
+    try:
+        check_options(source)
+        head = read_head(source, id_domain)
+        extra = [(name, extra_value(name, value)) for name, value in _extra(source)]
+        message_id = check_message_id(head.message_id)
+    except (InvalidMessage, *LEAKS):
+        return None  # the long way says what is wrong
+    fields = _fields(head, extra, send_at)
+    recipients = tuple(dict.fromkeys([address for _, address in head.recipients]))
+    if not recipients or not _is_plain(head, fields):
+        return None
+    data = fast_render.write(fields, [(kind, text or "") for kind, text in texts_of(source)])
+    if data is None or len(data) > max_size:
+        return None
+    headers, content = split(data, split_size)
+    return Prepared(
+        sender=head.sender[1],
+        recipients=recipients,
+        message_id=message_id,
+        headers=headers,
+        content=content,
+        mail_options=tuple(source.mail_options),
+        rcpt_options=tuple(source.rcpt_options),
+    )
+
+
+def _is_letter(source: flask_mail.Message) -> bool:
+    if source.attachments or source.charset not in (None, "utf-8"):
+        return False
+    for kind, text in (("plain", source.body), *source.alts.items()):
+        if not isinstance(text, str | None) or not _is(_SUBTYPE, kind):
+            return False
+    return not source.extra_headers or all(_is(_EXTRA, name) for name in source.extra_headers)
+
+
+def _is(pattern: re.Pattern[str], name: object) -> bool:
+    return isinstance(name, str) and pattern.fullmatch(name) is not None
+
+
+def _extra(source: flask_mail.Message) -> list[tuple[str, str]]:
+    return list((source.extra_headers or {}).items())
+
+
+def _fields(
+    head: Head, extra: list[tuple[str, str]], send_at: datetime | None
+) -> list[tuple[str, str]]:
+    """Return the fields in the order in which the long way leaves them."""
+    dated = head.rest[0][0] == "Date"
+    people = head.people[:-1] if head.people[-1][0] == "Bcc" else head.people
+    shown = people + (head.rest[1:] if dated and send_at is not None else head.rest) + extra
+    if send_at is not None:
+        shown.append(("Date", format_datetime(send_at)))
+    elif not dated:
+        shown.append(("Date", _date(int(time()))))
+    return shown
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    """Many mails are written in one second."""
+    return formatdate(second)
+
+
+def _is_plain(head: Head, fields: list[tuple[str, str]]) -> bool:
+    """Whether a parser would read the fields as they were meant, so that none is needed."""
+    if len(head.recipients) > MAX_RECIPIENTS:
+        return False
+    for name, address in (head.sender, *head.recipients):
+        if not _ADDRESS.fullmatch(address) or (name and not _NAME.fullmatch(name)):
+            return False
+    if any(len(value) > MAX_HEADER for name, value in fields if name not in DESTINATIONS):
+        return False
+    return not any(map(_HOLLOW.search, [value for _, value in fields if "\n" in value]))

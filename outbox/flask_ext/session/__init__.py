@@ -1,0 +1,1 @@
+"""The session's events, its savepoints and its source."""

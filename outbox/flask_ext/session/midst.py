@@ -1,0 +1,66 @@
+"""No commit in the midst of a call, nor after one that took back what others had written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import event
+from sqlalchemy.orm import Session, SessionTransaction
+
+from ...domain.errors import ConfigurationError
+from ...store.session.all_or_none import ENDED
+
+_KEY = "outbox.midst"
+_SPOILED = "outbox.spoiled"
+
+_LACKS = (
+    "enqueue_many has failed, and was taken back together with what was written over its session"
+    " while it read its messages or recipients: roll the session back"
+)
+
+
+@contextmanager
+def midst(session: Session) -> Iterator[None]:
+    """Refuse a commit of the session in the block. The user's own iterables are read there."""
+    before = session.info.get(_KEY, False)
+    session.info[_KEY] = True
+    try:
+        yield
+    finally:
+        session.info[_KEY] = before
+
+
+def settle(session: Session) -> None:
+    """Write what waits in the session, as the next query of the caller's would do anyway."""
+    is_flushing = getattr(session, "_flushing", False)  # SQLAlchemy has no public word for it
+    if session.autoflush and not is_flushing:
+        session.flush()
+
+
+def spoil(session: Session) -> None:
+    """Refuse the commit of the session's transaction, or of its savepoint: it lacks writes."""
+    session.info[_SPOILED] = session.get_nested_transaction() or session.get_transaction()
+
+
+def _before_commit(session: Session) -> None:
+    spoiled = session.info.get(_SPOILED)
+    current = session.get_nested_transaction() or session.get_transaction()
+    if spoiled is not None and spoiled is current:
+        raise ConfigurationError(_LACKS)
+    # Also asked when a savepoint is released: that commits nothing.
+    if session.info.get(_KEY) and not session.in_nested_transaction():
+        raise ConfigurationError(ENDED)
+
+
+def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
+    if session.info.get(_SPOILED) is transaction:
+        del session.info[_SPOILED]
+
+
+def _listen() -> None:
+    event.listen(Session, "before_commit", _before_commit)
+    event.listen(Session, "after_transaction_end", _after_transaction_end)
+
+
+_listen()

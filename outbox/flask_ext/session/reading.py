@@ -1,0 +1,115 @@
+"""Whether a session has only read so far: then a mail may be committed without the rest."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.orm import Session, SessionTransactionOrigin
+
+from ...store.session.pending_writes import TELLING, Mark, may_call
+
+_KEY = "outbox.reading"
+_COMMENTS = re.compile(r"\s*(--[^\n]*\n|/\*(?!M?!).*?\*/)", re.DOTALL)
+"""But for those that MariaDB and MySQL execute."""
+_READS = ("SELECT", "WITH", "VALUES", "TABLE", "SHOW", "SAVEPOINT", "RELEASE SAVEPOINT")
+_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|MERGE)\b")
+_LOCKS = ("FOR UPDATE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR KEY SHARE", "IN SHARE MODE")
+_LASTS = ("PG_NOTIFY", "SET_CONFIG")
+"""Functions whose effect comes or ends with the commit, and of which PostgreSQL does not tell."""
+_ANOTHER = re.compile(r";\s*\S")
+
+_marks: WeakKeyDictionary[Connection, Mark] = WeakKeyDictionary()
+"""The connections in a session's transaction, each with what is known of it."""
+
+_heard: WeakSet[Engine] = WeakSet()
+"""The engines whose statements are listened to: those of sessions. A worker's statements have no
+session, and a listener would cost each of them a tenth of its time."""
+
+
+def holds_nothing(session: Session) -> bool:
+    """Return whether a commit now would commit nothing of anybody, end no result, free no lock.
+
+    A transaction or a savepoint that the caller began is the caller's to commit. Of the others
+    their statements tell, and then their databases; where neither is sure, it is not.
+    """
+    if session.new or session.deleted or any(map(session.is_modified, session.dirty)):
+        return False
+    transaction = session.get_transaction()
+    if transaction is None:
+        return True
+    if transaction.origin is not SessionTransactionOrigin.AUTOBEGIN:
+        return False
+    if session.in_nested_transaction():
+        return False
+    return not any(map(_is_held, session.info.get(_KEY, ())))
+
+
+def _is_held(connection: Connection) -> bool:
+    mark = _marks.get(connection)
+    return mark is None or mark.is_held(connection)
+
+
+def _before(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+    # A connection that is in no session is not known here: for its statements this is one look.
+    mark = _marks.get(connection)
+    if mark is None or mark.is_broken:
+        return
+    mark.before(connection)
+    if not _reads(statement, connection.dialect.name):
+        mark.is_broken = True
+
+
+def _after(connection: Connection, *_: Any) -> None:
+    mark = _marks.get(connection)
+    if mark is not None and not mark.is_broken:
+        mark.after(connection)
+
+
+def _reads(statement: str, dialect: str) -> bool:
+    """Return whether a statement reads, for all that its words tell."""
+    text = statement.upper()
+    while comment := _COMMENTS.match(text):
+        text = text[comment.end() :]
+    text = text.lstrip().removeprefix("(")
+    if text == "BEGIN":  # ours, before a savepoint on SQLite
+        return True
+    if not text.startswith(_READS) or any(word in text for word in _LOCKS + _LASTS):
+        return False
+    if _ANOTHER.search(text) or may_call(dialect, text):
+        return False
+    return not (text.startswith("WITH") and _WRITES.search(text))
+
+
+def _after_begin(session: Session, _: Any, connection: Connection) -> None:
+    if connection.engine not in _heard:
+        _heard.add(connection.engine)
+        event.listen(connection.engine, "before_cursor_execute", _before)
+        if connection.dialect.name in TELLING:
+            event.listen(connection.engine, "after_cursor_execute", _after)
+    # Also fired for a savepoint, and for a second session on the connection: neither makes what was
+    # written before a read.
+    if connection not in _marks:
+        _marks[connection] = Mark(connection)
+        # The session would commit what others have written over the connection.
+        _marks[connection].is_broken = (
+            isinstance(session.bind, Connection)
+            and session.join_transaction_mode == "control_fully"
+        )
+    session.info.setdefault(_KEY, []).append(connection)
+
+
+def _after_transaction_end(session: Session, transaction: Any) -> None:
+    if transaction.parent is None:
+        for connection in session.info.pop(_KEY, ()):
+            _marks.pop(connection, None)
+
+
+def _listen() -> None:
+    event.listen(Session, "after_begin", _after_begin)
+    event.listen(Session, "after_transaction_end", _after_transaction_end)
+
+
+_listen()

@@ -1,0 +1,1 @@
+"""The database: connections, transactions, locks and what its errors mean."""

@@ -1,0 +1,196 @@
+"""Our own transactions: short, retried on deadlock, and never open while SMTP is spoken."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from math import inf
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, Row, Table
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from ..schema.clock import clock
+from ..schema.table_names import name_of
+from ..schema.tables import Tables
+from . import prepared_statements
+from .drivers import in_memory
+from .error_codes import is_transient
+from .sqlite_memory import Shared
+
+Result = TypeVar("Result")
+
+TRIES = 8
+STATEMENTS = 200
+"""Statements that are kept at most. The keys are few: sizes of batches, lanes, priorities."""
+
+_POLL = 0.001
+"""Seconds between two tries for SQLite's write lock, about."""
+
+
+class Database:
+    """An engine and our tables on it.
+
+    `offset` seconds are added to the database's clock: tests travel in time with it. On SQLite a
+    transaction waits `patience` seconds for the write lock; a lease must be over twice as long.
+    """
+
+    def __init__(
+        self, engine: Engine, tables: Tables, *, offset: float = 0.0, patience: float = 10.0
+    ) -> None:
+        self.engine = engine
+        self.tables = tables
+        self.offset = offset
+        self.patience = patience
+        self._shared = Shared(engine, patience) if in_memory(engine) else None
+        self._built: dict[Hashable, Any] = {}
+
+    @property
+    def dialect(self) -> str:
+        """The dialect's name: postgresql, sqlite, mariadb, mysql."""
+        return self.engine.dialect.name
+
+    @property
+    def connections(self) -> float:
+        """How many connections the engine's pool gives out at once; infinite where any number."""
+        pool = self.engine.pool
+        overflow = getattr(pool, "_max_overflow", -1)
+        if not isinstance(pool, QueuePool) or pool.size() == 0 or overflow < 0:
+            return inf
+        return float(pool.size() + overflow)
+
+    def name(self, table: Table) -> str:
+        """Return the table's name for a statement that is written by hand."""
+        return name_of(table, self.engine)
+
+    def now(self, seconds: float = 0.0) -> clock:
+        """Return the SQL expression for the database's time in `seconds`."""
+        return clock(lambda: self.offset + seconds)
+
+    def built(self, build: Callable[..., Result], *key: Hashable) -> Result:
+        """Return the statement that `build` makes of this database and this key, made once.
+
+        Building one in Python takes longer than running it.
+        """
+        place = (build, *key)
+        if place not in self._built:
+            if len(self._built) >= STATEMENTS:
+                self._built.clear()
+            self._built[place] = build(self, *key)
+        found: Result = self._built[place]
+        return found
+
+    def run(self, work: Callable[[Connection], Result]) -> Result:
+        """Run `work` in one transaction and commit it; run it again on a deadlock.
+
+        `work` must do nothing but SQL, because it may run several times.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                with self.transaction() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                _wait_or_raise(error, left)
+        raise AssertionError("unreachable")
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Run `work`, which only reads, in autocommit: it takes no lock and no round trip more."""
+        with self._connect("AUTOCOMMIT") as connection:
+            prepared_statements.ask(connection)
+            return work(connection)
+
+    def run_alone(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
+        """Run one statement in the driver's own form as a transaction; retried on a deadlock.
+
+        In autocommit it is one round trip instead of three. Only PostgreSQL is spoken to so.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                return self._run_once(statement, values)
+            except DBAPIError as error:
+                _wait_or_raise(error, left)
+        raise AssertionError("unreachable")
+
+    def _run_once(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
+        # As `_connect`, without its context managers: for each window they cost a tenth of this.
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            prepared_statements.ask(connection)
+            if prepared_statements.is_safe(connection):
+                return connection.exec_driver_sql(statement, values).all()
+            with prepared_statements.unprepared(connection):
+                return connection.exec_driver_sql(statement, values).all()
+        finally:
+            connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Open a transaction that commits at the end of the block."""
+        isolation = "AUTOCOMMIT" if self.dialect == "sqlite" else "READ COMMITTED"
+        with self._connect(isolation) as connection, connection.begin():
+            if self.dialect == "sqlite":
+                _begin_immediate(connection, self.patience)
+            prepared_statements.ask(connection)
+            yield connection
+
+    @contextmanager
+    def _connect(self, isolation: str) -> Iterator[Connection]:
+        with self._lent(isolation) as connection:
+            if prepared_statements.is_safe(connection):  # as nearly always, for every window
+                yield connection
+            else:
+                with prepared_statements.unprepared(connection):
+                    yield connection
+
+    def _lent(self, isolation: str) -> AbstractContextManager[Connection]:
+        """Return a connection of our own. Raises Busy where the only one is in a transaction."""
+        if self._shared is not None:
+            return self._shared.lent(isolation)
+        options: dict[str, Any] = {"isolation_level": isolation}
+        return self.engine.connect().execution_options(**options)
+
+
+def _begin_immediate(connection: Connection, patience: float) -> None:
+    """Take SQLite's write lock now: a transaction that reads first could not take it later.
+
+    Durability is set here too, because the app may have chosen less for itself.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    if getattr(driver, "in_transaction", False):
+        connection.exec_driver_sql("ROLLBACK")  # the app's own "begin" listener opened one
+    connection.exec_driver_sql("PRAGMA synchronous = FULL")
+    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+    begun = _begun_within(driver, patience)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+    if not begun:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLAlchemy's error, if it fails again
+
+
+def _begun_within(driver: Any, patience: float) -> bool:
+    """Ask for the write lock every other millisecond or so; False after `patience` seconds.
+
+    SQLite itself would sleep for longer and longer, up to a tenth of a second, where another's
+    window is recorded in a few milliseconds: two workers would wait more than they work.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            driver.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL * (0.5 + random.random()))  # noqa: S311
+        else:
+            return True
+
+
+def _wait_or_raise(error: DBAPIError, left: int) -> None:
+    error.hide_parameters = True  # addresses do not belong in logs
+    if left == 0 or not is_transient(error):
+        raise error
+    # Full jitter: two that met in a deadlock must not meet again.
+    time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311

@@ -1,0 +1,90 @@
+"""What an error of the database means for a statement: try it again, or its data was refused.
+
+The classes of the drivers lie: a read-only PostgreSQL is an `InternalError`, a violated constraint
+an `OperationalError` of PyMySQL. So the codes decide, and each driver keeps its code elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from .sqlite_memory import Busy
+
+ANSWERS = (SQLAlchemyError, OSError)
+"""What is raised for the database, or on the way to it, and is no mistake of ours. SQLAlchemy's own
+errors are among them: an exhausted pool is a `TimeoutError` of its own."""
+
+_TRANSIENT: frozenset[int | str] = frozenset({"40001", "40P01", 1020, 1205, 1213})
+"""PostgreSQL: serialisation failure, deadlock. MariaDB, MySQL: changed row, lock wait, deadlock."""
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+
+_REFUSED_CLASSES = frozenset({"22", "23", "54", "P0"})
+"""SQLSTATE: data, constraints, a limit of the program such as an index row's size, a trigger."""
+
+_REFUSED_NUMBERS = frozenset(
+    {1048, 1062, 1153, 1264, 1265, 1292, 1300, 1364, 1366, 1406, 1451, 1452, 1644, 3819, 4025}
+)
+"""MariaDB, MySQL: NULL, duplicate, too large a packet, out of range, truncated, wrong values, a
+character that the column lacks, too long, foreign keys, a trigger's own error, CHECK."""
+
+_MISTAKES: frozenset[int | str] = frozenset(
+    {"0A", "26", "3F", "42", "SQLITE_ERROR", 1052, 1054, 1064, 1142, 1143, 1146, 1305}
+)
+"""What is at fault with the statement, its tables or its rights, though some drivers call it
+operational: the classes of SQLSTATE, what SQLite has no other code for, MariaDB's numbers."""
+
+_BAD_VALUES = (ValueError, OverflowError)
+"""What a driver itself raises: a character that the encoding lacks, a NUL, too large a number."""
+
+
+def code_of(error: BaseException) -> int | str | None:
+    """Return the code that the database gave: an SQLSTATE, MariaDB's number, or SQLite's name."""
+    original: Any = error.orig if isinstance(error, StatementError) else error
+    first = next(iter(getattr(original, "args", ())), None)
+    if isinstance(first, int):  # PyMySQL, mysqlclient; an SQLSTATE beside it tells less
+        return first
+    for name in ("sqlstate", "pgcode", "sqlite_errorname"):  # psycopg, psycopg2, sqlite3
+        if code := getattr(original, name, None):
+            return code  # type: ignore[no-any-return]
+    return first.get("C") if isinstance(first, dict) else None  # pg8000
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Return whether the same transaction may succeed when it is tried again at once."""
+    code = code_of(error)
+    return code in _TRANSIENT or (isinstance(code, str) and code.startswith(_BUSY))
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the database, or its driver, does not take the data: it never will."""
+    if isinstance(error, (*_BAD_VALUES, DataError, IntegrityError)):
+        return True
+    if isinstance(error, StatementError) and not isinstance(error, DBAPIError):
+        return True  # SQLAlchemy could not make a parameter of the value
+    code = code_of(error)
+    if isinstance(code, str):
+        return code[:2] in _REFUSED_CLASSES
+    return code in _REFUSED_NUMBERS
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether the database is away, too busy or out of connections: no mistake of anyone."""
+    if isinstance(error, (PoolTimeoutError, Busy)):
+        return True
+    if not isinstance(error, DBAPIError) or is_refusal(error):
+        return False
+    code = code_of(error)
+    is_state = isinstance(code, str) and not code.startswith("SQLITE")
+    return (str(code)[:2] if is_state else code) not in _MISTAKES
+
+
+def describe(error: BaseException) -> str:
+    """Return the error's class and code: its text quotes rows, and those do not belong in logs."""
+    if isinstance(error, Busy):
+        return str(error)  # our own words, with the remedy
+    original = error.orig if isinstance(error, StatementError) else error
+    code = code_of(error)
+    return type(original).__name__ + ("" if code is None else f" {code}")

@@ -1,0 +1,1 @@
+"""What surrounds the emails: breakers, caps, rates, pauses, suppression and counters."""

@@ -1,0 +1,230 @@
+"""A server's circuit breaker, shared by all workers. Only this and `suspicion` write its rows.
+
+No row: closed. `trip` writes one, `probe` takes the one probe of an open breaker whose time has
+come, and `close` removes it; the ramp that follows stands in `outbox_server`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    case,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from ...domain.delivery.breaker_rules import (
+    ALERT_PAUSE,
+    OPEN_MAX,
+    BreakerState,
+    Cause,
+    open_seconds,
+)
+from ..connection.database import Database
+from ..schema.clock import utc
+from ..schema.column_types import REPLY_LENGTH
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Breaker:
+    """One row: how a server stands that is suspected or open."""
+
+    server: str
+    state: BreakerState
+    cause: Cause
+    failures: int
+    opened_at: datetime
+    retry_at: datetime
+    alert: bool
+    reason: str
+    prober: UUID | None  # the lease of the probe under way
+    refusal: str | None  # how it refuses every email
+    suspect_id: int | None  # the email that was halted last
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no batch may go over the server."""
+        return self.state is not BreakerState.SUSPECTED
+
+
+def read(connection: Connection, database: Database) -> dict[str, Breaker]:
+    """Return the breakers that are not closed, by their server."""
+    table, now = database.tables.breaker, database.now()
+    rows = connection.execute(select(table, now.label("now")).where(counts(database))).all()
+    return {row.server: _breaker(row) for row in rows}
+
+
+def _breaker(row: Any) -> Breaker:
+    state = BreakerState(row.state)
+    if state is BreakerState.OPEN and utc(row.retry_at) <= utc(row.now):
+        state = BreakerState.HALF_OPEN
+    return Breaker(
+        server=row.server,
+        state=state,
+        cause=Cause(row.cause),
+        failures=row.failures,
+        opened_at=utc(row.opened_at),
+        retry_at=utc(row.retry_at),
+        alert=bool(row.alert),
+        reason=row.reason,
+        prober=row.prober,
+        refusal=row.refusal,
+        suspect_id=row.suspect_id,
+    )
+
+
+def trip(
+    database: Database,
+    server: str,
+    *,
+    cause: Cause,
+    reason: str,
+    alert: bool = False,
+    named: float | None = None,
+    refusal: str | None = None,
+    suspect_id: int | None = None,
+) -> None:
+    """Open the breaker; where it is open already, keep its count and note the newest reason.
+
+    Workers that meet the same outage at the same time so count as one failure, and a failed probe
+    was counted when it was taken. A delay that the server `named` is kept as the least, as far as
+    the cause allows; nothing ever brings the next probe forward. An alert stands, with its reason,
+    until the server takes an email. `refusal` is the fingerprint of how it refuses every email.
+    """
+    table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
+    until = database.now(_pause(cause, alert=alert, named=named))
+    known = {"refusal": refusal, "suspect_id": suspect_id}
+    newest: dict[str, Any] = {
+        "retry_at": case((table.c.retry_at < until, until), else_=table.c.retry_at),
+        "reason": case((table.c.alert == true(), table.c.reason), else_=reason),
+        **{key: value for key, value in known.items() if value is not None},
+        **({"alert": True, "reason": reason} if alert else {}),
+        **({"cause": cause} if cause is Cause.SESSION else {}),
+    }
+    first = {
+        "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": database.now(),
+        "retry_at": until, "alert": alert, "reason": reason, "prober": None, **known,
+    }  # fmt: skip
+    again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
+    opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
+
+    def work(connection: Connection) -> None:
+        for statement in (again, opened):
+            if connection.execute(statement).rowcount:
+                return
+        if not insert_once(connection, database, server, first):
+            connection.execute(again)  # another worker met the same outage first
+
+    database.run(work)
+
+
+def _pause(cause: Cause, *, alert: bool, named: float | None) -> float:
+    if cause is Cause.EMAILS:
+        return min(OPEN_MAX[cause], max(open_seconds(1, cause), named or 0.0))
+    return max(open_seconds(1, cause), named or 0.0, ALERT_PAUSE if alert else 0.0)
+
+
+def probe(database: Database, server: str) -> Breaker | None:
+    """Take the one probe of a half-open breaker and return how it stands; None: another has it.
+
+    The probe is leased: taking it counts it as failed and moves the next one on, so that a prober
+    that dies does not leave the breaker half open. One that lives, and hangs, keeps the others away
+    for as long as its lease lasts, where `probing` has told which that is.
+    """
+    table = database.tables.breaker
+
+    def work(connection: Connection) -> Breaker | None:
+        found = read(connection, database).get(server)
+        if found is None or found.state is not BreakerState.HALF_OPEN:
+            return None
+        failures = found.failures + 1
+        pause = open_seconds(failures, found.cause)
+        moved = {"failures": failures, "retry_at": database.now(pause)}
+        waits = is_in(database, server, BreakerState.OPEN) & is_half_open(database)
+        taken = connection.execute(update(table).where(waits).values(**moved, prober=None))
+        return found if taken.rowcount == 1 else None
+
+    return database.run(work)
+
+
+def probing(database: Database, server: str, token: UUID) -> None:
+    """Note the lease of the probe just taken: no other is made while that lease is there.
+
+    A sweep that stood still while it took one may come too late: then another is the probe.
+    """
+    table = database.tables.breaker
+    is_free = is_in(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
+    noted = update(table).where(is_free).values(prober=token)
+    database.run(lambda connection: connection.execute(noted))
+
+
+def close(database: Database, server: str) -> None:
+    """Close the breaker, if it is open: the server took a command or an email. The ramp begins."""
+    table, servers = database.tables.breaker, database.tables.server
+    now = {"recovered_at": database.now()}
+
+    def work(connection: Connection) -> None:
+        suspicion = is_in(database, server, BreakerState.SUSPECTED)
+        connection.execute(delete(table).where(suspicion))
+        if not connection.execute(delete(table).where(table.c.server == server)).rowcount:
+            return
+        again = update(servers).where(servers.c.name == server).values(**now)
+        if connection.execute(again).rowcount:
+            return
+        try:
+            with connection.begin_nested():
+                connection.execute(insert(servers).values(name=server, **now))
+        except IntegrityError:  # another made the row first
+            connection.execute(again)
+
+    database.run(work)
+
+
+def refusal(database: Database, server: str) -> str | None:
+    """Return how the server refuses every email, where its breaker is open for that."""
+    found = database.read(lambda connection: read(connection, database)).get(server)
+    return found.refusal if found is not None else None
+
+
+def insert_once(
+    connection: Connection, database: Database, server: str, row: dict[str, Any]
+) -> bool:
+    """Insert the row of this server; False where another transaction was first."""
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(database.tables.breaker).values(server=server, **row))
+    except IntegrityError:
+        return False
+    return True
+
+
+def is_in(database: Database, server: str, state: BreakerState) -> ColumnElement[bool]:
+    """The row is this server's, and in this state."""
+    breaker = database.tables.breaker.c
+    return and_(breaker.server == server, breaker.state == state)
+
+
+def counts(database: Database) -> ColumnElement[bool]:
+    """The row still says something: a suspicion is forgotten after its time."""
+    breaker = database.tables.breaker.c
+    return or_(breaker.state == BreakerState.OPEN, breaker.retry_at > database.now())
+
+
+def is_half_open(database: Database) -> ColumnElement[bool]:
+    """Of an open breaker: its time has come, and no probe is under way."""
+    breaker, lease = database.tables.breaker.c, database.tables.lease.c
+    under_way = exists().where(lease.token == breaker.prober)
+    return (breaker.retry_at <= database.now()) & or_(breaker.prober.is_(None), ~under_way)

@@ -1,0 +1,97 @@
+"""How many batches are in flight on a server: a cap over all workers that is exact, and not soft.
+
+A lease counts until it is ended, or rescued, even where it has run out: its worker may yet renew
+it. So the place of a worker that died comes free with its rescue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ..connection.database import Database
+
+
+def take_server(
+    database: Database,
+    token: UUID,
+    candidates: Sequence[str],
+    caps: Mapping[str, int],
+    *,
+    held: str | None = None,
+) -> str | None:
+    """Give the lease of this token the first of the candidates that has room; return its name.
+
+    None means that all are full, or that the lease is lost: nothing was changed then. `caps` names
+    the servers that have a cap. Where the first candidate has none, no statement is sent, unless
+    the lease has `held` a place until now, which comes free. The place lasts as long as the lease.
+    """
+    if candidates and candidates[0] not in caps and held not in caps:
+        return candidates[0]
+    # Behind a server without a cap nobody queues.
+    free = next((place for place, name in enumerate(candidates) if name not in caps), None)
+    tried = candidates if free is None else candidates[: free + 1]
+
+    def work(connection: Connection) -> str | None:
+        capped = sorted(set(tried) & caps.keys())
+        _lock(connection, database, capped)
+        taken = _taken(connection, database, token, capped)
+        for name in tried:
+            if name not in caps or taken.get(name, 0) < caps[name]:
+                return name if _assign(connection, database, token, name) else None
+        return None
+
+    return database.run(work)
+
+
+def in_flight(connection: Connection, database: Database) -> dict[str, int]:
+    """Return how many batches hold a place on each server that has a cap."""
+    lease = database.tables.lease.c
+    statement = select(lease.server, func.count()).where(lease.server.is_not(None))
+    rows = connection.execute(statement.group_by(lease.server).order_by(lease.server))
+    return {name: count for name, count in rows}  # noqa: C416  (rows are no pairs to mypy)
+
+
+def _lock(connection: Connection, database: Database, names: Sequence[str]) -> None:
+    """Lock the servers' rows in the order of their names, so that two lockers cannot deadlock.
+
+    Who counts and who takes are one at a time on each server; only so is the cap exact.
+    """
+    if not names:
+        return
+    table = database.tables.server
+    locked = select(table.c.name).where(table.c.name.in_(names)).order_by(table.c.name)
+    found = set(connection.execute(locked.with_for_update()).scalars())
+    missing = [name for name in names if name not in found]
+    for name in missing:  # the first time
+        try:
+            with connection.begin_nested():
+                connection.execute(insert(table).values(name=name))
+        except IntegrityError:  # another made it first
+            pass
+    if missing:
+        connection.execute(locked.with_for_update()).all()
+
+
+def _taken(
+    connection: Connection, database: Database, token: UUID, names: Sequence[str]
+) -> dict[str, int]:
+    """Count the other batches on these servers: in a statement after the lock, so that it sees
+    what those before us have committed."""
+    lease = database.tables.lease.c
+    statement = (
+        select(lease.server, func.count())
+        .where(lease.server.in_(names), lease.token != token)
+        .group_by(lease.server)
+    )
+    rows = connection.execute(statement)
+    return {name: count for name, count in rows}  # noqa: C416  (as above)
+
+
+def _assign(connection: Connection, database: Database, token: UUID, name: str) -> bool:
+    lease = database.tables.lease
+    statement = update(lease).where(lease.c.token == token).values(server=name)
+    return connection.execute(statement).rowcount == 1

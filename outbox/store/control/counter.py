@@ -1,0 +1,30 @@
+"""Counters of rare events, shared by all hosts."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ..connection.database import Database
+
+IN_DOUBT = "in_doubt"
+"""The counter of doubts, whether the connection was lost after the final dot or the worker."""
+
+
+def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
+    """Add to a counter, which begins at 0, in the transaction of what it counts."""
+    table = database.tables.counter
+    add = update(table).where(table.c.name == name).values(value=table.c.value + by)
+    if connection.execute(add).rowcount:
+        return
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(table).values(name=name, value=by))
+    except IntegrityError:  # another made it first
+        connection.execute(add)
+
+
+def read(connection: Connection, database: Database) -> dict[str, int]:
+    """Return every counter."""
+    table = database.tables.counter
+    return {row.name: row.value for row in connection.execute(select(table).order_by(table.c.name))}

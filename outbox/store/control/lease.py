@@ -1,0 +1,68 @@
+"""The lease of a claim: renewed while its worker lives, and deleted at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Delete, bindparam, delete, select, update
+
+from ..connection.database import Database
+
+
+def renew(database: Database, token: UUID, *, lease: float) -> bool:
+    """Extend the lease by `lease` seconds from now; False when it is lost."""
+
+    def work(connection: Connection) -> bool:
+        table = database.tables.lease
+        renewed = connection.execute(
+            update(table)
+            .where(table.c.token == token)
+            .values(expires_at=database.now(lease), suspected_at=None)
+        )
+        return renewed.rowcount == 1
+
+    return database.run(work)
+
+
+def drop(database: Database, token: UUID) -> None:
+    """Delete the lease of a batch of which every email's result is recorded."""
+
+    def work(connection: Connection) -> None:
+        if connection.execute(database.built(_drop), {"claim": token}).rowcount == 0:
+            leave(connection, database, token, unsent=True)
+
+    database.run(work)
+
+
+def _drop(database: Database) -> Delete:
+    held = select(database.tables.email.c.id).where(
+        database.tables.email.c.token == bindparam("claim")
+    )
+    return _end(database).where(~held.exists())
+
+
+def end(connection: Connection, database: Database, token: UUID) -> None:
+    """Delete the lease; its last rows have been recorded or given back in this transaction."""
+    connection.execute(database.built(_end), {"claim": token})
+
+
+def _end(database: Database) -> Delete:
+    table = database.tables.lease
+    return delete(table).where(table.c.token == bindparam("claim"))
+
+
+def leave(connection: Connection, database: Database, token: UUID, *, unsent: bool) -> None:
+    """Leave the lease of a batch that is over to the rows that a person's transaction holds.
+
+    It has run out, and so takes no slot, no place under a server's cap, and is no probe any more.
+    Where all that is left is `unsent` it counts as never started: a sweep gives it back as soon as
+    that transaction ends, and charges nobody.
+    """
+    table = database.tables.lease
+    values: dict[str, Any] = {"expires_at": database.now(), "suspected_at": None, "server": None}
+    if unsent:
+        values |= {"started_at": None, "worker": None, "mails": 0}
+    connection.execute(update(table).where(table.c.token == token).values(**values))
+    breaker = database.tables.breaker
+    connection.execute(update(breaker).where(breaker.c.prober == token).values(prober=None))

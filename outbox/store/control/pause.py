@@ -1,0 +1,41 @@
+"""What a person has stopped: everything, or one priority. Nothing paused is claimed."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from ...domain.priority import Priority
+from ..connection.database import Database
+
+EVERYTHING = "all"
+
+
+def scope_of(priority: Priority | None) -> str:
+    """Return the scope's name in the table: a priority's, or everything's."""
+    return EVERYTHING if priority is None else priority.name.lower()
+
+
+def pause(connection: Connection, database: Database, priority: Priority | None) -> bool:
+    """Pause a priority, or everything; False where it was paused already."""
+    table = database.tables.pause
+    row = insert(table).values(scope=scope_of(priority), paused_at=database.now())
+    try:
+        with connection.begin_nested():
+            connection.execute(row)
+    except IntegrityError:
+        return False
+    return True
+
+
+def resume(connection: Connection, database: Database, priority: Priority | None) -> bool:
+    """Resume a priority, or everything; False where it was not paused."""
+    table = database.tables.pause
+    which = table.c.scope == scope_of(priority)
+    return connection.execute(delete(table).where(which)).rowcount == 1
+
+
+def paused(connection: Connection, database: Database) -> list[str]:
+    """Return the scopes that are paused."""
+    table = database.tables.pause
+    return list(connection.execute(select(table.c.scope).order_by(table.c.scope)).scalars())

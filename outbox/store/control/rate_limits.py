@@ -1,0 +1,185 @@
+"""Permits that hold over all workers and hosts: taken of every bucket at once, or of none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from math import inf
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ...domain.scheduling.lanes import Wants
+from ...domain.scheduling.token_bucket import LONGEST, SLACK, lag, taken, wait
+from ..connection.database import Database
+from ..connection.list_parts import parts
+from ..schema.clock import utc
+
+# One statement and one round trip. Rows are locked in the order of their names, and what is decided
+# is decided by the rows as they are once they are locked.
+_STATEMENT = """
+WITH moment AS MATERIALIZED (
+    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now
+), want AS MATERIALIZED (
+    SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(needed)s::bool[])
+        AS w (name, cost, needed)
+), held AS MATERIALIZED (
+    SELECT name, tat, taken_at FROM {bucket} WHERE name = ANY(%(names)s::text[])
+    ORDER BY name FOR UPDATE
+), found AS MATERIALIZED (
+    SELECT count(*) AS rows,
+        max(extract(epoch FROM held.tat - greatest(held.taken_at, moment.now))::float8)
+            FILTER (WHERE want.needed) AS lag
+    FROM moment, held JOIN want ON want.name = held.name
+), taken AS (
+    UPDATE {bucket} AS b
+    SET tat = least(moment.now + make_interval(secs => %(longest)s), greatest(
+            b.tat - (greatest(b.taken_at, moment.now) - moment.now),
+            moment.now - make_interval(secs => %(slack)s)
+        ) + make_interval(secs => want.cost)), taken_at = moment.now
+    FROM want, moment, found
+    WHERE b.name = want.name AND found.rows = cardinality(%(names)s::text[])
+        AND coalesce(found.lag, '-infinity') <= -%(margin)s::float8
+)
+SELECT rows, lag FROM found
+"""
+
+
+def take(
+    database: Database, wants: Wants, *, debts: Wants | None = None, margin: float = 0.0
+) -> float:
+    """Take permits of all these buckets if all of them are open, or else of none.
+
+    Returns 0.0 where they were taken, or the seconds until the last bucket opens. A bucket opens
+    `margin` seconds after its time. What is taken of `debts` does not wait for them to be open.
+    """
+    costs = {**wants, **(debts or {})}
+    if not costs:
+        return 0.0
+    attempt = _in_one_statement if database.dialect == "postgresql" else _in_steps
+    while (last := attempt(database, costs, wants, margin)) is None:
+        _make(database, costs)
+    return wait(last, margin)
+
+
+def _in_one_statement(
+    database: Database, costs: Wants, wants: Wants, margin: float
+) -> float | None:
+    names = sorted(costs)
+    values: dict[str, Any] = {
+        "offset": database.offset,
+        "names": names,
+        "costs": [rate.interval * permits for rate, permits in map(costs.__getitem__, names)],
+        "needed": [name in wants for name in names],
+        "slack": SLACK,
+        "longest": LONGEST,
+        "margin": margin,
+    }
+    statement = _STATEMENT.format(bucket=database.name(database.tables.bucket))
+    (row,) = database.run_alone(statement, values)
+    if row.rows < len(names):
+        return None
+    return -inf if row.lag is None else float(row.lag)
+
+
+def _in_steps(database: Database, costs: Wants, wants: Wants, margin: float) -> float | None:
+    """Return how far the last of the wanted buckets lags, or None where one has no row yet."""
+    bucket = database.tables.bucket
+
+    def work(connection: Connection) -> float | None:
+        rows = _locked(connection, database, costs)
+        if len(rows) < len(costs):
+            return None
+        now = utc(rows[0].now)
+        lags = {row.name: _lag(row) for row in rows}
+        last = max((lags[name] for name in wants), default=-inf)
+        if not wait(last, margin):
+            for name, (rate, permits) in sorted(costs.items()):
+                tat = now + timedelta(seconds=taken(lags[name], rate, permits))
+                change = update(bucket).where(bucket.c.name == name)
+                connection.execute(change.values(tat=tat, taken_at=now))
+        return last
+
+    return database.run(work)
+
+
+def _locked(connection: Connection, database: Database, names: Collection[str]) -> list[Any]:
+    """Lock these buckets in the order of their names, so that two lockers cannot deadlock."""
+    name, found = database.tables.bucket.c.name, list[Any]()
+    for part in parts(sorted(names)):
+        held = _select(database).where(name.in_(part)).order_by(name).with_for_update()
+        found += connection.execute(held).all()
+    return found
+
+
+def _make(database: Database, costs: Wants) -> None:
+    """Make the rows of buckets that were never taken from: open, and as full as one gets."""
+    bucket = database.tables.bucket
+
+    def work(connection: Connection) -> None:
+        known = set(connection.execute(select(bucket.c.name)).scalars())
+        for name in sorted(costs.keys() - known):
+            try:
+                with connection.begin_nested():
+                    tat = database.now(-SLACK)
+                    connection.execute(insert(bucket).values(name=name, tat=tat))
+            except IntegrityError:  # another made it first
+                continue
+
+    database.run(work)
+
+
+def set_right(database: Database, names: Collection[str]) -> None:
+    """Have these buckets count from now on, where they were taken from in the future.
+
+    One that was taken from while the clock was ahead owes what it owed then, until that moment
+    comes; from here on it is paid off as time goes by.
+    """
+    bucket = database.tables.bucket
+
+    def work(connection: Connection) -> None:
+        for row in _locked(connection, database, names):
+            now = utc(row.now)
+            if row.taken_at is not None and utc(row.taken_at) > now:
+                change = update(bucket).where(bucket.c.name == row.name)
+                tat = now + timedelta(seconds=_lag(row))
+                connection.execute(change.values(tat=tat, taken_at=now))
+
+    database.run(work)
+
+
+def waits(database: Database, names: Collection[str]) -> dict[str, float]:
+    """Return in how many seconds each of these buckets opens, 0.0 where it is open; as of now.
+
+    One from which was never taken is open, and not among them.
+    """
+    statement = _select(database).where(database.tables.bucket.c.name.in_(names))
+    rows = database.read(lambda connection: connection.execute(statement).all())
+    return {row.name: wait(_lag(row)) for row in rows}
+
+
+def closed(connection: Connection, database: Database) -> list[dict[str, Any]]:
+    """Return the buckets that are closed now, and in how many seconds each opens.
+
+    Bulk's own are left out: they hold bulk back while urgent mail stirs, and nobody else.
+    """
+    bucket = database.tables.bucket.c
+    statement = _select(database).where(bucket.tat > database.now(), bucket.name.not_like("%/bulk"))
+    rows = connection.execute(statement.order_by(bucket.name)).all()
+    lags = {row.name: _lag(row) for row in rows}
+    return [
+        {"bucket": name, "opens_in": round(seconds, 3)}
+        for name, seconds in lags.items()
+        if seconds > 0.0
+    ]
+
+
+def _select(database: Database) -> Select[*tuple[Any, ...]]:
+    bucket = database.tables.bucket.c
+    return select(bucket.name, bucket.tat, bucket.taken_at, database.now().label("now"))
+
+
+def _lag(row: Row[Any]) -> float:
+    taken_at = None if row.taken_at is None else utc(row.taken_at)
+    return lag(utc(row.tat), taken_at, utc(row.now))

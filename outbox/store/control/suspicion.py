@@ -1,0 +1,116 @@
+"""A suspicion against a server: it is used on, and the next emails tell whose fault it was.
+
+It stands in the row of the server's circuit breaker, until an email is judged or its time is over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, false, or_, true, update
+
+from ...domain.delivery.breaker_rules import SUSPICION_SECONDS, BreakerState, Cause
+from ..connection.database import Database
+from ..schema.column_types import REPLY_LENGTH
+from .circuit_breaker import Breaker, counts, insert_once, is_in, read
+
+SILENCE = "an email got no reply for long"
+"""Why a server is suspected that said nothing to an email."""
+
+
+def suspect(
+    database: Database,
+    server: str,
+    *,
+    email_id: int,
+    reason: str,
+    alert: bool = False,
+    seconds: float = SUSPICION_SECONDS,
+) -> None:
+    """Keep a suspicion that no email has cleared; where the breaker is open, change nothing.
+
+    It lasts for `seconds`. The server is used on: the next email that differs tells whose fault it
+    was. With an `alert` a person must see to it, such as to what the server does not offer. The
+    email that the server was silent to stays the suspect.
+    """
+    table = database.tables.breaker
+    values = {
+        "retry_at": database.now(seconds),
+        "suspect_id": case((table.c.cause == Cause.SILENCE, table.c.suspect_id), else_=email_id),
+        "alert": or_(table.c.alert == true(), true() if alert else false()),
+        "reason": case((table.c.alert == true(), table.c.reason), else_=reason[:REPLY_LENGTH]),
+    }  # fmt: skip
+    again = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**values)
+    row = {
+        "state": BreakerState.SUSPECTED, "cause": Cause.EMAILS, "failures": 0, "alert": alert,
+        "opened_at": database.now(), "reason": reason[:REPLY_LENGTH], "suspect_id": email_id,
+        "retry_at": database.now(seconds),
+    }  # fmt: skip
+
+    def work(connection: Connection) -> None:
+        connection.execute(delete(table).where(_is_over(database, server)))
+        if not connection.execute(again).rowcount:
+            insert_once(connection, database, server, row)
+
+    database.run(work)
+
+
+def silent(database: Database, server: str, *, email_id: int, reason: str) -> Breaker | None:
+    """Note that a server says nothing to an email for long; return how it stands, None if open.
+
+    This suspicion stays until its time is over, also when other emails are judged: what is like
+    this one comes last. Its `failures` count the emails in a row, from `opened_at` on.
+    """
+    table = database.tables.breaker
+
+    def work(connection: Connection) -> Breaker | None:
+        connection.execute(delete(table).where(_is_over(database, server)))
+        found = read(connection, database).get(server)
+        if found is not None and found.is_open:
+            return None
+        in_a_row = found.failures if found is not None else 0
+        is_another = found is None or found.suspect_id != email_id or not in_a_row
+        values: dict[str, Any] = {
+            "cause": Cause.SILENCE, "suspect_id": email_id, "failures": in_a_row + is_another,
+            "retry_at": database.now(SUSPICION_SECONDS),
+            **({} if in_a_row else {"opened_at": database.now()}),
+            **({} if found is not None and found.alert else {"reason": reason[:REPLY_LENGTH]}),
+        }  # fmt: skip
+        suspected = is_in(database, server, BreakerState.SUSPECTED)
+        if not connection.execute(update(table).where(suspected).values(**values)).rowcount:
+            values |= {"state": BreakerState.SUSPECTED, "alert": False}
+            insert_once(connection, database, server, values)
+        return read(connection, database).get(server)
+
+    return database.run(work)
+
+
+def clear(database: Database, server: str, *, alert: bool = False) -> None:
+    """Forget a suspicion: the server judged an email for itself.
+
+    An `alert` stands unless it is over too. Of a silence it is forgotten how many emails in a row
+    it was.
+    """
+    table = database.tables.breaker
+    suspected, is_silence = is_in(database, server, BreakerState.SUSPECTED), _is_silence(database)
+    suspicion = suspected & ~is_silence & (true() if alert else table.c.alert == false())
+    silences = suspected & is_silence
+    values: dict[str, Any] = {"failures": 0}
+    if alert:
+        values |= {"alert": False, "reason": SILENCE}
+    else:
+        silences &= table.c.failures > 0
+
+    def work(connection: Connection) -> None:
+        connection.execute(delete(table).where(suspicion))
+        connection.execute(update(table).where(silences).values(**values))
+
+    database.run(work)
+
+
+def _is_silence(database: Database) -> ColumnElement[bool]:
+    return database.tables.breaker.c.cause == Cause.SILENCE
+
+
+def _is_over(database: Database, server: str) -> ColumnElement[bool]:
+    return and_(database.tables.breaker.c.server == server, ~counts(database))

@@ -1,0 +1,1 @@
+"""New rows: emails, contents, and many at once."""

@@ -1,0 +1,134 @@
+"""Contents: immutable bytes, stored once, and found again where they are large."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from zlib import crc32
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    CursorResult,
+    Insert,
+    Select,
+    any_,
+    bindparam,
+    select,
+    update,
+)
+from sqlalchemy import insert as insert_into
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from ..connection.database import Database
+from ..postgresql.copy import copy_rows
+
+Columns = dict[str, Any]
+
+
+def store(connection: Connection, database: Database, body: bytes, *, reuse: bool) -> int:
+    """Return the id of a stored content with these bytes, inserting it where none is found.
+
+    Only a committed row that nobody is removing is reused; an enqueue never waits for another
+    request's transaction, so the same content may come to be stored twice.
+    """
+    row = columns(body, digest=reuse)
+    found = find(connection, database, row) if reuse else None
+    return insert(connection, database, row) if found is None else found
+
+
+def columns(body: bytes, *, digest: bool) -> Columns:
+    """Return the row of a content; a `digest` is of use only where it may be found again."""
+    return {
+        "size": len(body),
+        "crc32": crc32(body),
+        "sha256": hashlib.sha256(body).digest() if digest else None,
+        "body": body,
+    }
+
+
+def insert(connection: Connection, database: Database, row: Columns) -> int:
+    """Store a content and return its id."""
+    return inserted_id(connection.execute(database.built(_insert), row))
+
+
+def inserted_id(result: CursorResult[Any]) -> int:
+    """Return the id that an INSERT of one row was given."""
+    key = result.inserted_primary_key
+    assert key is not None  # noqa: S101  (typed optional for other kinds of statements)
+    return int(key[0])
+
+
+def insert_many(connection: Connection, database: Database, bodies: Sequence[bytes]) -> list[int]:
+    """Store many contents and return their ids in the same order."""
+    rows = [columns(body, digest=False) for body in bodies]
+    if not connection.dialect.insert_executemany_returning_sort_by_parameter_order:
+        return [insert(connection, database, row) for row in rows]
+    result = connection.execute(database.built(_insert_many), rows)
+    return [int(row.id) for row in result.all()]
+
+
+def copy(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    contents: Iterable[tuple[int, bytes]],
+) -> None:
+    """Store many contents under ids that were reserved for them."""
+    names = ("id", "created_at", "size", "crc32", "body")
+    rows = ((key, now, len(body), crc32(body), body) for key, body in contents)
+    copy_rows(connection, database, database.tables.content, names, rows)
+
+
+def _insert(database: Database) -> Insert:
+    return insert_into(database.tables.content).values(created_at=database.now())
+
+
+def _insert_many(database: Database) -> Any:
+    key = database.tables.content.c.id
+    return _insert(database).returning(key, sort_by_parameter_order=True)
+
+
+def find(connection: Connection, database: Database, row: Columns) -> int | None:
+    """Return the id of a committed content with this row's digest, locked against purge."""
+    content = database.tables.content
+    size = row["size"]
+    same = (content.c.sha256 == row["sha256"]) & (content.c.size == size)
+    if connection.dialect.name == "sqlite":
+        # A write that changes nothing takes the write lock, and with it keeps purge away.
+        first = select(content.c.id).where(same).limit(1).scalar_subquery()
+        found = connection.execute(
+            update(content).where(content.c.id == first).values(size=size).returning(content.c.id)
+        )
+        return found.scalar()
+    if connection.dialect.name in ("mysql", "mariadb"):
+        # A locking read by hash would lock the gaps beside it, and others' inserts would wait.
+        first_id = connection.execute(select(content.c.id).where(same).limit(1)).scalar()
+        if first_id is None:
+            return None
+        same = content.c.id == first_id
+    # The lock keeps purge away until this transaction ends; a row that purge holds is skipped.
+    found = connection.execute(
+        select(content.c.id)
+        .where(same)
+        .limit(1)
+        .with_for_update(read=True, key_share=True, skip_locked=True)
+    )
+    return found.scalar()
+
+
+def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
+    """Return the contents of these ids. One that is missing or damaged is missing in the answer."""
+    rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
+    return {key: body for key, crc, body in rows if crc32(body) == crc}
+
+
+def _among(database: Database) -> Select[int, int, bytes]:
+    content = database.tables.content.c
+    if database.dialect == "postgresql":  # one array: the statement's text is always the same
+        chosen = content.id == any_(bindparam("ids", type_=ARRAY(BigInteger)))
+    else:
+        chosen = content.id.in_(bindparam("ids", expanding=True))
+    return select(content.id, content.crc32, content.body).where(chosen)

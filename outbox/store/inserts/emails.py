@@ -1,0 +1,132 @@
+"""Rows of mails and their contents, in the fewest statements that the database and driver allow."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from datetime import datetime
+from itertools import repeat
+from typing import Any
+
+from sqlalchemy import Connection, Insert
+from sqlalchemy import insert as insert_into
+
+from ...domain.delivery.outcome import RecipientStatus
+from ..column_values import COLUMNS, Values
+from ..connection.database import Database
+from ..postgresql import copy, insert
+from . import contents as content
+from .bulk import insert_rows
+
+_SEND_AT = COLUMNS.index("send_at")
+_TIMED = ("content_id", "created_at", "due_at", *COLUMNS)
+
+
+def one(
+    connection: Connection,
+    database: Database,
+    row: Values,
+    body: bytes,
+    reuse: bool,
+    recipients: Sequence[str],
+) -> int:
+    """Insert a mail, its content and, where there are several, its recipients; return its id.
+
+    With `reuse` the content is looked for first. Where this `is_one_statement` all rows come
+    together; elsewhere a savepoint has to keep them so.
+    """
+    columns = content.columns(body, digest=reuse)
+    stored = content.find(connection, database, columns) if reuse else None
+    several = recipients if len(recipients) > 1 else ()
+    if is_one_statement(connection):
+        source = columns if stored is None else stored
+        return insert.insert(connection, database, row, source, several)
+    if stored is None:
+        stored = content.insert(connection, database, columns)
+    email_id = content.inserted_id(
+        connection.execute(database.built(_mail, row[_SEND_AT] is None), _named(row, stored))
+    )
+    _insert_recipients(connection, database, email_id, several)
+    return email_id
+
+
+def is_one_statement(connection: Connection) -> bool:
+    """Return whether `one` inserts with one statement: where the driver is PostgreSQL's own."""
+    return insert.is_possible(connection)
+
+
+def _insert_recipients(
+    connection: Connection, database: Database, email_id: int, addresses: Sequence[str]
+) -> None:
+    rows = [
+        {
+            "email_id": email_id,
+            "position": position,
+            "address": address,
+            "status": RecipientStatus.PENDING,
+        }
+        for position, address in enumerate(addresses)
+    ]
+    insert_rows(connection, insert_into(database.tables.recipient), rows)
+
+
+def different(
+    connection: Connection, database: Database, rows: Sequence[Values], bodies: Sequence[bytes]
+) -> None:
+    """Insert mails with a content each."""
+    if copy.is_possible(connection):
+        table = database.tables.content
+        now, ids = copy.reserve(connection, database, table, len(rows))
+        if len(ids) == len(rows):
+            contents = zip(ids, bodies, strict=True)
+            content.copy(connection, database, now, contents)
+            _copy(connection, database, now, rows, ids)
+            return
+    _insert(connection, database, rows, content.insert_many(connection, database, bodies))
+
+
+def sharing(
+    connection: Connection, database: Database, rows: Iterable[Values], content_id: int
+) -> int:
+    """Insert mails over one content that is stored; return how many. See `copy_rows` of `rows`."""
+    if copy.is_possible(connection):
+        now = copy.moment(connection, database)
+        return _copy(connection, database, now, rows, repeat(content_id))
+    found = list(rows)
+    _insert(connection, database, found, repeat(content_id))
+    return len(found)
+
+
+def _copy(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    rows: Iterable[Values],
+    contents: Iterable[int],
+) -> int:
+    timed = (
+        (content_id, now, row[_SEND_AT] or now, *row)
+        for row, content_id in zip(rows, contents, strict=False)
+    )
+    return copy.copy_rows(connection, database, database.tables.email, _TIMED, timed)
+
+
+def _insert(
+    connection: Connection, database: Database, rows: Sequence[Values], contents: Iterable[int]
+) -> None:
+    named = list(map(_named, rows, contents))
+    for at_once in (True, False):
+        wanted = [row for row in named if (row["send_at"] is None) is at_once]
+        insert_rows(connection, database.built(_mail, at_once), wanted)
+
+
+def _named(row: Values, content_id: int) -> dict[str, Any]:
+    named = dict(zip(COLUMNS, row, strict=True), content_id=content_id)
+    return named if named["send_at"] is None else named | {"due_at": named["send_at"]}
+
+
+def _mail(database: Database, at_once: Hashable) -> Insert:
+    # Only the clocks are in the statement: a value that is would be coerced and made a key.
+    # Each column has a clock of its own: asyncpg's parameters are numbered, and one for two places
+    # would be counted once.
+    statement = insert_into(database.tables.email).values(created_at=database.now())
+    return statement.values(due_at=database.now()) if at_once else statement

@@ -1,0 +1,70 @@
+"""pending, claimed → cancelled on MariaDB and MySQL: no row is locked but those that are named.
+
+Under REPEATABLE READ each row that a statement passes over stays locked until the caller's
+transaction ends, and the gaps beside it too; then no other request can enqueue. A list of ids does
+not help: in a small table the optimizer goes through all of it, whatever index it is told to use.
+So the ids stand in a table of their own, which is read first, and each row is found by its key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, CursorResult, text
+
+from ...domain.delivery.outcome import RecipientStatus
+from ...domain.delivery.status import Status, sources
+from ..conditions import ends
+from ..connection.database import Database
+
+_EMAILS = """
+JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$')) AS chosen
+STRAIGHT_JOIN {email} AS email FORCE INDEX (PRIMARY) ON email.id = chosen.id
+"""
+_RECIPIENTS = """
+JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$[0]', position INT PATH '$[1]')) AS chosen
+STRAIGHT_JOIN {recipient} AS recipient FORCE INDEX (PRIMARY)
+    ON recipient.email_id = chosen.id AND recipient.position = chosen.position
+"""
+_LOCK = """
+SELECT email.id, email.doubts, email.recipients FROM {emails}
+WHERE email.status IN (:first, :second) ORDER BY email.id FOR UPDATE
+"""
+_READ = "SELECT recipient.email_id, recipient.status FROM {recipients} FOR UPDATE"
+_LEAVE_OUT = """
+UPDATE {recipients} SET recipient.status = :failed, recipient.reply = 'withdrawn'
+WHERE recipient.status = :pending
+"""
+_END = """
+UPDATE {emails} SET email.status = :status, email.token = NULL, email.due_at = NULL,
+    email.finished_at = utc_timestamp(6) + INTERVAL :offset SECOND
+"""
+
+
+def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> int:
+    """Withdraw what still waits of these emails; return how many are cancelled."""
+
+    tables = database.tables
+    emails = _EMAILS.format(email=database.name(tables.email))
+    recipients = _RECIPIENTS.format(recipient=database.name(tables.recipient))
+
+    def run(statement: str, chosen: Sequence[object], **values: object) -> CursorResult[Any]:
+        named = text(statement.format(emails=emails, recipients=recipients))
+        return connection.execute(named, values | {"chosen": json.dumps(chosen)})
+
+    first, second = sources(Status.CANCELLED)
+    held = run(_LOCK, list(ids), first=first, second=second).all()
+    # Locked as they are read: what this transaction saw of them before may be old.
+    keys = [
+        (row.id, place) for row in held if row.recipients > 1 for place in range(row.recipients)
+    ]
+    statuses = run(_READ, keys).all() if keys else ()
+    partly_sent = {row.email_id for row in statuses if row.status == RecipientStatus.SENT}
+    if keys:
+        run(_LEAVE_OUT, keys, failed=RecipientStatus.FAILED, pending=RecipientStatus.PENDING)
+    fates = ends(held, Status.CANCELLED, partly_sent)
+    for status, chosen in fates.items():
+        run(_END, chosen, status=status, offset=database.offset)
+    return len(fates.get(Status.CANCELLED, ()))

@@ -1,0 +1,1 @@
+"""What PostgreSQL does in one statement where others take several."""

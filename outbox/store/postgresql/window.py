@@ -1,0 +1,213 @@
+"""claimed → sending → result on PostgreSQL: one statement and one round trip a window.
+
+It says what `record` and `window` say in a transaction, for mails with one recipient each. Results
+travel as arrays, or once for all, so the statement's text has two forms and is planned twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.exc import DBAPIError
+
+from ...domain.delivery.status import Status
+from ...domain.delivery.transaction import Verdict
+from ..connection.database import Database
+from ..connection.error_codes import code_of
+from ..records import Entry
+from ..schema.column_types import REPLY_LENGTH
+
+_STATEMENT = """
+WITH {free}moment AS MATERIALIZED (
+    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now{bound}
+), result AS MATERIALIZED (
+    {result}
+), written AS (
+    UPDATE {email} AS e SET
+        status = r.status,
+        token = CASE WHEN r.status IN ('claimed', 'sending') THEN e.token END,
+        due_at = CASE
+            WHEN r.status <> 'pending' THEN NULL
+            WHEN r.delay > 0 THEN moment.now + make_interval(secs => r.delay)
+            ELSE coalesce(e.send_at, e.created_at) END,
+        finished_at = CASE
+            WHEN r.status NOT IN ('pending', 'claimed', 'sending') THEN moment.now END,
+        attempts = e.attempts + r.attempts,
+        deliveries = e.deliveries + r.deliveries,
+        doubts = r.doubts,
+        waited = e.waited + ceil(r.delay)::integer
+    FROM result AS r, moment
+    WHERE {match}e.token = %(token)s AND e.status = 'sending'
+        AND e.id = ANY({mine}) -- the join alone reads the whole batch
+    RETURNING e.id
+), logged AS (
+    INSERT INTO {attempt}
+        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, server, worker)
+    SELECT l.email_id, to_timestamp(l.started::float8 / 1000000),
+        to_timestamp(l.finished::float8 / 1000000), l.verdict, l.phase, l.code, l.enhanced,
+        l.reply, l.server, %(worker)s
+    FROM unnest(
+        %(logged)s::bigint[], %(started)s::bigint[], %(finished)s::bigint[],
+        %(verdicts)s::text[], %(phases)s::text[], %(codes)s::smallint[],
+        %(enhanced)s::text[], %(replies)s::text[], %(servers)s::text[]
+    ) AS l (email_id, started, finished, verdict, phase, code, enhanced, reply, server)
+    WHERE l.email_id IN (SELECT id FROM written)
+), opened AS (
+    UPDATE {email} AS e SET status = 'sending' FROM moment
+    WHERE e.id = ANY({next}) AND e.token = %(token)s
+        AND e.status IN ('claimed', 'sending')
+        AND (e.expires_at IS NULL OR e.expires_at > moment.now)
+    RETURNING e.id
+)
+SELECT (SELECT array_agg(id) FROM opened), (SELECT array_agg(id) FROM written)
+"""
+
+_ALIKE = {
+    "result": """SELECT %(status)s::text AS status, %(attempts)s::smallint AS attempts,
+        %(deliveries)s::smallint AS deliveries, %(doubts)s::smallint AS doubts,
+        %(delay)s::float8 AS delay""",
+    "match": "",
+}
+"""As in most windows: all emails have the same result. A join is an eighth of the statement."""
+
+_EACH = {
+    "result": """SELECT * FROM unnest(
+        %(ids)s::bigint[], %(statuses)s::text[], %(attempts)s::smallint[],
+        %(deliveries)s::smallint[], %(doubts)s::smallint[], %(delays)s::float8[]
+    ) AS r (id, status, attempts, deliveries, doubts, delay)""",
+    "match": "e.id = r.id AND ",
+}
+
+_IN_A_HURRY = {
+    "bound": ", set_config('lock_timeout', '10ms', true)",  # to the end of this transaction
+    "free": "",
+    "mine": "%(ids)s::bigint[]",
+    "next": "%(following)s::bigint[]",
+}
+"""As nearly always: nobody else holds a row. Where somebody does, the statement ends at once."""
+
+_PAST_OTHERS = {
+    "bound": "",
+    "free": """mine AS MATERIALIZED (
+    SELECT e.id FROM {email} AS e
+    WHERE e.id = ANY(%(ids)s::bigint[]) AND e.token = %(token)s AND e.status = 'sending'
+    FOR NO KEY UPDATE SKIP LOCKED
+), free AS MATERIALIZED (
+    SELECT e.id FROM {email} AS e
+    WHERE e.id = ANY(%(following)s::bigint[]) AND e.token = %(token)s
+        AND e.status IN ('claimed', 'sending')
+    FOR NO KEY UPDATE SKIP LOCKED
+), """,
+    "mine": "ARRAY(SELECT id FROM mine)",
+    "next": "ARRAY(SELECT id FROM free)",
+}
+"""What another transaction holds is passed over. Each row is locked first, and that is dear: two
+more records for each email in the database's log."""
+
+_HELD = "55P03"
+"""SQLSTATE: a lock could not be had in time."""
+
+
+def advance(
+    database: Database,
+    token: UUID,
+    results: Sequence[Entry],
+    following: Sequence[int],
+    *,
+    worker: str,
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Record the last window and open the next; return the (opened, not recorded) ids."""
+    is_alike = len({_end(entry) for entry in results}) <= 1
+    values = {
+        **(_one_for_all(results) if is_alike else _results(results)),
+        **_attempts(results, worker),
+        "ids": _array([str(entry.email_id) for entry in results]),
+        "offset": database.offset,
+        "token": token,
+        "following": _array([str(email_id) for email_id in sorted(following)]),
+    }
+    try:
+        statement = database.built(_in_a_hurry, is_alike)
+        rows: Sequence[Any] = database.run_alone(statement, values)
+    except DBAPIError as error:
+        if code_of(error) != _HELD:
+            raise
+        rows = database.run_alone(database.built(_past_others, is_alike), values)
+    [(opened, written)] = rows  # arrays, or NULL: a row for each email takes longer to read
+    recorded = frozenset(written or ())
+    missing = frozenset(e.email_id for e in results if e.email_id not in recorded)
+    return frozenset(opened or ()), missing
+
+
+def _in_a_hurry(database: Database, is_alike: Hashable) -> str:
+    return _worded(database, _IN_A_HURRY, _ALIKE if is_alike else _EACH)
+
+
+def _past_others(database: Database, is_alike: Hashable) -> str:
+    return _worded(database, _PAST_OTHERS, _ALIKE if is_alike else _EACH)
+
+
+def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, str]) -> str:
+    names = {
+        "email": database.name(database.tables.email),
+        "attempt": database.name(database.tables.attempt),
+    }
+    words = {key: word.format(**names) for key, word in locks.items()}
+    return _STATEMENT.format(**names, **words, **results)
+
+
+def _end(entry: Entry) -> tuple[str, int, int, int, float]:
+    end = entry.conclusion
+    return end.status.value, end.attempts, end.deliveries, end.doubts, end.delay
+
+
+def _one_for_all(entries: Sequence[Entry]) -> dict[str, Any]:
+    nothing = (Status.SENDING.value, 0, 0, 0, 0.0)  # before the first window: no row is looked at
+    end = _end(entries[0]) if entries else nothing
+    names = ("status", "attempts", "deliveries", "doubts", "delay")
+    return dict(zip(names, end, strict=True))
+
+
+def _results(entries: Sequence[Entry]) -> dict[str, Any]:
+    ends = [entry.conclusion for entry in entries]
+    return {
+        "statuses": _array([end.status for end in ends]),
+        "attempts": _array([str(end.attempts) for end in ends]),
+        "deliveries": _array([str(end.deliveries) for end in ends]),
+        "doubts": _array([str(end.doubts) for end in ends]),
+        "delays": _array([str(end.delay) for end in ends]),
+    }
+
+
+def _attempts(entries: Sequence[Entry], worker: str) -> dict[str, Any]:
+    kept = [entry for entry in entries if entry.verdict is not Verdict.HALT]
+    replies = [entry.conclusion.reply for entry in kept]
+    return {
+        "logged": _array([str(entry.email_id) for entry in kept]),
+        "started": _array([_microseconds(entry.started_at) for entry in kept]),
+        "finished": _array([_microseconds(entry.finished_at) for entry in kept]),
+        "verdicts": _array([entry.verdict for entry in kept]),
+        "phases": _array([entry.phase for entry in kept]),
+        "codes": _array([str(reply.code) for reply in replies]),
+        "enhanced": _array([_quoted(reply.enhanced[:12]) for reply in replies]),
+        "replies": _array([_quoted(reply.text[:REPLY_LENGTH]) for reply in replies]),
+        "worker": worker[:100],
+        "servers": _array([_quoted(entry.server[:255]) for entry in kept]),
+    }
+
+
+def _array(elements: Sequence[str]) -> str:
+    """Return PostgreSQL's text form of an array; the driver's own takes ten times as long."""
+    return "{" + ",".join(elements) + "}"
+
+
+def _microseconds(seconds: float) -> str:
+    """Return a whole number: it is written and read in a fraction of a date's time."""
+    return str(round(seconds * 1_000_000))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

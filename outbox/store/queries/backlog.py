@@ -1,0 +1,103 @@
+"""How many emails wait on some ways, counted from the first one up to a limit of each way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, SmallInteger, TextualSelect, bindparam, text
+
+from ...domain.priority import Priority
+from ...domain.scheduling.claim_plan import Way
+from ..connection.database import Database
+from ..schema.clock import MOMENT
+from ..schema.column_types import LANE
+from .lane_keys import marked
+from .low_water_mark import Mark
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backlog:
+    """The emails of a way that are due: their number, and no counted one stands before `first`."""
+
+    mails: int
+    first: Mark
+
+
+_POSTGRESQL = """
+SELECT way.priority, way.lane, found.*
+FROM unnest(:priorities ::int[], :lanes ::text[], :moments ::timestamptz[], :ids ::bigint[],
+    :limits ::bigint[]) AS way (priority, lane, due_at, id, mails)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS mails, min(due_at) AS due_at, min(id) AS id FROM (
+        SELECT e.due_at, e.id FROM {email} AS e
+        WHERE e.priority = way.priority AND e.lane = way.lane COLLATE "C"
+            AND e.due_at <= :now AND (e.due_at, e.id) >= (way.due_at, way.id)
+        ORDER BY e.due_at, e.id LIMIT way.mails
+    ) AS seen
+) AS found
+"""
+
+_TERM = """
+SELECT :priority{place} AS priority, :lane{place} AS lane,
+    count(*) AS mails, min(due_at) AS due_at, min(id) AS id
+FROM (
+    SELECT due_at, id FROM {email}
+    WHERE priority = :priority{place} AND lane = :lane{place} AND due_at <= :now
+    ORDER BY due_at, id LIMIT :limit{place}
+) AS seen{place}
+"""
+
+
+def count(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    starts: Mapping[Way, Mark],
+    limits: Mapping[Way, int],
+) -> dict[Way, Backlog]:
+    """Count the emails of these ways that are due now, each from its start; those of none are out.
+
+    One statement. Elsewhere than on PostgreSQL it has a term for each way, and starts at the first.
+    """
+    if not starts:
+        return {}
+    statement = database.built(count_statement, len(starts))
+    values = {"now": now, **counted(database, starts, limits)}
+    return {
+        (row.lane, Priority(row.priority)): Backlog(mails=row.mails, first=Mark(row.due_at, row.id))
+        for row in connection.execute(statement, values)
+        if row.mails
+    }
+
+
+def count_statement(database: Database, ways: int) -> TextualSelect:
+    """Return the statement that counts so many ways; it takes `now` and the values of `counted`."""
+    email = database.name(database.tables.email)
+    if database.dialect == "postgresql":
+        statement = _POSTGRESQL.format(email=email)
+    else:
+        statement = " UNION ALL ".join(_TERM.format(email=email, place=n) for n in range(ways))
+    return (
+        text(statement)
+        .bindparams(bindparam("now", type_=MOMENT))
+        .columns(
+            priority=SmallInteger(), lane=LANE, mails=BigInteger(), due_at=MOMENT, id=BigInteger()
+        )
+    )
+
+
+def counted(
+    database: Database, starts: Mapping[Way, Mark], limits: Mapping[Way, int]
+) -> dict[str, Any]:
+    """Return the parameters by which these ways are counted."""
+    if database.dialect == "postgresql":
+        return marked(database, starts) | {"limits": [limits[way] for way in starts]}
+    values: dict[str, Any] = {}
+    for place, (lane, priority) in enumerate(starts):
+        values[f"lane{place}"] = lane
+        values[f"priority{place}"] = int(priority)
+        values[f"limit{place}"] = limits[lane, priority]
+    return values

@@ -1,0 +1,182 @@
+"""What a send task reads when it starts: its claimed mails, all but their contents."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, bindparam, exists, select
+
+from ...domain.config.settings import OnUnknown
+from ...domain.delivery.blame import Traits
+from ...domain.delivery.outcome import RecipientStatus
+from ...domain.delivery.transaction import Envelope
+from ...domain.header.address import domain_of, suppression_key
+from ...domain.priority import Priority
+from ..connection.database import Database
+from ..connection.list_parts import parts
+from ..control import circuit_breaker
+from ..control.circuit_breaker import Breaker
+from ..records import Batch, Waiting
+from ..schema.clock import utc
+from . import server_limits
+
+_OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
+_NONE = frozenset[str]()  # one for all emails: an empty set of each one's own is memory to collect
+
+
+def load(connection: Connection, database: Database, token: UUID) -> Batch:
+    """Return the mails that carry this token, in id order."""
+    standing = connection.execute(database.built(_standing), {"claim": token}).one()
+    rows = connection.execute(database.built(_mails), {"claim": token}).all()
+    several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
+    now = utc(standing.now)
+    waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
+    # The list is empty in most shops: then nobody is looked up.
+    barred = standing.any_suppressed
+    suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
+    if suppressed:
+        waiting = [_without(mail, suppressed) for mail in waiting]
+    breakers = circuit_breaker.read(connection, database) if standing.any_known else {}
+    return Batch(
+        began_at=now,
+        mails=tuple(waiting),
+        lane=standing.lane,
+        priority=Priority(standing.priority),
+        breakers=breakers,
+        suspects=suspects(connection, database, breakers.values()),
+        ramps=server_limits.ramps(connection, database) if standing.any_recovering else {},
+        probed=next((name for name, b in breakers.items() if b.prober == token), None),
+    )
+
+
+def _standing(database: Database) -> Select[*tuple[Any, ...]]:
+    """What holds for the whole batch, told once and not with each of its mails."""
+    lease = database.tables.lease.c
+    return select(
+        lease.lane,
+        lease.priority,
+        database.now().label("now"),
+        exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
+        server_limits.any_known(database).label("any_known"),
+        server_limits.recovering(database).label("any_recovering"),
+    ).where(lease.token == bindparam("claim"))
+
+
+def _mails(database: Database) -> Select[*tuple[Any, ...]]:
+    email = database.tables.email.c
+    columns = (
+        email.id, email.recipients, email.content_id, email.size, email.attempts,
+        email.max_attempts, email.deliveries, email.doubts, email.on_unknown,
+        email.waited, email.expires_at,
+        email.sender, email.recipient, email.smtputf8, email.eightbit, email.headers,
+        email.esmtp_options, email.merge,
+    )  # fmt: skip
+    return select(*columns).where(email.token == bindparam("claim")).order_by(email.id)
+
+
+def suspects(
+    connection: Connection, database: Database, breakers: Iterable[Breaker]
+) -> dict[str, Traits]:
+    """Return what each server's last suspect was like; one that is purged tells nothing."""
+    servers = {b.server: b.suspect_id for b in breakers if b.suspect_id is not None}
+    if not servers:
+        return {}
+    email = database.tables.email.c
+    statement = select(email.id, email.sender, email.recipient, email.size)
+    rows = connection.execute(statement.where(email.id.in_(sorted(set(servers.values())))))
+    traits = {row.id: _traits(row) for row in rows}
+    return {server: traits[id_] for server, id_ in servers.items() if id_ in traits}
+
+
+def _traits(row: Any) -> Traits:
+    domains = frozenset({domain_of(row.recipient)})
+    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
+
+
+def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
+    (  # a row's attributes by name would take longer than all the rest of the batch's reading
+        email_id, _, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
+        waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options, merge,
+    ) = row  # fmt: skip
+    addresses: tuple[str, ...] = (recipient,)
+    doubtful = frozenset(addresses) if doubts else _NONE
+    settled = _NONE
+    if several is not None:
+        open_ = [r for r in several if r.status in _OPEN]
+        addresses = tuple(r.address for r in open_)
+        doubtful = frozenset(r.address for r in open_ if r.status == RecipientStatus.UNKNOWN)
+        settled = frozenset(r.status for r in several if r.status not in _OPEN)
+    mail_options, rcpt_options = json.loads(options) if options else ((), ())
+    return Waiting(
+        id=email_id,
+        content_id=content_id,
+        size=size,
+        attempts=attempts,
+        max_attempts=max_attempts,
+        deliveries=deliveries,
+        doubts=doubts,
+        on_unknown=OnUnknown(on_unknown) if on_unknown else None,
+        several=several is not None,
+        waited=float(waited),
+        expires_in=None if expires_at is None else (utc(expires_at) - now).total_seconds(),
+        envelope=Envelope(
+            sender=sender,
+            recipients=addresses,
+            size=size,
+            smtputf8=bool(smtputf8),
+            eightbit=bool(eightbit),
+            mail_options=tuple(mail_options),
+            rcpt_options=tuple(rcpt_options),
+        ),
+        headers=headers,
+        doubtful=doubtful,
+        settled=settled,
+        merge=merge,
+    )
+
+
+def _recipients(connection: Connection, database: Database, ids: list[int]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    table = database.tables.recipient
+    for part in parts(ids):
+        statement = (
+            select(table.c.email_id, table.c.address, table.c.status)
+            .where(table.c.email_id.in_(part))
+            .order_by(table.c.email_id, table.c.position)
+        )
+        for row in connection.execute(statement):
+            found[row.email_id].append(row)
+    return found
+
+
+def _suppressed(
+    connection: Connection, database: Database, mails: Iterable[Waiting]
+) -> frozenset[str]:
+    """Return the suppressed keys among the recipients, of which a batch may have any number."""
+    address = database.tables.suppression.c.address
+    keys = {suppression_key(address) for mail in mails for address in mail.envelope.recipients}
+    found: set[str] = set()
+    for part in parts(sorted(keys)):
+        found.update(connection.execute(select(address).where(address.in_(part))).scalars())
+    return frozenset(found)
+
+
+def _without(mail: Waiting, suppressed: frozenset[str]) -> Waiting:
+    gone = frozenset(
+        address for address in mail.envelope.recipients if suppression_key(address) in suppressed
+    )
+    if not gone:
+        return mail
+    kept = tuple(address for address in mail.envelope.recipients if address not in gone)
+    # Who is in doubt stays so: the status never lies, and a suppressed address may have a copy.
+    return replace(
+        mail,
+        envelope=replace(mail.envelope, recipients=kept),
+        suppressed=gone - mail.doubtful,
+    )

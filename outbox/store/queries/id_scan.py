@@ -1,0 +1,76 @@
+"""Going through the emails by their ids: no statement reads more than a few thousand of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Row, Select, func, select
+
+from ...domain.delivery.status import Status, sources
+from ..connection.database import Database
+
+LOOK = 5000
+"""Emails that one statement looks at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Some emails beside each other: how many ids they span, and which of them were asked for."""
+
+    span: int
+    ids: Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """A look at the emails that there were when it began, oldest first."""
+
+    database: Database
+    which: ColumnElement[bool]
+    first: int
+    last: int
+
+    @property
+    def span(self) -> int:
+        """How many ids all stretches span together."""
+        return self.last - self.first + 1
+
+    def __iter__(self) -> Iterator[Stretch]:
+        """Yield stretch by stretch, each read when it is asked for and in no transaction.
+
+        What changes meanwhile is seen or is not: who acts on an id must ask about it again.
+        """
+        email, passed = self.database.tables.email.c, self.first - 1
+        while passed < self.last:
+            ahead = select(email.id, self.which.label("wanted"))
+            ahead = ahead.where(email.id > passed, email.id <= self.last)
+            rows = self._rows(ahead.order_by(email.id).limit(LOOK))
+            end = rows[-1].id if len(rows) == LOOK else self.last
+            yield Stretch(span=end - passed, ids=[row.id for row in rows if row.wanted])
+            passed = end
+
+    def _rows(self, statement: Select[int, bool]) -> Sequence[Row[int, bool]]:
+        return self.database.read(lambda connection: connection.execute(statement).all())
+
+
+def with_status(database: Database, status: Status) -> Scan:
+    """Look for the emails of one status: no index knows it, so all of them are gone through."""
+    return _scan(database, database.tables.email.c.status == status)
+
+
+def waiting_with_tag(database: Database, tag: str) -> Scan:
+    """Look for the emails of one tag that may still be withdrawn, from its first to its last."""
+    email = database.tables.email.c
+    return _scan(database, email.status.in_(sources(Status.CANCELLED)), email.tag == tag)
+
+
+def _scan(database: Database, which: ColumnElement[bool], *among: ColumnElement[bool]) -> Scan:
+    """Look for emails `among` those that an index finds."""
+    email = database.tables.email.c
+    ends = select(func.min(email.id).label("first"), func.max(email.id).label("last"))
+    row = database.read(lambda connection: connection.execute(ends.where(*among)).one())
+    found = which
+    for each in among:
+        found &= each
+    return Scan(database=database, which=found, first=row.first or 1, last=row.last or 0)

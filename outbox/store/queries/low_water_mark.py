@@ -1,0 +1,79 @@
+"""The low-water mark: where the due mails of a long backlog begin.
+
+PostgreSQL leaves an index entry behind for each claimed mail until a vacuum comes; under a pinned
+MVCC horizon it comes in vain, and whoever looks for the oldest due mail reads all of them again. So
+a claim starts at the first mail that its sweep has just seen, and a sweep for a moment at the first
+one that the sweep before it saw, as long as it finds all that it would count from there on. A mail
+that is due before the mark, as one given back is, then waits for that moment while others go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, bindparam, tuple_
+
+from ...domain.scheduling.claim_plan import Due, Way
+
+TRUST = 1.0
+"""Seconds after which a sweep looks at everything again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """No mail that was seen stands before this place in the index of due mails."""
+
+    due_at: datetime
+    id: int
+
+
+def beyond(email: Table, way: Way) -> ColumnElement[bool]:
+    """The mail stands at this way's mark or after it; one range of the index of due mails."""
+    moment, key = _names(way)
+    mark = tuple_(
+        bindparam(moment, type_=email.c.due_at.type), bindparam(key, type_=email.c.id.type)
+    )
+    return tuple_(email.c.due_at, email.c.id) >= mark
+
+
+def values(marks: Mapping[Way, Mark]) -> dict[str, Any]:
+    """Return the parameters of `beyond` of each way."""
+    found: dict[str, Any] = {}
+    for way, mark in marks.items():
+        found |= zip(_names(way), (mark.due_at, mark.id), strict=True)
+    return found
+
+
+def _names(way: Way) -> tuple[str, str]:
+    lane, priority = way
+    name = f"since_{lane.encode().hex()}_{priority.value}"
+    return f"{name}_due", f"{name}_id"
+
+
+class LowWater:
+    """Keeps the marks of one process, and only of backlogs longer than a sweep counts."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._marks: Mapping[Way, Mark] = {}
+        self._until = clock()
+
+    def marks(self) -> Mapping[Way, Mark]:
+        """Return the marks that may be used now."""
+        return self._marks if self._clock() < self._until else {}
+
+    def note(
+        self, used: Mapping[Way, Mark], due: Mapping[Way, Due], first: Mapping[Way, Mark], most: int
+    ) -> bool:
+        """Keep what a sweep saw from the `used` marks on; False where it must look without them."""
+        long = {way: first[way] for way, found in due.items() if found.mails >= most}
+        if not used:
+            self._until = self._clock() + TRUST
+        elif not used.keys() <= long.keys():
+            self._marks = {}
+            return False
+        self._marks = long
+        return True

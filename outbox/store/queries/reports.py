@@ -1,0 +1,211 @@
+"""Reading only: what the commands and pages show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from email.header import decode_header, make_header
+from email.parser import BytesHeaderParser
+from typing import Any
+
+from sqlalchemy import Connection, Row, case, exists, func, select
+
+from ...domain.delivery.outcome import RecipientStatus
+from ...domain.delivery.status import FINISHED, Status
+from ...domain.priority import Priority
+from ..connection.database import Database
+from ..control import circuit_breaker
+from ..control.counter import read as read_counters
+from ..control.pause import paused
+from ..control.rate_limits import closed
+from ..schema.clock import utc
+
+
+def counts(connection: Connection, database: Database, tag: str | None = None) -> dict[Status, int]:
+    """Return how many mails there are in each status that occurs, of one tag or of all."""
+    email = database.tables.email.c
+    statement = select(email.status, func.count()).group_by(email.status)
+    if tag is not None:
+        statement = statement.where(email.tag == tag)
+    return {Status(status): count for status, count in connection.execute(statement)}
+
+
+def oldest_due(connection: Connection, database: Database) -> float:
+    """Return for how many seconds the oldest due mail has waited; 0 where none is due.
+
+    It is the one figure that sees every kind of standstill.
+    """
+    email = database.tables.email.c
+    statement = select(func.min(email.due_at).label("due_at"), database.now().label("now")).where(
+        email.due_at.is_not(None), email.due_at <= database.now()
+    )
+    row = connection.execute(statement).one()
+    return 0.0 if row.due_at is None else (utc(row.now) - utc(row.due_at)).total_seconds()
+
+
+def oldest_claimed(connection: Connection, database: Database) -> float:
+    """Return for how many seconds the claimed mail that has waited longest has; 0 without any.
+
+    It sees a fleet to which batches are handed out and which takes none. A claim forgets when its
+    mails were due: of one that was never tried it was the start, of another the claim will do.
+    """
+    email, lease, attempt = (getattr(database.tables, n) for n in ("email", "lease", "attempt"))
+    first = func.coalesce(email.c.send_at, email.c.created_at)
+    tried = exists().where(attempt.c.email_id == email.c.id)
+    since = case((tried, func.coalesce(lease.c.claimed_at, first)), else_=first)
+    statement = (
+        select(func.min(since, type_=email.c.created_at.type).label("since"))
+        .add_columns(database.now().label("now"))
+        .select_from(email.outerjoin(lease, lease.c.token == email.c.token))
+        .where(email.c.token.is_not(None), email.c.status == Status.CLAIMED)
+    )
+    row = connection.execute(statement).one()
+    return 0.0 if row.since is None else (utc(row.now) - utc(row.since)).total_seconds()
+
+
+def stats(connection: Connection, database: Database) -> dict[str, Any]:
+    """Return the outbox's figures: mails by status, waiting, in flight, closed, counters."""
+    email, lease = database.tables.email.c, database.tables.lease
+    found = counts(connection, database)
+    due = (
+        select(email.priority, email.lane, func.count().label("mails"))
+        .where(email.due_at.is_not(None), email.due_at <= database.now())
+        .group_by(email.priority, email.lane)
+    )
+    waiting, lanes = Counter[int](), Counter[str]()
+    for row in connection.execute(due):
+        waiting[row.priority] += row.mails
+        lanes[row.lane] += row.mails
+    in_flight = connection.execute(select(func.count()).select_from(lease)).scalar_one()
+    return {
+        "statuses": {status.value: found.get(status, 0) for status in Status},
+        "due": {priority.name.lower(): waiting[priority] for priority in Priority},
+        "lanes": dict(sorted(lanes.items())),
+        "closed": closed(connection, database),
+        "oldest_due_seconds": round(oldest_due(connection, database), 3),
+        "batches_in_flight": in_flight,
+        "paused": paused(connection, database),
+        "breakers": breakers(connection, database),
+        "counters": read_counters(connection, database),
+    }
+
+
+def breakers(connection: Connection, database: Database) -> list[dict[str, Any]]:
+    """Return the servers that cannot be used now, and why."""
+    return [
+        {
+            "server": breaker.server,
+            "failures": breaker.failures,
+            "opened_at": breaker.opened_at.isoformat(),
+            "retry_at": breaker.retry_at.isoformat(),
+            "alert": breaker.alert,
+            "reason": breaker.reason,
+        }
+        for _, breaker in sorted(circuit_breaker.read(connection, database).items())
+        if breaker.is_open
+    ]
+
+
+_LISTED = ("id", "status", "priority", "recipient", "recipients", "attempts", "tag", "key")
+_TIMES = ("created_at", "due_at", "send_at", "expires_at", "finished_at")
+
+
+def listing(
+    connection: Connection,
+    database: Database,
+    *,
+    status: Status | None = None,
+    tag: str | None = None,
+    limit: int = 50,
+) -> list[dict[str, Any]]:
+    """Return the newest mails first, of one status or tag or of all."""
+    email = database.tables.email
+    statement = select(email).order_by(email.c.id.desc()).limit(limit)
+    if status is not None:
+        statement = statement.where(email.c.status == status)
+    if tag is not None:
+        statement = statement.where(email.c.tag == tag)
+    return [_summary(row) for row in connection.execute(statement)]
+
+
+def detail(connection: Connection, database: Database, email_id: int) -> dict[str, Any] | None:
+    """Return one mail with its recipients and attempts, or None."""
+    email, content = database.tables.email, database.tables.content
+    row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
+    if row is None:
+        return None
+    # A header block is enough to find the subject in, and a body may be large.
+    head = func.substr(content.c.body, 1, 16_384)
+    start = connection.execute(select(head).where(content.c.id == row.content_id)).scalar() or b""
+    return {
+        **_summary(row),
+        "subject": _subject(row.headers + start),
+        "message_id": row.message_id,
+        "envelope_from": row.sender or "<>",
+        "size": row.size,
+        "deliveries": row.deliveries,
+        "doubts": row.doubts,
+        "recipient_list": _recipients(connection, database, row),
+        "attempt_list": _attempts(connection, database, email_id),
+    }
+
+
+def _summary(row: Row[Any]) -> dict[str, Any]:
+    summary = {name: getattr(row, name) for name in _LISTED}
+    summary["priority"] = Priority(row.priority).name.lower()
+    return summary | {name: _iso(getattr(row, name)) for name in _TIMES}
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else utc(moment).isoformat()
+
+
+def _subject(data: bytes) -> str:
+    raw = BytesHeaderParser().parsebytes(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+    try:
+        return str(make_header(decode_header(str(raw.get("Subject", "")))))
+    except (LookupError, ValueError):  # an unknown charset is the mail's own affair
+        return str(raw.get("Subject", ""))
+
+
+def _recipients(connection: Connection, database: Database, mail: Row[Any]) -> list[dict[str, Any]]:
+    if mail.recipients == 1:
+        return [{"address": mail.recipient, "status": mail.status}]
+    table = database.tables.recipient
+    statement = select(table).where(table.c.email_id == mail.id).order_by(table.c.position)
+    return [
+        {
+            "address": row.address,
+            "status": _outcome(row.status, mail.status),
+            "code": row.code,
+            "enhanced": row.enhanced,
+            "reply": row.reply,
+        }
+        for row in connection.execute(statement)
+    ]
+
+
+def _outcome(recipient: str, mail: str) -> str:
+    """Nobody waits in a mail that has ended: who was left out shares its end."""
+    if recipient != RecipientStatus.PENDING or Status(mail) not in FINISHED:
+        return recipient
+    return "unsent" if mail == Status.SENT else mail
+
+
+def _attempts(connection: Connection, database: Database, email_id: int) -> list[dict[str, Any]]:
+    table = database.tables.attempt
+    statement = select(table).where(table.c.email_id == email_id).order_by(table.c.id)
+    return [
+        {
+            "started_at": _iso(row.started_at),
+            "finished_at": _iso(row.finished_at),
+            "verdict": row.verdict,
+            "phase": row.phase,
+            "code": row.code,
+            "enhanced": row.enhanced,
+            "reply": row.reply,
+            "worker": row.worker,
+            "server": row.server,
+        }
+        for row in connection.execute(statement)
+    ]

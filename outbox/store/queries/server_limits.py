@@ -1,0 +1,72 @@
+"""How much may go over each server: nothing, one probe, the batches of a ramp, or any number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, case, exists, select
+
+from ...domain.delivery.breaker_rules import RAMP_SECONDS, BreakerState, allowed
+from ..connection.database import Database
+from ..control.circuit_breaker import is_half_open
+from ..schema.clock import utc
+from .tagged_rows import Findings, constant, finding
+
+OPEN = -1
+HALF_OPEN = 0
+"""What `limits` say of a server to which nothing may go, and of one that waits for a probe."""
+
+
+def limiting(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
+    """What the one statement of a sweep finds of servers, for `limits` to read.
+
+    Each table is read as a whole, so that many servers cost no more than their rows.
+    """
+    breaker, servers = database.tables.breaker.c, database.tables.server.c
+    number = case((is_half_open(database), constant(HALF_OPEN)), else_=constant(OPEN))
+    is_open = breaker.state == BreakerState.OPEN
+    yield finding("halted", breaker.server, number=number).where(is_open)
+    is_back = servers.recovered_at > database.now(-RAMP_SECONDS)
+    yield finding("back", servers.name, moment=servers.recovered_at).where(is_back)
+
+
+def limits(found: Findings) -> dict[str, int]:
+    """Return the limit of every server that has one.
+
+    OPEN: nothing may be claimed for it. HALF_OPEN: one probe, by who gets it. Above 0: it has just
+    come back, and so many batches may be in flight on it. One that is not among them has no limit.
+    """
+    ramp = {row.name: allowed(found.age(row.moment)) for row in found["back"]}
+    halted = {row.name: int(row.number) for row in found["halted"]}
+    return {name: most for name, most in ramp.items() if most is not None} | halted
+
+
+def is_open(database: Database, server: str) -> ColumnElement[bool]:
+    """Return whether nothing may go over this server but a probe."""
+    breaker = database.tables.breaker.c
+    return exists().where(breaker.server == server, breaker.state == BreakerState.OPEN)
+
+
+def any_known(database: Database) -> ColumnElement[bool]:
+    """Return whether any server is suspected or open: then `read` is worth its statement."""
+    return exists(select(database.tables.breaker.c.server))
+
+
+def recovering(database: Database) -> ColumnElement[bool]:
+    """Return whether any server has just come back."""
+    servers = database.tables.server.c
+    return exists(select(servers.name).where(servers.recovered_at > database.now(-RAMP_SECONDS)))
+
+
+def ramps(connection: Connection, database: Database) -> dict[str, int]:
+    """Return how many batches may be in flight on each server that has just come back."""
+    servers = database.tables.server.c
+    since = servers.recovered_at > database.now(-RAMP_SECONDS)
+    statement = select(servers.name, servers.recovered_at, database.now().label("now"))
+    ages = {
+        row.name: (utc(row.now) - utc(row.recovered_at)).total_seconds()
+        for row in connection.execute(statement.where(since))
+    }
+    ramp = {name: allowed(age) for name, age in ages.items()}
+    return {name: most for name, most in ramp.items() if most is not None}

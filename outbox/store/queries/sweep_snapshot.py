@@ -1,0 +1,162 @@
+"""What a sweep has to do, found out in one statement, and in a second one where emails wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    func,
+    select,
+    union_all,
+)
+
+from ...domain.config.servers import ServerSettings
+from ...domain.priority import Priority
+from ...domain.scheduling.claim_plan import AHEAD, Due, Flight, Way
+from ...domain.scheduling.lanes import Lanes
+from ...domain.scheduling.token_bucket import SLACK
+from ..conditions import expired
+from ..connection.database import Database
+from . import server_limits
+from .backlog import count
+from .lane_keys import marked
+from .low_water_mark import Mark
+from .tagged_rows import Findings, constant, finding, lagging, now, pauses, waiting
+
+COUNTED = 200
+"""Ways whose emails are counted at most; of the others one email is known to wait. They are as many
+as there are slots in three priorities, and SQLite takes no more than 500 terms."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survey:
+    """The state of the outbox as a sweep sees it."""
+
+    due: Mapping[Way, Due]  # where mails wait that may go: no paused priority, no closed lane
+    first: Mapping[Way, Mark]  # of those, where to start looking for them
+    flight: Mapping[Way, Flight]  # leases that hold, whether their task has started or not
+    lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
+    ahead: tuple[str, ...]  # buckets that were taken from in the future: the clock was ahead
+    overdue: bool  # a lease has run out
+    expired: bool  # a waiting mail's time has run out
+    servers: Mapping[str, int | None]  # by name: as `server_limits.limits` say, or None
+
+    @property
+    def in_flight(self) -> int:
+        """Batches in flight."""
+        return sum(flight.batches for flight in self.flight.values())
+
+
+Choose = Callable[[Survey], Iterable[Way]]
+
+
+def survey(
+    database: Database,
+    lanes: Lanes,
+    servers: Sequence[ServerSettings],
+    *,
+    limit: int,
+    since: Mapping[Way, Mark] = MappingProxyType({}),
+    choose: Choose = lambda state: state.due,
+) -> Survey:
+    """Look at everything that a sweep decides by, and count the emails of the ways that are chosen.
+
+    `choose` is given the survey as it is before anything is counted. Counting stops at `limit` a
+    lane and priority. On PostgreSQL due emails that stand before their mark in `since` are not
+    looked at; so what is there is not known, and is always counted.
+    """
+
+    def work(connection: Connection) -> Survey:
+        found = Findings(connection, database.built(survey_statement), marked(database, since))
+        state = _uncounted(found, lanes, servers)
+        ways = [way for way in dict.fromkeys([*since, *choose(state)]) if way in state.due]
+        starts = {way: state.first[way] for way in ways[:COUNTED]}
+        limits = {way: min(limit, lanes.horizon(way[0]) or limit) for way in starts}
+        due, first = dict(state.due), dict(state.first)
+        counted = count(connection, database, found.now, starts, limits)
+        for way in starts:
+            if way in counted:
+                first[way] = counted[way].first
+                age = found.age(first[way].due_at)
+                due[way] = Due(mails=counted[way].mails, age=age)
+            else:  # those of the mark have gone, or others were faster
+                del due[way], first[way]
+        return replace(state, due=due, first=first)
+
+    return database.read(work)
+
+
+def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]) -> Survey:
+    """Return the survey where an email waits on each way, or more."""
+    rated = {server.bucket for server in servers if server.rate is not None}
+    known = lanes.all_buckets
+    lags = {name: lag for name, lag in found.lags.items() if name in known or name in rated}
+    limits = server_limits.limits(found)
+    first = _first(found, lanes, lags)
+    return Survey(
+        due={way: Due(mails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
+        first=first,
+        flight={
+            (row.name, Priority(row.priority)): Flight(batches=row.number, mails=int(row.mails))
+            for row in found["flight"]
+        },
+        lags=lags,
+        ahead=found.ahead,
+        servers={server.name: limits.get(server.name) for server in servers},
+        **{name: bool(found[name][0].number) for name in _FLAGS},
+    )
+
+
+_FLAGS = ("overdue", "expired")
+
+
+def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Way, Mark]:
+    """Return the ways on which emails are due that may go, each with its first one."""
+    paused = found.paused
+    return {
+        (row.name, Priority(row.priority)): Mark(row.moment, row.first)
+        for row in found["way"]
+        if row.priority not in paused
+        and found.age(row.moment) >= 0.0
+        and not lanes.is_closed(row.name, lags, AHEAD)
+    }
+
+
+def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    """Return the one statement of a sweep that finds nothing to do.
+
+    Nothing in it belongs to a lane, a domain or a server: it is the same for five thousand lanes.
+    """
+    moment, lease = database.now(), database.tables.lease.c
+    return union_all(
+        now(database),
+        _flag("overdue", lease.expires_at <= moment),
+        _flag("expired", expired(database), database.tables.email.c.expires_at),
+        # A lease that has run out holds no slot: its worker is most likely dead.
+        finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.mails))
+        .where(lease.expires_at > moment)
+        .group_by(lease.lane, lease.priority),
+        *server_limits.limiting(database),
+        *lagging(database, -SLACK),
+        pauses(database),
+        waiting(database),
+    )
+
+
+def _flag(
+    what: str, condition: ColumnElement[bool], *order: ColumnElement[Any]
+) -> Select[*tuple[Any, ...]]:
+    """Return 1 or 0: whether any row fulfils the condition.
+
+    In the `order` of an index a planner uses that, however many rows it expects to fulfil it.
+    """
+    found = select(constant(1).label("one")).where(condition).order_by(*order)
+    first = found.limit(constant(1)).subquery(what)
+    return finding(what, number=func.count()).select_from(first)

@@ -1,0 +1,121 @@
+"""What the store hands out: frozen snapshots of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from ..domain.config.settings import OnUnknown
+from ..domain.delivery.blame import Traits
+from ..domain.delivery.outcome import Conclusion
+from ..domain.delivery.status import Status
+from ..domain.delivery.transaction import Envelope, Phase, Verdict
+from ..domain.priority import Priority
+from ..domain.scheduling.lanes import route_of
+from ..domain.values import value_type
+from .control.circuit_breaker import Breaker
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Email:
+    """What `enqueue` returns: the mail as it stood in the caller's transaction."""
+
+    id: int
+    message_id: str
+    status: Status
+    priority: Priority
+    key: str | None
+    tag: str | None
+    recipients: int
+    size: int
+    created: bool  # False where the idempotency key found the mail that was there already
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A claimed batch: the token that stands in the WHERE of every later write."""
+
+    token: UUID
+    priority: Priority
+    mails: int
+    lane: str = ""
+    is_probe: bool = False  # it asks whether a server can be used again
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """A claimed mail as a send task reads it: all but its content."""
+
+    id: int
+    content_id: int
+    size: int
+    attempts: int
+    max_attempts: int | None
+    deliveries: int
+    doubts: int
+    on_unknown: OnUnknown | None
+    several: bool  # its recipients have rows of their own
+    waited: float  # seconds: all delays that its own put-offs gave it
+    expires_in: float | None  # seconds from the batch's start; None where it does not expire
+    envelope: Envelope
+    headers: bytes = field(repr=False)
+    doubtful: frozenset[str] = frozenset()
+    settled: frozenset[str] = frozenset()  # what has become of its other recipients
+    suppressed: frozenset[str] = frozenset()
+    merge: str | None = field(default=None, repr=False)  # values, where its content is a template
+
+    @property
+    def traits(self) -> Traits:
+        """What a server may object to in this email."""
+        is_fresh = not (self.waited or self.attempts or self.deliveries)
+        return Traits.of(self.envelope, self.size, is_fresh=is_fresh)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """A started batch. `began_at` is the database's time at its start."""
+
+    began_at: datetime
+    mails: tuple[Waiting, ...]
+    lane: str = ""
+    priority: Priority = Priority.NORMAL
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed
+    suspects: Mapping[str, Traits] = field(default_factory=dict)  # the last one, by its server
+    ramps: Mapping[str, int] = field(default_factory=dict)  # batches on servers just come back
+    probed: str | None = None  # the one of them that this batch is to probe
+
+    @property
+    def route(self) -> str:
+        """The name of the route that its mails take."""
+        return route_of(self.lane)
+
+    @property
+    def halted(self) -> frozenset[str]:
+        """The servers whose breakers stood open."""
+        return frozenset(name for name, breaker in self.breakers.items() if breaker.is_open)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """What a worker's write came to, by the ids of emails."""
+
+    opened: frozenset[int] = frozenset()  # they may be sent
+    written: frozenset[int] = frozenset()  # results that are in the table now, and were not before
+    lost: frozenset[int] = frozenset()  # results that came after their lease was lost
+    held: frozenset[int] = frozenset()  # results to be recorded again: another holds the row
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """The result of one mail's transaction, to be recorded."""
+
+    email_id: int
+    conclusion: Conclusion
+    verdict: Verdict
+    phase: Phase
+    several: bool  # the mail has recipients of its own in `outbox_recipient`
+    server: str
+    started_at: float  # seconds since 1970, by the database's clock
+    finished_at: float

@@ -1,0 +1,1 @@
+"""The tables: columns, indexes, names and version."""

@@ -1,0 +1,177 @@
+"""The mails: a narrow hot table, the contents apart, recipients, and the log of attempts."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+)
+
+from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
+from ...domain.delivery.status import FINISHED, LEASED, Status
+from ...domain.header.address import MAX_ADDRESS
+from .clock import MOMENT
+from .column_types import (
+    BLOB,
+    DIGEST,
+    EMPTY,
+    HOT_OPTIONS,
+    ID,
+    LANE,
+    REPLY_LENGTH,
+    TABLE_OPTIONS,
+    exactly,
+    partial,
+    words,
+)
+
+
+def content(metadata: MetaData) -> Table:
+    """Immutable: written once, read when sent, removed by purge."""
+    table = Table(
+        "outbox_content",
+        metadata,
+        Column("id", ID, primary_key=True, autoincrement=True),
+        Column("size", Integer, nullable=False),
+        Column("crc32", BigInteger, nullable=False),  # a damaged content is not sent
+        Column("sha256", DIGEST),  # only of contents that are worth finding again
+        Column("body", BLOB, nullable=False),
+        Column("created_at", MOMENT, nullable=False),
+        sqlite_autoincrement=True,
+        **TABLE_OPTIONS,
+    )
+    # Not unique: an enqueue must never wait for another request's open transaction.
+    partial("ix_outbox_content_sha256", table.c.sha256, where="sha256 IS NOT NULL")
+    return table
+
+
+def email(metadata: MetaData) -> Table:
+    """Hot: state, schedule, envelope, and the few headers that are the mail's own."""
+    address = String(MAX_ADDRESS)
+    table = Table(
+        "outbox_email",
+        metadata,
+        Column("id", ID, primary_key=True, autoincrement=True),
+        Column("content_id", ID, ForeignKey("outbox_content.id"), nullable=False),
+        Column("due_at", MOMENT),
+        Column("token", Uuid()),
+        Column("doubt_token", Uuid()),  # the claim whose late verdict may still settle its doubt
+        Column("created_at", MOMENT, nullable=False),
+        Column("send_at", MOMENT),
+        Column("expires_at", MOMENT),
+        Column("finished_at", MOMENT),
+        Column("size", Integer, nullable=False),
+        Column("priority", SmallInteger, nullable=False),
+        Column("attempts", SmallInteger, nullable=False, default=0),
+        Column("deliveries", SmallInteger, nullable=False, default=0),
+        Column("doubts", SmallInteger, nullable=False, default=0),
+        # Seconds: all delays that its own put-offs gave it. Its lifetime is counted in them.
+        Column("waited", Integer, nullable=False, default=0, server_default="0"),
+        Column("max_attempts", SmallInteger),
+        Column("recipients", SmallInteger, nullable=False, default=1),
+        Column("smtputf8", Boolean, nullable=False, default=False),
+        Column("eightbit", Boolean, nullable=False, default=False),
+        Column("status", String(10), nullable=False),
+        Column("lane", LANE, nullable=False, server_default=EMPTY),
+        Column("on_unknown", String(6)),
+        Column("sender", address, nullable=False),
+        Column("recipient", address, nullable=False),  # the first one; more are in their own table
+        Column("message_id", String(255), nullable=False),
+        Column("headers", BLOB, nullable=False),
+        Column("esmtp_options", Text),  # JSON: the message's own mail and rcpt options
+        Column("merge", Text),  # JSON: the reader's values, where the content is a template
+        Column("key", String(MAX_KEY)),
+        Column("fingerprint", DIGEST),
+        Column("tag", String(MAX_TAG)),
+        CheckConstraint(f"status IN ({words(Status)})", name="ck_outbox_email_status"),
+        CheckConstraint(exactly(frozenset({Status.PENDING}), "due_at"), name="ck_outbox_email_due"),
+        CheckConstraint(exactly(LEASED, "token"), name="ck_outbox_email_token"),
+        CheckConstraint(
+            f"doubts = 0 OR status NOT IN ({words(FINISHED - {Status.SENT})})",
+            name="ck_outbox_email_doubt",
+        ),
+        sqlite_autoincrement=True,
+        **HOT_OPTIONS,
+    )
+    columns = table.c
+    # The priority first: a look for urgent mail passes over no lane in which other mail waits.
+    partial(
+        "ix_outbox_email_due",
+        columns.priority,
+        columns.lane,
+        columns.due_at,
+        columns.id,
+        where="due_at IS NOT NULL",
+    )
+    # Not by `due_at`: the index of due mails would answer too, and a planner whose statistics know
+    # of no due mail goes through all of them for the few that expire.
+    partial(
+        "ix_outbox_email_expires",
+        columns.expires_at,
+        where="finished_at IS NULL AND expires_at IS NOT NULL",
+    )
+    # With the id: a window looks up its own mails, and not all of its batch each time.
+    partial("ix_outbox_email_token", columns.token, columns.id, where="token IS NOT NULL")
+    partial("ix_outbox_email_tag", columns.tag, where="tag IS NOT NULL")
+    partial("uq_outbox_email_key", columns.key, where="key IS NOT NULL", unique=True)
+    # A unique constraint and not an index: MySQL and MariaDB drop no index of a foreign key, so a
+    # generated downgrade would fail there. A constraint goes with its table.
+    table.append_constraint(
+        UniqueConstraint(columns.content_id, columns.id, name="uq_outbox_email_content_id")
+    )
+    return table
+
+
+def recipient(metadata: MetaData) -> Table:
+    """One row a recipient, only for mails that have several."""
+    return Table(
+        "outbox_recipient",
+        metadata,
+        Column("email_id", ID, ForeignKey("outbox_email.id"), primary_key=True),
+        Column("position", SmallInteger, primary_key=True),
+        Column("address", String(MAX_ADDRESS), nullable=False),
+        Column("status", String(10), nullable=False),
+        Column("code", SmallInteger),
+        Column("enhanced", String(12)),
+        Column("reply", String(REPLY_LENGTH)),
+        **TABLE_OPTIONS,
+    )
+
+
+def attempt(metadata: MetaData) -> Table:
+    """The log: one row an SMTP attempt, and one a doubt that a rescue had to declare.
+
+    No foreign key: checking it would lock each mail's row again as its result is written, a fifth
+    of the database's work in a drain. Purge removes a mail's attempts with it.
+    """
+    table = Table(
+        "outbox_attempt",
+        metadata,
+        Column("id", ID, primary_key=True, autoincrement=True),
+        Column("email_id", ID, nullable=False),
+        Column("started_at", MOMENT, nullable=False),
+        Column("finished_at", MOMENT, nullable=False),
+        Column("verdict", String(10), nullable=False),
+        Column("phase", String(10), nullable=False),
+        Column("code", SmallInteger, nullable=False),
+        Column("enhanced", String(12), nullable=False),
+        Column("reply", String(REPLY_LENGTH), nullable=False),
+        Column("worker", String(100), nullable=False),
+        Column("server", String(255), nullable=False),
+        sqlite_autoincrement=True,
+        **TABLE_OPTIONS,
+    )
+    Index("ix_outbox_attempt_email_id", table.c.email_id)
+    return table

@@ -1,0 +1,72 @@
+"""The tables on the app's own metadata, where `create_all()` and Alembic find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import MetaData, Table
+
+from ...domain.errors import ConfigurationError
+from . import control_tables, email_tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """Our tables on one metadata."""
+
+    email: Table
+    content: Table
+    recipient: Table
+    attempt: Table
+    lease: Table
+    breaker: Table
+    server: Table
+    bucket: Table
+    pause: Table
+    suppression: Table
+    counter: Table
+    purge: Table
+    straggler: Table
+
+
+def define(metadata: MetaData) -> Tables:
+    """Return the tables on this metadata, making them the first time.
+
+    Raises ConfigurationError where one of our names is taken by a table of the app's own.
+    """
+    makers = {
+        "content": email_tables.content,
+        "email": email_tables.email,
+        "recipient": email_tables.recipient,
+        "attempt": email_tables.attempt,
+        "lease": control_tables.lease,
+        "breaker": control_tables.breaker,
+        "server": control_tables.server,
+        "bucket": control_tables.bucket,
+        "pause": control_tables.pause,
+        "suppression": control_tables.suppression,
+        "counter": control_tables.counter,
+        "purge": control_tables.purge,
+        "straggler": control_tables.straggler,
+    }
+    prefix = f"{metadata.schema}." if metadata.schema else ""
+    made = {
+        name: _ours(metadata.tables[full], maker)
+        if (full := f"{prefix}outbox_{name}") in metadata.tables
+        else maker(metadata)
+        for name, maker in makers.items()
+    }
+    return Tables(**made)
+
+
+def _ours(found: Table, maker: Callable[[MetaData], Table]) -> Table:
+    """Return a table that was made before, or reflected, with every column of ours."""
+    missing = set(maker(MetaData()).columns.keys()).difference(found.columns.keys())
+    if missing:
+        raise ConfigurationError(
+            f"the table {found.fullname} of your metadata is not the outbox's (it lacks"
+            f" {min(missing)}): rename your model's table, or have init_app make its own before"
+            " you reflect an older database's tables"
+        )
+    return found

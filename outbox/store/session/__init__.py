@@ -1,0 +1,1 @@
+"""The caller's session: what must be true before a row of ours is written in it."""

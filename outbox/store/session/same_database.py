@@ -1,0 +1,69 @@
+"""Whether a session's engine leads to the database in which the workers look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable
+from weakref import WeakSet
+
+from sqlalchemy import Connection, Engine, Pool
+
+from ...domain.errors import ConfigurationError
+from ..connection.sqlite_memory import refuse_busy
+from .unread_results import refuse_unread
+
+_ELSEWHERE = (
+    "the session's engine leads to another database than the outbox's: what is enqueued there no"
+    " worker would send. Give a session on the outbox's database, or make that database the"
+    " outbox's by engine=… of init_app"
+)
+_QUESTIONS = {
+    "postgresql": "SELECT pg_postmaster_start_time(), oid FROM pg_database"
+    " WHERE datname = current_database()",
+    "mysql": "SELECT @@hostname, @@port, @@datadir, database()",
+    "mariadb": "SELECT @@hostname, @@port, @@datadir, database()",
+}
+"""What differs from server to server and from database to database, and that everybody may ask."""
+
+
+class Identity:
+    """The database behind an engine. URLs do not tell it: a pool of connections has its own."""
+
+    def __init__(self) -> None:
+        self._same: WeakSet[Pool] = WeakSet()
+
+    def refuse_another(self, connection: Connection, engine: Engine) -> None:
+        """Raise ConfigurationError where the connection is to another database than the engine.
+
+        Both are asked, once, where the connection's engine is not this one.
+        """
+        pool = connection.engine.pool
+        if pool is engine.pool or pool in self._same:
+            return
+        refuse_unread(connection)
+        refuse_busy(engine)
+        with engine.connect() as own:
+            if _database_of(own) != _database_of(connection):
+                raise ConfigurationError(_ELSEWHERE)
+        self._same.add(pool)
+
+
+def _database_of(connection: Connection) -> Hashable:
+    """Return what only connections to one database have in common."""
+    dialect = connection.dialect.name
+    if dialect == "sqlite":
+        return _file_of(connection)
+    question = _QUESTIONS.get(dialect)
+    if question is None:
+        url = connection.engine.url
+        return (dialect, url.host, url.port, url.database)
+    return tuple(connection.exec_driver_sql(question).one())
+
+
+def _file_of(connection: Connection) -> Hashable:
+    listed = connection.exec_driver_sql("PRAGMA database_list").all()
+    file = next((row[2] for row in listed if row[1] == "main"), "")
+    if file:
+        return os.path.realpath(file)
+    url = str(connection.engine.url)  # in memory: a pool's own, but for a cache that is shared
+    return url if "cache=shared" in url else id(connection.engine.pool)

@@ -1,0 +1,1 @@
+"""One file for each arrow of an email's lifecycle, and nothing else."""

@@ -1,0 +1,85 @@
+"""pending, claimed → cancelled: withdrawn in the caller's transaction, safe against a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, select, update
+
+from ...domain.delivery.outcome import RecipientStatus
+from ...domain.delivery.status import Status, sources
+from ..conditions import end
+from ..connection.database import Database
+from ..connection.row_locks import Locked, among, rows
+from ..mysql import cancel
+from ..session.unread_results import refuse_unread
+
+CHUNK = 1000
+
+
+def withdraw(
+    connection: Connection,
+    database: Database,
+    *,
+    id: int | None = None,  # noqa: A002  (the public name of the argument)
+    key: str | None = None,
+    tag: str | None = None,
+) -> int:
+    """Withdraw the unsent mails with this id, key or tag; return how many are now cancelled.
+
+    A claimed mail loses its token, so its window will not open. A mail in an open window cannot be
+    withdrawn any more, and one in doubt ends `unknown` and is not counted.
+
+    They are looked for by a plain read, and then locked by their ids. Under REPEATABLE READ MariaDB
+    and MySQL lock the gap where a locking read finds nothing, and other requests' enqueues would
+    wait until the caller's transaction ends.
+    """
+    email = database.tables.email
+    which: list[ColumnElement[bool]] = [
+        column == value
+        for column, value in ((email.c.id, id), (email.c.key, key), (email.c.tag, tag))
+        if value is not None
+    ]
+    if len(which) != 1:
+        raise TypeError("cancel takes exactly one of id, key and tag")
+    refuse_unread(connection)
+    found = select(email.c.id).where(*which, _waits(database)).order_by(email.c.id)
+    ids = connection.execute(found).scalars().all()
+    chunks = (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
+    return sum(withdraw_ids(connection, database, chunk) for chunk in chunks)
+
+
+def _waits(database: Database) -> ColumnElement[bool]:
+    return database.tables.email.c.status.in_(sources(Status.CANCELLED))
+
+
+def withdraw_ids(connection: Connection, database: Database, ids: Sequence[int]) -> int:
+    """Withdraw what still waits of these emails, whoever has claimed it since they were read."""
+    if database.dialect in ("mysql", "mariadb"):
+        return cancel.withdraw(connection, database, ids)
+    held = _lock(connection, database, among(database, ids) & _waits(database))
+    _leave_out(connection, database, [row.id for row in held if row.recipients > 1])
+    return end(connection, database, held, Status.CANCELLED)
+
+
+def _lock(
+    connection: Connection, database: Database, which: ColumnElement[bool]
+) -> Sequence[Locked]:
+    """Lock these rows until the caller's transaction ends; wait for who is writing to them."""
+    email, wanted = database.tables.email, rows(database).where(which)
+    if database.dialect == "sqlite":  # a write that changes nothing takes the write lock
+        written = update(email).where(which).values(recipients=email.c.recipients)
+        return connection.execute(written.returning(*wanted.selected_columns)).all()
+    locked = wanted.order_by(email.c.id).with_for_update(key_share=True)
+    return connection.execute(locked).all()
+
+
+def _leave_out(connection: Connection, database: Database, ids: Sequence[int]) -> None:
+    """Nobody of these mails' waiting recipients is written to later, however a doubt is settled."""
+    table = database.tables.recipient
+    if ids:
+        connection.execute(
+            update(table)
+            .where(table.c.email_id.in_(ids), table.c.status == RecipientStatus.PENDING)
+            .values(status=RecipientStatus.FAILED, reply="withdrawn")
+        )

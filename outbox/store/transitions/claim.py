@@ -1,0 +1,233 @@
+"""pending → claimed: a batch leaves the claim's own predicate, under a token that no other had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Insert,
+    Row,
+    Select,
+    Update,
+    any_,
+    bindparam,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
+
+from ...domain.delivery.outcome import ALONE_FROM
+from ...domain.delivery.status import Status
+from ...domain.priority import Priority
+from ...domain.scheduling.claim_plan import Share, Way
+from ..connection.database import Database
+from ..queries.low_water_mark import Mark, beyond, values
+from ..records import Claim
+from ..schema.clock import clock
+from ..schema.tables import Tables
+
+_EVER = true()
+
+RETURNING = frozenset({"postgresql", "sqlite"})
+"""Dialects that claim in one statement. The others select first; the guard makes both right."""
+
+
+def claim(
+    database: Database, priority: Priority, limit: int, *, lease: float, lane: str = ""
+) -> list[Claim]:
+    """Claim up to `limit` due mails of one lane for `lease` seconds; return the claims made.
+
+    They are one batch, but for mails whose workers keep dying: each of those is claimed alone, so
+    that it can take no neighbour along.
+    """
+    share = Share(lane=lane, priority=priority, batches=1, size=limit)
+    return claim_shares(database, [share], lease=lease)
+
+
+def claim_shares(
+    database: Database,
+    shares: Sequence[Share],
+    *,
+    lease: float,
+    since: Mapping[Way, Mark] = MappingProxyType({}),
+) -> list[Claim]:
+    """Claim all that a sweep has decided on, in one transaction; return the claims in order.
+
+    `since` tells where the sweep saw the first due mails: what is due before waits for the next.
+    """
+
+    def work(connection: Connection) -> list[Claim]:
+        claims: list[Claim] = []
+        for share in shares:
+            for _ in range(share.batches):
+                made = _batch(connection, database, share, since.get((share.lane, share.priority)))
+                if not made:  # others were faster: nothing is left to be claimed
+                    break
+                claims += made
+        _lease(connection, database, claims, lease)
+        return claims
+
+    return database.run(work) if shares else []
+
+
+def claim_probe(
+    database: Database, way: Way, email_id: int | None, *, lease: float
+) -> Claim | None:
+    """Claim this one email as a probe, or no email at all: then the probe is a session.
+
+    None means that another was faster.
+    """
+    (lane, priority), token = way, uuid4()
+
+    def work(connection: Connection) -> Claim | None:
+        if email_id is not None:
+            guarded = guarded_statement(database.tables, [email_id], token)
+            if connection.execute(guarded).rowcount != 1:
+                return None
+        mails = 0 if email_id is None else 1
+        made = Claim(token=token, priority=priority, mails=mails, lane=lane, is_probe=True)
+        _lease(connection, database, [made], lease)
+        return made
+
+    return database.run(work)
+
+
+def _batch(
+    connection: Connection, database: Database, share: Share, since: Mark | None
+) -> list[Claim]:
+    token = uuid4()
+    rows = _take(connection, database, share, token, since)
+    batch = [email_id for email_id, deliveries in rows if deliveries < ALONE_FROM]
+    alone = [email_id for email_id, deliveries in rows if deliveries >= ALONE_FROM]
+    first = Claim(token=token, priority=share.priority, mails=len(batch), lane=share.lane)
+    moved = [_move(connection, database, first, email_id) for email_id in alone]
+    return [first, *moved] if batch else moved
+
+
+def _take(
+    connection: Connection, database: Database, share: Share, token: UUID, since: Mark | None
+) -> Sequence[Row[int, int]]:
+    tables, now = database.tables, database.now()
+    if database.dialect in RETURNING:
+        mark = since if database.dialect == "postgresql" else None
+        statement = database.built(_statement, replace(share, batches=1), mark is not None)
+        marks = {(share.lane, share.priority): mark} if mark else {}
+        return connection.execute(statement, {"claim": token} | values(marks)).all()
+    due = connection.execute(due_statement(tables, share, now, database.dialect)).all()
+    if not due:
+        return []
+    ids = [email_id for email_id, _ in due]
+    taken = connection.execute(guarded_statement(tables, ids, token)).rowcount
+    if taken != len(ids):  # another claimed some: what is ours now carries our token
+        email = tables.email.c
+        ours = select(email.id, email.deliveries).where(email.token == token)
+        return connection.execute(ours).all()
+    return due
+
+
+def _statement(database: Database, share: Share, is_marked: bool) -> Update:
+    tables = database.tables
+    token: BindParameter[UUID] = bindparam("claim")
+    since = beyond(tables.email, (share.lane, share.priority)) if is_marked else _EVER
+    return claim_statement(tables, share, token, database.now(), database.dialect, since)
+
+
+def claim_statement(
+    tables: Tables,
+    share: Share,
+    token: UUID | BindParameter[UUID],
+    now: clock,
+    dialect: str,
+    since: ColumnElement[bool] = _EVER,
+) -> Update:
+    """Select and claim in one statement.
+
+    The CTE is materialised: as a sub-select, PostgreSQL may run it again for each row and claim
+    more than the limit.
+    """
+    email = tables.email
+    due = due_statement(tables, share, now, dialect).where(since)
+    ids = due.with_only_columns(email.c.id)
+    chosen: ColumnElement[bool] = email.c.id.in_(ids)
+    if dialect == "postgresql":
+        picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
+        # As an array they are looked up by the key. Joined, whatever is due may be gone through.
+        chosen = email.c.id == any_(func.array(select(picked.c.id).scalar_subquery()))
+    return (
+        update(email)
+        .where(chosen, email.c.status == Status.PENDING)
+        .values(_claimed(token))
+        .returning(email.c.id, email.c.deliveries)
+    )
+
+
+def due_statement(tables: Tables, share: Share, now: clock, dialect: str) -> Select[int, int]:
+    """Select the due mails of one batch, oldest first, passing over those that others lock."""
+    email = tables.email
+    due = (
+        select(email.c.id, email.c.deliveries)
+        .where(
+            email.c.lane == share.lane,
+            email.c.priority == int(share.priority),
+            email.c.due_at <= now,
+        )
+        .order_by(email.c.due_at, email.c.id)
+        .limit(share.size)
+    )
+    if dialect == "oracle":  # FOR UPDATE excludes a row limit in the same query block
+        first = due.with_only_columns(email.c.id).scalar_subquery()
+        due = select(email.c.id, email.c.deliveries).where(email.c.id.in_(first))
+    # SQL Server knows no SKIP LOCKED clause: its hint says the same, and SQLAlchemy drops ours.
+    due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
+    return due.with_for_update(skip_locked=True)
+
+
+def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
+    """Claim these rows, but for those that are no longer due: correctness rests on this guard."""
+    email = tables.email
+    return (
+        update(email)
+        .where(email.c.id.in_(ids), email.c.status == Status.PENDING)
+        .values(_claimed(token))
+    )
+
+
+def _claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:
+    return {"status": Status.CLAIMED, "token": token, "due_at": None, "doubt_token": None}
+
+
+def _move(connection: Connection, database: Database, old: Claim, email_id: int) -> Claim:
+    email, token = database.tables.email, uuid4()
+    connection.execute(
+        update(email).where(email.c.id == email_id, email.c.token == old.token).values(token=token)
+    )
+    return replace(old, token=token, mails=1)
+
+
+def _lease(connection: Connection, database: Database, claims: list[Claim], lease: float) -> None:
+    if not claims:
+        return
+    statement = database.built(_leases, lease)
+    rows = [
+        {
+            "token": claim.token,
+            "priority": int(claim.priority),
+            "lane": claim.lane,
+            "mails": claim.mails,
+        }
+        for claim in claims
+    ]
+    connection.execute(statement, rows)
+
+
+def _leases(database: Database, lease: float) -> Insert:
+    moments = {"claimed_at": database.now(), "expires_at": database.now(lease)}
+    return insert(database.tables.lease).values(**moments)

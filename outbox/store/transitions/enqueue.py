@@ -1,0 +1,226 @@
+"""(nothing) → pending: rows in the caller's transaction, without a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from ...domain.config.enqueue_options import Options
+from ...domain.delivery.status import Status
+from ...domain.errors import KeyConflict, KeyContention
+from ...domain.message.render import Prepared
+from ...domain.priority import Priority
+from ..column_values import Values, values
+from ..connection.database import Database
+from ..connection.error_codes import is_transient
+from ..inserts import contents, emails
+from ..records import Email
+from ..session.all_or_none import Caller, undivided
+from ..session.caller_transaction import savepoint
+from ..session.unread_results import refuse_unread
+
+_CONFLICT = "a mail with other content has this key"
+_CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
+
+CHUNK = 1000
+CHUNK_BYTES = 16 * 1024 * 1024
+"""Mails, and octets of theirs, in one statement, so that memory does not grow with their number."""
+
+Mail = tuple[Prepared, Options]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """Adds mails to the transaction that `connection` is in."""
+
+    connection: Connection
+    database: Database
+    reuse_size: int
+    lane: Callable[[Prepared, Options], str]
+    caller: Caller
+
+    def add(self, mail: Prepared, options: Options) -> Email:
+        """Insert one mail. A key that is taken gives the first mail, or KeyConflict.
+
+        On every error of ours nothing of the mail stays written and the transaction is usable.
+        """
+        refuse_unread(self.connection)
+        if options.key is None:
+            return self._insert_whole(mail, options)
+        fingerprint = mail.fingerprint()
+        existing = self._existing(options.key, fingerprint)
+        if existing is not None:
+            return existing
+        try:
+            with savepoint(self.connection):
+                return self._insert(mail, options)
+        except IntegrityError:
+            # A rival took the key since we looked: it has committed, or we would still wait.
+            existing = self._existing(options.key, fingerprint, newest=True)
+            if existing is None:
+                raise KeyContention(_CONTENTION) from None
+            return existing
+        except DBAPIError as error:
+            if not is_transient(error):
+                raise
+            raise KeyContention(_CONTENTION) from None
+
+    def add_many(self, mails: Iterable[Mail]) -> int:
+        """Insert mails in chunks and return how many were new; all of them or none.
+
+        Mails with keys must come sorted by key, so that two of these cannot deadlock.
+        """
+        with undivided(self.connection, in_chunks_of_bytes(mails), self.caller) as read:
+            return sum(map(self._add_chunk, read))
+
+    def _add_chunk(self, chunk: list[Mail]) -> int:
+        plain: list[Mail] = []
+        others: list[Mail] = []
+        for pair in chunk:
+            (plain if self._is_plain(*pair) else others).append(pair)
+        if plain:
+            bodies = [mail.content for mail, _ in plain]
+            emails.different(self.connection, self.database, list(self._rows(plain)), bodies)
+        added = len(plain)
+        for mail, options in others:
+            keyless = options.key is None  # the whole run is under a savepoint
+            email = self._insert(mail, options) if keyless else self.add(mail, options)
+            added += email.created
+        return added
+
+    def _is_plain(self, mail: Prepared, options: Options) -> bool:
+        """Whether the mail needs no answer of its own and can go with many in one statement."""
+        return (
+            options.key is None
+            and len(mail.recipients) == 1
+            and len(mail.content) < self.reuse_size
+        )
+
+    def add_shared(self, body: bytes, chunks: Iterable[Iterable[Mail]]) -> int:
+        """Insert mails that share one content, stored once; return how many were new.
+
+        A chunk that is no list is read while the connection copies it, so it must not be the
+        user's own iterable, and have no keys. No chunk is empty.
+        """
+        reuse = len(body) >= self.reuse_size
+        added = 0
+        with undivided(self.connection, chunks, self.caller) as read:
+            content_id: int | None = None  # a run that adds nothing stores no content either
+            for chunk in read:
+                fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
+                if fresh == []:
+                    continue
+                if content_id is None:
+                    content_id = contents.store(self.connection, self.database, body, reuse=reuse)
+                added += self._insert_sharing(fresh, content_id)
+        return added
+
+    def _fresh(self, chunk: list[Mail]) -> list[Mail]:
+        """Drop the mails whose key is taken by the same mail, in the table or in the chunk."""
+        keys = [options.key for _, options in chunk if options.key is not None]
+        if not keys:
+            return chunk
+        taken = self._fingerprints(keys)
+        fresh = []
+        for mail, options in chunk:
+            fingerprint = mail.fingerprint()
+            if options.key not in taken:
+                taken[options.key] = fingerprint
+                fresh.append((mail, options))
+            elif taken[options.key] != fingerprint:
+                raise KeyConflict(_CONFLICT)
+        return fresh
+
+    def _fingerprints(self, keys: list[str]) -> dict[str | None, bytes]:
+        email = self.database.tables.email.c
+        rows = self.connection.execute(
+            select(email.key, email.fingerprint).where(email.key.in_(keys))
+        )
+        return {row.key: row.fingerprint for row in rows}
+
+    def _insert_sharing(self, chunk: Iterable[Mail], content_id: int) -> int:
+        try:
+            return emails.sharing(self.connection, self.database, self._rows(chunk), content_id)
+        except DBAPIError as error:
+            if not isinstance(error, IntegrityError) and not is_transient(error):
+                raise
+            raise KeyContention(_CONTENTION) from None
+
+    def _rows(self, chunk: Iterable[Mail]) -> Iterator[Values]:
+        return (values(mail, options, self.lane(mail, options)) for mail, options in chunk)
+
+    def _insert_whole(self, mail: Prepared, options: Options) -> Email:
+        """Insert a mail so that no other transaction, and no commit, sees a part of its rows."""
+        if len(mail.recipients) == 1 or emails.is_one_statement(self.connection):
+            return self._insert(mail, options)
+        with savepoint(self.connection):
+            return self._insert(mail, options)
+
+    def _insert(self, mail: Prepared, options: Options) -> Email:
+        reuse = len(mail.content) >= self.reuse_size
+        row = values(mail, options, self.lane(mail, options))
+        email_id = emails.one(
+            self.connection, self.database, row, mail.content, reuse, mail.recipients
+        )
+        return Email(
+            id=email_id,
+            message_id=mail.message_id,
+            status=Status.PENDING,
+            priority=options.priority,
+            key=options.key,
+            tag=options.tag,
+            recipients=len(mail.recipients),
+            size=mail.size,
+            created=True,
+        )
+
+    def _existing(self, key: str, fingerprint: bytes, *, newest: bool = False) -> Email | None:
+        email = self.database.tables.email
+        statement = select(email).where(email.c.key == key)
+        if newest and self.connection.dialect.name in ("mysql", "mariadb"):
+            # A locking read sees the newest committed row; a plain one only the snapshot. Where
+            # there is no row it would lock the gap, and every new key beside it would wait.
+            statement = statement.with_for_update(read=True)
+        row = self.connection.execute(statement).one_or_none()
+        if row is None:
+            return None
+        if row.fingerprint != fingerprint:
+            raise KeyConflict(_CONFLICT)
+        return Email(
+            id=row.id,
+            message_id=row.message_id,
+            status=Status(row.status),
+            priority=Priority(row.priority),
+            key=row.key,
+            tag=row.tag,
+            recipients=row.recipients,
+            size=row.size,
+            created=False,
+        )
+
+
+def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield lists of what goes in one statement; none is empty."""
+    pending = iter(items)
+    while chunk := list(islice(pending, CHUNK)):
+        yield chunk
+
+
+def in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
+    """Yield lists of what goes in one statement, where each email has a content of its own."""
+    chunk: list[Mail] = []
+    size = 0
+    for pair in mails:
+        chunk.append(pair)
+        size += pair[0].size
+        if len(chunk) == CHUNK or size >= CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,32 @@
+"""pending → expired: emails whose time ran out while they waited."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from ...domain.delivery.status import Status
+from ..conditions import end, expired
+from ..connection.database import Database
+from ..connection.one_by_one import each_for_itself
+from ..connection.row_locks import free, rows
+
+CHUNK = 1000
+
+
+def expire(database: Database) -> int:
+    """End up to a thousand waiting mails whose `expires_at` has passed; return how many."""
+    email = database.tables.email
+    over = expired(database)
+
+    def work(connection: Connection) -> int:
+        # In the index's order: by the id, the planner may walk through every mail for the few. And
+        # not in the order of other locks: what skips the locked ones waits for nobody.
+        statement = rows(database).where(over).order_by(email.c.expires_at).limit(CHUNK)
+        found = {row.id: row for row in connection.execute(free(statement))}
+
+        def end_these(ids: frozenset[int]) -> None:
+            end(connection, database, [found[email_id] for email_id in ids], Status.EXPIRED)
+
+        return len(found) - len(each_for_itself(connection, found, end_these, "expired"))
+
+    return database.run(work)

@@ -1,0 +1,189 @@
+"""sending → sent, pending, failed, unknown: results, written only while the token still holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, Update, func, insert, update
+
+from ...domain.delivery.status import Status
+from ...domain.delivery.transaction import Reply, Verdict
+from ..connection.database import Database
+from ..connection.row_locks import ONE_WRITER, among, lock_ids, seen
+from ..inserts.bulk import insert_rows
+from ..records import Entry, Progress
+from ..schema.column_types import REPLY_LENGTH
+from . import late_verdict
+
+
+def record(
+    connection: Connection,
+    database: Database,
+    token: UUID,
+    entries: Sequence[Entry],
+    *,
+    worker: str,
+) -> Progress:
+    """Record the results of one window; tell which were lost, and which are held.
+
+    A held one's row is in another transaction's hands: its result is to be kept and recorded again.
+    Of those whose lease was lost nothing is written, but that a late 250 resolves the doubt which
+    the rescue declared, until the email is claimed again. One that is in the table already, because
+    the reply to a commit was lost, is not lost.
+    """
+    email = database.tables.email.c
+    ours = (email.token == token) & (email.status == Status.SENDING)
+    if parted := [entry for entry in entries if entry.conclusion.again]:
+        # Their emails stay open, so that a write that is made again would find them so.
+        news = late_verdict.not_written_yet(connection, database, token, parted, worker)
+        entries = [entry for entry in entries if not entry.conclusion.again or entry in news]
+    ids = frozenset(entry.email_id for entry in entries)
+    mine = _write(connection, database, ours, entries, ids) if ids else ids
+    _log(connection, database, _of(entries, mine), worker)
+    _record_recipients(connection, database, _of(entries, mine))
+    if mine == ids:
+        return Progress(written=mine)
+    held = seen(connection, database, ours & among(database, ids - mine))
+    rest = _of(entries, ids - mine - held)
+    lost = late_verdict.not_written_yet(connection, database, token, rest, worker)
+    resolved, waiting = _resolve_late(connection, database, token, lost)
+    _log(connection, database, _of(lost, resolved), worker)
+    return Progress(held=held | waiting, lost=frozenset(entry.email_id for entry in lost) - waiting)
+
+
+def _of(entries: Iterable[Entry], ids: Collection[int]) -> list[Entry]:
+    return [entry for entry in entries if entry.email_id in ids]
+
+
+def _alike(entries: Sequence[Entry]) -> dict[tuple[object, ...], list[Entry]]:
+    """Group the entries that one statement can write: nearly always a single group."""
+    groups: dict[tuple[object, ...], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        end = entry.conclusion
+        groups[end.status, end.attempts, end.deliveries, end.doubts, end.delay].append(entry)
+    return groups
+
+
+def _write(
+    connection: Connection,
+    database: Database,
+    ours: ColumnElement[bool],
+    entries: Sequence[Entry],
+    ids: frozenset[int],
+) -> frozenset[int]:
+    """Write what the emails have come to that are ours and free; return their ids."""
+    if database.dialect in ONE_WRITER:
+        groups = _alike(entries).values()
+        updates = (_update(database, ours, group) for group in groups)
+        written = (statement.returning(database.tables.email.c.id) for statement in updates)
+        return frozenset(i for one in written for i in connection.execute(one).scalars())
+    mine = lock_ids(connection, database, ours & among(database, ids))
+    for group in _alike(_of(entries, mine)).values():
+        connection.execute(_update(database, ours, group))
+    return mine
+
+
+def _update(database: Database, ours: ColumnElement[bool], group: Sequence[Entry]) -> Update:
+    email, end = database.tables.email, group[0].conclusion
+    return (
+        update(email)
+        .where(ours, among(database, (entry.email_id for entry in group)))
+        .values(
+            attempts=email.c.attempts + end.attempts,
+            deliveries=email.c.deliveries + end.deliveries,
+            doubts=end.doubts,
+            waited=email.c.waited + ceil(end.delay),
+            **_next_status(database, group[0]),
+        )
+    )
+
+
+def _next_status(database: Database, entry: Entry) -> dict[str, Any]:
+    email, end = database.tables.email.c, entry.conclusion
+    due: Any
+    match end.status:
+        case Status.SENDING:
+            return {"status": Status.SENDING}  # the rest of its recipients go at once
+        case Status.CLAIMED:
+            return {"status": Status.CLAIMED}  # its window closed before its turn
+        case Status.PENDING if end.delay:
+            due = database.now(end.delay)
+            return {"status": Status.PENDING, "token": None, "due_at": due}
+        case Status.PENDING:
+            # Given back: it keeps its place before what was enqueued after it.
+            due = func.coalesce(email.send_at, email.created_at)
+            return {"status": Status.PENDING, "token": None, "due_at": due}
+        case _:
+            return {"status": end.status, "token": None, "finished_at": database.now()}
+
+
+def _resolve_late(
+    connection: Connection, database: Database, token: UUID, lost: Sequence[Entry]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Settle the doubts that these results answer; return the settled ids, and the held ones."""
+    told = [entry for entry in lost if late_verdict.tells_of_a_copy(entry)]
+    if not told:
+        return frozenset(), frozenset()
+    doubted = late_verdict.doubted(database, token) & among(database, (e.email_id for e in told))
+    mine = lock_ids(connection, database, doubted)
+    for entry in _of(told, mine):
+        late_verdict.resolve(connection, database, entry)
+    return mine, seen(connection, database, doubted) - mine
+
+
+def _log(connection: Connection, database: Database, entries: Sequence[Entry], worker: str) -> None:
+    rows = [
+        {
+            "email_id": entry.email_id,
+            "started_at": _moment(entry.started_at),
+            "finished_at": _moment(entry.finished_at),
+            "verdict": entry.verdict,
+            "phase": entry.phase,
+            "code": entry.conclusion.reply.code,
+            "enhanced": entry.conclusion.reply.enhanced[:12],
+            "reply": entry.conclusion.reply.text[:REPLY_LENGTH],
+            "worker": worker[:100],
+            "server": entry.server[:255],
+        }
+        for entry in entries
+        if entry.verdict is not Verdict.HALT  # the breaker tells of it, once
+    ]
+    insert_rows(connection, insert(database.tables.attempt), rows)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _record_recipients(
+    connection: Connection, database: Database, entries: Sequence[Entry]
+) -> None:
+    table = database.tables.recipient
+    for entry in entries:
+        for address, status, reply in entry.conclusion.recipients if entry.several else ():
+            connection.execute(
+                update(table)
+                .where(table.c.email_id == entry.email_id, table.c.address == address)
+                .values(
+                    status=status,
+                    code=reply.code,
+                    enhanced=reply.enhanced[:12],
+                    reply=reply.text[:REPLY_LENGTH],
+                )
+            )
+
+
+def without_text(entry: Entry) -> Entry:
+    """Return the entry with every reply's text dropped: what a poisoned record falls back to."""
+    end = entry.conclusion
+    recipients = tuple(
+        (address, status, Reply(code=reply.code)) for address, status, reply in end.recipients
+    )
+    bare = replace(end, reply=Reply(code=end.reply.code), recipients=recipients)
+    return replace(entry, conclusion=bare)

@@ -1,0 +1,33 @@
+"""claimed → pending, in another lane: emails whose limits have changed since they were enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, func, update
+
+from ...domain.delivery.status import Status
+from ..connection.database import Database
+from ..connection.row_locks import among, lock_ids
+
+
+def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:
+    """Give claimed emails back, unsent and uncharged, each to wait in the lane that is named.
+
+    One that a person's transaction holds stays claimed: the end of the batch gives it back.
+    """
+    email = database.tables.email
+    due = func.coalesce(email.c.send_at, email.c.created_at)
+    ours = (email.c.token == token) & (email.c.status == Status.CLAIMED)
+
+    def work(connection: Connection) -> None:
+        for lane, ids in sorted(homes.items()):
+            free = lock_ids(connection, database, ours & among(database, ids))
+            connection.execute(
+                update(email)
+                .where(ours, among(database, free))
+                .values(status=Status.PENDING, token=None, due_at=due, lane=lane)
+            )
+
+    database.run(work)

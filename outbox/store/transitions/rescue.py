@@ -1,0 +1,213 @@
+"""claimed, sending → pending, unknown, failed: what a lost worker held is judged by the rule.
+
+A lease whose task had started is judged one full lease after a sweep first saw it expired. So after
+a database outage, in which nobody could renew, every living worker has the time to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+
+from ...domain.config.settings import OnUnknown, Settings
+from ...domain.delivery.outcome import MAX_DOUBTS, RecipientStatus
+from ...domain.delivery.status import Status
+from ...domain.delivery.transaction import Phase, Verdict
+from ...domain.scheduling import backoff
+from ..conditions import end
+from ..connection.database import Database
+from ..connection.list_parts import parts
+from ..connection.one_by_one import each_for_itself
+from ..connection.row_locks import among, lock, lock_claim, seen
+from ..control.counter import IN_DOUBT, bump
+from ..inserts.bulk import insert_rows
+from .release import give_back_locked
+
+RESCUED = "leases_rescued"
+_LOST_WORKER = "the worker was lost before it recorded a reply"
+
+
+def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> int:
+    """Judge the leases that have run out; return how many were rescued."""
+    _suspect(database)
+    rescued = 0
+    for token in _judged(database, settings.lease):
+        work = partial(
+            _rescue_one, database=database, settings=settings, token=token, random=random
+        )
+        rescued += database.run(work)
+    return rescued
+
+
+def _suspect(database: Database) -> None:
+    """Note the leases that have run out, but for those that somebody is writing to.
+
+    A host that vanished within a renewal keeps its row locked until the database notices, which may
+    take hours. No sweep may wait for it.
+    """
+    lease = database.tables.lease
+    overdue = (
+        select(lease.c.token)
+        .where(
+            lease.c.expires_at <= database.now(),
+            lease.c.started_at.is_not(None),
+            lease.c.suspected_at.is_(None),
+        )
+        .order_by(lease.c.token)
+        .with_for_update(skip_locked=True)
+    )
+
+    def work(connection: Connection) -> None:
+        for tokens in parts(connection.execute(overdue).scalars().all()):
+            suspected = update(lease).where(lease.c.token.in_(tokens))
+            connection.execute(suspected.values(suspected_at=database.now()))
+
+    database.run(work)
+
+
+def _judged(database: Database, term: float) -> Sequence[UUID]:
+    lease = database.tables.lease
+    statement = select(lease.c.token).where(_overdue(database, term)).order_by(lease.c.token)
+    return database.read(lambda connection: connection.execute(statement).scalars().all())
+
+
+def _overdue(database: Database, term: float) -> Any:
+    """The lease has run out, and its worker, if any, had a full lease to say that it lives."""
+    lease = database.tables.lease
+    return and_(
+        lease.c.expires_at <= database.now(),
+        or_(lease.c.started_at.is_(None), lease.c.suspected_at <= database.now(-term)),
+    )
+
+
+def _rescue_one(
+    connection: Connection,
+    database: Database,
+    settings: Settings,
+    token: UUID,
+    random: Callable[[], float],
+) -> int:
+    lease, held = database.tables.lease, database.tables.email.c.token == token
+    row = connection.execute(
+        select(lease)
+        .where(lease.c.token == token, _overdue(database, settings.lease))
+        .with_for_update(skip_locked=True)
+    ).one_or_none()
+    if row is None:  # renewed, finished or rescued by another since we looked
+        return 0
+    free = lock_claim(connection, database, held)
+
+    def judge(ids: frozenset[int]) -> None:
+        if row.started_at is not None:
+            _charge(connection, database, settings, token, ids)
+            _doubt(connection, database, settings, row, ids, random)
+        give_back_locked(connection, database, token, ids)
+
+    faulty = each_for_itself(connection, free, judge, "rescued")
+    if seen(connection, database, held):
+        # Its worker holds no place any more. What a person's transaction holds is judged when that
+        # has ended, and what is faulty one lease later.
+        again = {"suspected_at": database.now()} if faulty else {}
+        left = update(lease).where(lease.c.token == token)
+        connection.execute(left.values(server=None, **again))
+        return 0
+    connection.execute(delete(lease).where(lease.c.token == token))
+    if not row.mails:  # its worker had ended well, but for what somebody held
+        return 0
+    bump(connection, database, RESCUED)
+    return 1
+
+
+def _charge(
+    connection: Connection, database: Database, settings: Settings, token: UUID, ids: frozenset[int]
+) -> None:
+    """Count the delivery, and end the claimed emails whose workers have died too often."""
+    email = database.tables.email
+    held = (email.c.token == token) & among(database, ids)
+    connection.execute(update(email).where(held).values(deliveries=email.c.deliveries + 1))
+    used_up = and_(
+        held, email.c.status == Status.CLAIMED, email.c.deliveries >= settings.max_deliveries
+    )
+    end(connection, database, lock(connection, database, used_up), Status.FAILED)
+
+
+def _doubt(
+    connection: Connection,
+    database: Database,
+    settings: Settings,
+    lease: Row[Any],
+    ids: frozenset[int],
+    random: Callable[[], float],
+) -> None:
+    email, token = database.tables.email, lease.token
+    sending = (
+        select(email.c.id, email.c.attempts, email.c.doubts, email.c.on_unknown,
+               email.c.deliveries, email.c.recipients, email.c.max_attempts)
+        .where(email.c.token == token, email.c.status == Status.SENDING, among(database, ids))
+        .order_by(email.c.id)
+    )  # fmt: skip
+    rows = connection.execute(sending).all()
+    for row in rows:
+        values: dict[str, Any] = {"status": Status.UNKNOWN, "finished_at": database.now()}
+        if not _is_final(row, settings):
+            wait = backoff.delay(row.attempts + 1, random=random, steps=settings.backoff)
+            values = {"status": Status.PENDING, "due_at": database.now(wait)}
+        connection.execute(
+            update(email)
+            .where(email.c.id == row.id, email.c.token == token)
+            .values(
+                token=None,
+                doubt_token=token,
+                doubts=email.c.doubts + 1,
+                attempts=email.c.attempts + 1,
+                **values,
+            )
+        )
+    _note(connection, database, lease, [row.id for row in rows])
+    _doubt_recipients(connection, database, [row.id for row in rows if row.recipients > 1])
+    if rows:
+        bump(connection, database, IN_DOUBT, len(rows))
+
+
+def _is_final(row: Any, settings: Settings) -> bool:
+    policy = row.on_unknown or settings.on_unknown
+    return (
+        policy == OnUnknown.HOLD
+        or row.doubts + 1 >= MAX_DOUBTS
+        or row.attempts + 1 >= (row.max_attempts or settings.max_attempts)
+        or row.deliveries >= settings.max_deliveries
+    )
+
+
+def _note(connection: Connection, database: Database, lease: Row[Any], ids: Sequence[int]) -> None:
+    rows = [
+        {
+            "email_id": email_id,
+            "started_at": lease.started_at,
+            "verdict": Verdict.UNKNOWN,
+            "phase": Phase.DOT,
+            "code": 0,
+            "enhanced": "",
+            "reply": _LOST_WORKER,
+            "worker": lease.worker or "",
+            "server": "",
+        }
+        for email_id in ids
+    ]
+    statement = insert(database.tables.attempt).values(finished_at=database.now())
+    insert_rows(connection, statement, rows)
+
+
+def _doubt_recipients(connection: Connection, database: Database, ids: Sequence[int]) -> None:
+    """Whoever had no outcome yet is in doubt; those whose outcome is recorded are not."""
+    table = database.tables.recipient
+    if ids:
+        connection.execute(
+            update(table)
+            .where(table.c.email_id.in_(ids), table.c.status == RecipientStatus.PENDING)
+            .values(status=RecipientStatus.UNKNOWN)
+        )

@@ -1,0 +1,42 @@
+"""claimed → claimed, started: a send task takes its batch, once."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import Connection, Update, bindparam, update
+
+from ..connection.database import Database
+from ..queries import claimed_batch
+from ..records import Batch
+
+
+def start(database: Database, token: UUID, *, lease: float, worker: str) -> Batch | None:
+    """Start the batch of this token and return its mails, or None.
+
+    None means that the task came twice or late: a lease starts once, and one that was rescued is
+    gone. Nothing was changed then.
+    """
+
+    def work(connection: Connection) -> Batch | None:
+        statement = database.built(_start, lease)
+        started = connection.execute(statement, {"claim": token, "by": worker})
+        if started.rowcount != 1:
+            return None
+        return claimed_batch.load(connection, database, token)
+
+    return database.run(work)
+
+
+def _start(database: Database, lease: float) -> Update:
+    table = database.tables.lease
+    return (
+        update(table)
+        .where(table.c.token == bindparam("claim"), table.c.started_at.is_(None))
+        .values(
+            started_at=database.now(),
+            expires_at=database.now(lease),
+            suspected_at=None,
+            worker=bindparam("by"),
+        )
+    )

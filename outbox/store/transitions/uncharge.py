@@ -1,0 +1,161 @@
+"""failed → pending, uncharged: refusals that turned out to be the server's own fault.
+
+A worker sees that a server refuses every mail only after some of them: what it has recorded until
+then, and what the others have, stands in the attempt log, and is taken back from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import ceil
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from ...domain.delivery.blame import Common, Traits
+from ...domain.delivery.breaker_rules import Cause
+from ...domain.delivery.outcome import RecipientStatus
+from ...domain.delivery.refusal_streak import fingerprint, reason
+from ...domain.delivery.status import Status
+from ...domain.delivery.transaction import Phase, Reply, Verdict
+from ...domain.header.address import domain_of
+from ...domain.scheduling import backoff
+from ..connection.database import Database
+from ..connection.row_locks import among, lock_ids
+from ..control import circuit_breaker
+
+READ_BACK = 1000
+"""Attempts, of all servers, that are looked at: the newest ones, by the log's own key."""
+
+_CHARGED = frozenset({Verdict.RETRY, Verdict.FAIL})
+
+
+def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) -> int:
+    """Take back the charged refusals of this fingerprint since the server's last success.
+
+    Failed emails are pending again, behind the others, unless their `lifetime` is over; those that
+    were put off keep their time. Both get their attempt back. In the log such an attempt becomes a
+    `halt`, so that it is taken back once. What a person, a purge or a new claim has taken up
+    meanwhile is left alone. Returns how many emails.
+    """
+
+    def work(connection: Connection) -> int:
+        alike = _tail(connection, database, server, refusal)
+        charged = [r for r in alike if r.verdict in _CHARGED and not _is_over(r, lifetime)]
+        # In the order of ids, and without waiting: what a person's transaction holds is its own.
+        ids = among(database, {row.email_id for row in charged})
+        free = lock_ids(connection, database, ids) if charged else frozenset()
+        rows = [r for r in charged if r.email_id in free and _claim(connection, database, r)]
+        for row in sorted(rows, key=lambda row: int(row.email_id)):
+            _take_back(connection, database, row)
+        return len(rows)
+
+    return database.run(work)
+
+
+def review(
+    database: Database,
+    server: str,
+    refusal: str,
+    *,
+    needed: int,
+    lifetime: float,
+    outsider_tells: Callable[[Common], bool],
+) -> bool:
+    """Look whether refusals alike in the log, of all workers, have come to `needed` in a row.
+
+    For the end of a batch whose last mails were refused alike, but too few of them to tell by
+    themselves. Where they are enough, or the breaker is open for this very refusal, the breaker
+    opens with an alert and they are taken back. After the dot one content counts once. What one
+    recipient domain refuses is that domain's matter; what one sender is refused may be that
+    sender's, where an email of another one was taken lately or waits (`outsider_tells`).
+    """
+    rows = database.read(lambda c: _tail(c, database, server, refusal))
+    distinct = {row.content_id if row.phase == Phase.DOT else row.recipient for row in rows}
+    if circuit_breaker.refusal(database, server) != refusal:
+        if len(distinct) < needed:
+            return False
+        common = Common.of(map(_traits, rows))
+        if common.domains or outsider_tells(common):
+            return False
+        circuit_breaker.trip(
+            database, server, cause=Cause.EMAILS, reason=reason(refusal), alert=True,
+            refusal=refusal, suspect_id=rows[0].email_id,
+        )  # fmt: skip
+    uncharge(database, server, refusal, lifetime=lifetime)
+    return True
+
+
+def _traits(row: Row[Any]) -> Traits:
+    domains = frozenset({domain_of(row.recipient)})
+    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
+
+
+def _tail(connection: Connection, database: Database, server: str, refusal: str) -> list[Row[Any]]:
+    """Return the newest attempts on the server, back to one that ended otherwise."""
+    attempt, email = database.tables.attempt, database.tables.email.c
+    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    statement = (
+        select(
+            newest,
+            email.sender,
+            email.recipient,
+            email.size,
+            email.content_id,
+            email.recipients,
+            email.waited,
+            email.expires_at,
+        )
+        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
+        .where(newest.c.server == server)
+        .order_by(newest.c.id.desc())
+    )
+    return list(_while_alike(connection.execute(statement).all(), refusal))
+
+
+def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
+    for row in rows:
+        reply = Reply(code=row.code, enhanced=row.enhanced, text=row.reply)
+        if fingerprint(Phase(row.phase), reply) != refusal:
+            return
+        yield row
+
+
+def _claim(connection: Connection, database: Database, row: Row[Any]) -> bool:
+    """Mark the attempt as uncharged; False where another worker did so first."""
+    table = database.tables.attempt
+    marked = (
+        update(table)
+        .where(table.c.id == row.id, table.c.verdict == row.verdict)
+        .values(verdict=Verdict.HALT)
+    )
+    return connection.execute(marked).rowcount == 1
+
+
+def _is_over(row: Row[Any], lifetime: float) -> bool:
+    """Whether the email was tried for long enough: then its refusal stands."""
+    return row.expires_at is None and row.waited + backoff.behind(row.waited) >= lifetime
+
+
+def _take_back(connection: Connection, database: Database, row: Row[Any]) -> None:
+    email, recipient = database.tables.email, database.tables.recipient
+    ours = (email.c.id == row.email_id) & (email.c.attempts > 0)
+    attempts = {"attempts": email.c.attempts - 1}
+    failed = update(email).where(ours, email.c.status == Status.FAILED)
+    wait = backoff.behind(row.waited)
+    back = {
+        "status": Status.PENDING, "due_at": database.now(wait), "finished_at": None,
+        "waited": email.c.waited + ceil(wait),
+    }  # fmt: skip
+    if not connection.execute(failed.values(**back, **attempts)).rowcount:
+        waiting = update(email).where(ours, email.c.status == Status.PENDING)
+        connection.execute(waiting.values(**attempts))
+        return
+    if row.recipients > 1:
+        refused = (
+            (recipient.c.email_id == row.email_id)
+            & (recipient.c.status == RecipientStatus.FAILED)
+            & (recipient.c.code == row.code)
+            & (recipient.c.enhanced == row.enhanced)
+        )
+        connection.execute(update(recipient).where(refused).values(status=RecipientStatus.PENDING))

@@ -1,0 +1,123 @@
+"""claimed → sending: the send window. Only emails in an open window can ever be in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from sqlalchemy import Connection, and_, or_, update
+
+from ...domain.delivery.status import LEASED, Status
+from ...domain.delivery.transaction import Verdict
+from ..connection.database import Database
+from ..connection.row_locks import ONE_WRITER, among, lock_ids
+from ..control import lease
+from ..control.counter import IN_DOUBT, bump
+from ..postgresql import window
+from ..records import Entry, Progress
+from . import record, release
+
+LOST = "lease_lost"
+"""The counter of results that came after their lease was lost."""
+
+
+def advance(
+    database: Database,
+    token: UUID,
+    results: Sequence[Entry],
+    following: Sequence[int],
+    *,
+    worker: str,
+) -> Progress:
+    """Record the last window and open the next in one transaction; tell how far that went.
+
+    An id that is not among the opened ones was withdrawn, has expired, was lost with its lease, or
+    is in another transaction's hands: it must not be sent. Results that are `held` are recorded
+    with the next call. Nothing here waits for anybody.
+    """
+    if database.dialect == "postgresql" and not any(map(_is_rare, results)):
+        opened, missing = window.advance(database, token, results, following, worker=worker)
+        written = frozenset(entry.email_id for entry in results) - missing
+        if not missing:
+            return Progress(opened=opened, written=written)
+        rest = [entry for entry in results if entry.email_id in missing]
+        progress = advance_in_steps(database, token, rest, [], worker=worker)
+        return replace(progress, opened=opened, written=progress.written | written)
+    return advance_in_steps(database, token, results, following, worker=worker)
+
+
+def advance_in_steps(
+    database: Database,
+    token: UUID,
+    results: Sequence[Entry],
+    following: Sequence[int],
+    *,
+    worker: str,
+) -> Progress:
+    """Do what `advance` does in a transaction of several statements, on any database."""
+
+    def work(connection: Connection) -> Progress:
+        progress = record.record(connection, database, token, results, worker=worker)
+        opened = _open(connection, database, token, following)
+        _count(connection, database, results, progress)
+        return replace(progress, opened=opened)
+
+    return database.run(work)
+
+
+def _count(
+    connection: Connection, database: Database, results: Sequence[Entry], progress: Progress
+) -> None:
+    if progress.lost:
+        bump(connection, database, LOST, len(progress.lost))
+    written = progress.written
+    doubted = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id in written]
+    if doubted:
+        bump(connection, database, IN_DOUBT, len(doubted))
+
+
+def _is_rare(entry: Entry) -> bool:
+    """Whether a result takes more than one row of the table, or a count."""
+    return entry.several or entry.verdict is Verdict.UNKNOWN
+
+
+def finish(database: Database, token: UUID, results: Sequence[Entry], *, worker: str) -> Progress:
+    """Record the last window, give back what was not sent, and end the lease.
+
+    Every email that was sent is in `results` or was recorded before: what still carries the token
+    is known to be unsent. The lease stays where a person's transaction holds a row: for the rescue,
+    or, where a result is `held`, for the next call.
+    """
+
+    def work(connection: Connection) -> Progress:
+        progress = record.record(connection, database, token, results, worker=worker)
+        if release.give_back(connection, database, token, but=progress.held):
+            lease.end(connection, database, token)
+        else:
+            lease.leave(connection, database, token, unsent=not progress.held)
+        _count(connection, database, results, progress)
+        return progress
+
+    return database.run(work)
+
+
+def _open(
+    connection: Connection, database: Database, token: UUID, ids: Sequence[int]
+) -> frozenset[int]:
+    if not ids:
+        return frozenset()
+    email = database.tables.email
+    ours = and_(
+        email.c.token == token,
+        # `sending` too: a commit whose reply was lost is made again, and nothing was sent since.
+        email.c.status.in_(sorted(LEASED)),
+        or_(email.c.expires_at.is_(None), email.c.expires_at > database.now()),
+    )
+    opening = update(email).values(status=Status.SENDING)
+    if database.dialect in ONE_WRITER:
+        found = opening.where(ours, among(database, ids)).returning(email.c.id)
+        return frozenset(connection.execute(found).scalars())
+    opened = lock_ids(connection, database, ours & among(database, ids))
+    connection.execute(opening.where(email.c.token == token, among(database, opened)))
+    return opened

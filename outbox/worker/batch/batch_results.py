@@ -1,0 +1,103 @@
+"""The results of one batch on their way into the table. None is dropped before it is written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from uuid import UUID
+
+from ...domain.delivery.status import Status
+from ...store.connection.error_codes import is_refusal
+from ...store.records import Entry, Progress
+from ...store.transitions.record import without_text
+from ...store.transitions.window import advance
+from ..process.retry_writes import outlast
+from ..process.runtime import Runtime
+
+_log = logging.getLogger("outbox")
+
+
+class Results:
+    """Keeps what is known of a batch's emails until the table has it."""
+
+    def __init__(self, runtime: Runtime, token: UUID, *, progress: Callable[[], object]) -> None:
+        """`progress` is called while the database is waited for: a batch that waits is alive."""
+        self._runtime = runtime
+        self._token = token
+        self._progress = progress
+        self._waiting: list[Entry] = []
+        self.settled = 0  # emails whose result is in the table, or waits for it
+
+    def add(self, entry: Entry) -> None:
+        """Note a result. It is written with the next `advance`."""
+        self._waiting.append(entry)
+        self.settled += _settles(entry)
+
+    def withdraw(self, ids: Collection[int]) -> frozenset[int]:
+        """Take back results that are not written yet; return whose they were."""
+        gone = [entry for entry in self._waiting if entry.email_id in ids]
+        self._waiting = [entry for entry in self._waiting if entry.email_id not in ids]
+        self.settled -= sum(map(_settles, gone))
+        return frozenset(entry.email_id for entry in gone)
+
+    @property
+    def waiting(self) -> Sequence[Entry]:
+        """The results that are not written yet."""
+        return self._waiting
+
+    def holds(self, email_id: int) -> bool:
+        """Return whether a result of this email is not written yet."""
+        return any(entry.email_id == email_id for entry in self._waiting)
+
+    def advance(self, following: Sequence[int] = ()) -> frozenset[int]:
+        """Record what is known, and open the next window; return the ids that it opened.
+
+        Results stay in hand until they are written, whatever comes between.
+        """
+        try:
+            progress = self._write(self._waiting, following)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            _log.warning("outbox: a record was refused and is made again without texts")
+            self._record_without_texts()
+            return self._write([], following).opened
+        # Those whose rows a person's transaction holds are recorded with the next window.
+        self._waiting = [entry for entry in self._waiting if entry.email_id in progress.held]
+        return progress.opened
+
+    def record_once(self) -> None:
+        """Try to record what is known, once: this process shall end."""
+        held = self._record(self._waiting, ()).held
+        self._waiting = [entry for entry in self._waiting if entry.email_id in held]
+
+    def _record_without_texts(self) -> None:
+        """Record each result by itself. The rescue judges an email whose bare result is refused."""
+        refused: list[Exception] = []
+        held: list[Entry] = []
+        try:
+            while self._waiting:
+                bare = without_text(self._waiting[0])
+                try:
+                    held += [bare] if self._write([bare], ()).held else []
+                except Exception as error:
+                    if not is_refusal(error):
+                        raise
+                    refused.append(error)
+                del self._waiting[0]
+        finally:
+            self._waiting += held
+        if refused:  # not to be given back as unsent
+            raise refused[0]
+
+    def _write(self, results: Sequence[Entry], following: Sequence[int]) -> Progress:
+        return outlast(lambda: self._record(results, following), meanwhile=self._progress)
+
+    def _record(self, results: Sequence[Entry], following: Sequence[int]) -> Progress:
+        runtime = self._runtime
+        return advance(runtime.database, self._token, results, following, worker=runtime.worker)
+
+
+def _settles(entry: Entry) -> bool:
+    """Whether nothing more is to be done for this email in its batch."""
+    return not entry.conclusion.again and entry.conclusion.status is not Status.CLAIMED

@@ -1,0 +1,64 @@
+"""The contents of a batch, read ahead in bounded portions; a shared one is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...domain.message.merge_fields import Template, merged
+from ...store.connection.database import Database
+from ...store.inserts import contents
+from ...store.records import Waiting
+from ..process.retry_writes import outlast
+
+
+class Contents:
+    """Holds the contents of the next mails, of about `limit` bytes at a time."""
+
+    def __init__(self, database: Database, limit: int) -> None:
+        self._database = database
+        self._limit = limit
+        self._order: list[Waiting] = []
+        self._place: dict[int, int] = {}
+        self._held: dict[int, bytes] = {}
+        self._templates: dict[int, Template] = {}  # of those that are held
+
+    def expect(self, mails: Sequence[Waiting]) -> None:
+        """Tell which mails will be asked for, in their order."""
+        self._order = list(mails)
+        self._place = {mail.id: place for place, mail in enumerate(self._order)}
+
+    def of(self, mail: Waiting) -> bytes | None:
+        """Return the mail's bytes as they go on the wire, or None where they are damaged."""
+        if mail.content_id not in self._held:
+            self._read_from(self._place[mail.id])
+        body = self._held.get(mail.content_id)
+        if body is not None and mail.merge is not None:
+            body = self._merged(mail.content_id, body, mail.merge)
+        if body is None or len(mail.headers) + len(body) != mail.size:
+            return None
+        return mail.headers + body
+
+    def _merged(self, content_id: int, octets: bytes, values: str) -> bytes | None:
+        template = self._templates.get(content_id)
+        try:
+            if template is None:
+                template = self._templates[content_id] = Template(octets)
+            return merged(template, values)
+        except ValueError:  # what is stored is not what was enqueued
+            return None
+
+    def _read_from(self, place: int) -> None:
+        wanted: set[int] = set()
+        size = 0
+        for mail in self._order[place:]:
+            if mail.content_id in wanted:
+                continue
+            size += mail.size
+            if wanted and size > self._limit:
+                break
+            wanted.add(mail.content_id)
+        database = self._database
+        self._held = {}  # what was sent makes room before the next comes
+        self._templates = {}
+        # Read in the middle of a window: results that wait for their record must outlast it too.
+        self._held = outlast(lambda: database.read(lambda c: contents.read(c, database, wanted)))

@@ -1,0 +1,166 @@
+"""The way of one batch: the server it goes over, and the next one where that is no good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from ...domain.config.routing import arrange
+from ...domain.config.servers import ServerSettings
+from ...domain.scheduling.lanes import route_of
+from ...domain.scheduling.token_bucket import Rate
+from ...smtp.connection import Connection
+from ...store.control.connection_caps import take_server
+from ...store.records import Batch
+from ..process.retry_writes import outlast
+from ..process.runtime import Runtime
+from .server_watch import Watch
+
+
+class Way:
+    """Holds one server at a time, with a connection and a place under its cap.
+
+    A batch goes over the servers of its route whose breaker was closed when it began; a probe goes
+    first over the server that it probes. As a context manager it puts the connection back.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        token: UUID,
+        batch: Batch,
+        *,
+        progress: Callable[[], object],
+        goes_on: Callable[[], bool],
+    ) -> None:
+        """`progress` and `goes_on` are as a connection reports them."""
+        self._runtime = runtime
+        self._token = token
+        self._batch = batch
+        self._progress = progress
+        self._goes_on = goes_on
+        servers = runtime.routes.servers_of(batch.route)
+        # Of a route with one server the lane has the rate, also where the others are halted.
+        self._several = len(servers) > 1
+        self._caps = _caps(servers, batch.ramps)
+        self._left = {server.name: server for server in _order(runtime, batch, servers)}
+        self._held: str | None = None
+        self._lent = ExitStack()
+        self._watches: dict[str, Watch] = {}
+        self.server: ServerSettings
+        self.connection: Connection
+        self.watch: Watch  # over this server
+
+    @property
+    def buckets(self) -> Mapping[str, Rate]:
+        """The server's own rate, where the lane does not know which server an email will take."""
+        rate = self.server.rate if self._several else None
+        return {} if rate is None else {self.server.bucket: rate}
+
+    @property
+    def watches(self) -> Collection[Watch]:
+        """What is known of each server that the batch went over."""
+        return self._watches.values()
+
+    def watch_of(self, server: str) -> Watch:
+        """Return what is known of a server that the batch went over."""
+        return self._watches[server]
+
+    @property
+    def rates(self) -> Mapping[str, Rate]:
+        """The rates of all servers between which the batch may choose; none without a choice."""
+        left = self._left.values() if len(self._left) > 1 else ()
+        return {server.bucket: server.rate for server in left if server.rate is not None}
+
+    def begin(self) -> bool:
+        """Hold the first server that has room; False where none is left."""
+        names = list(self._left)
+        return bool(names) and (names[0] == self._held or self._take(names))
+
+    def choose(self, waits: Mapping[str, float]) -> bool:
+        """Take the first server whose rate lets an email go, or does so soonest; False: none."""
+        names = sorted(self._left, key=lambda name: waits.get(self._left[name].bucket, 0.0))
+        return bool(names) and (names[0] == self._held or self._take(names))
+
+    def move(self, tried: Collection[str]) -> bool:
+        """Take the next server that was not `tried`, for a part of a window; False: none."""
+        names = [name for name in self._left if name not in tried]
+        return bool(names) and self._take(names)
+
+    def drop(self) -> None:
+        """Leave the server for good: nothing more of this batch goes over it."""
+        if self._held is not None:
+            self._left.pop(self._held, None)
+
+    def _take(self, names: list[str]) -> bool:
+        self._lent.close()
+        held, self._held = self._held, None
+        database = self._runtime.database
+        name = outlast(lambda: take_server(database, self._token, names, self._caps, held=held))
+        if name is None:
+            return False
+        self._held, self.server = name, self._left[name]
+        self.connection = self._lent.enter_context(self._runtime.connection(self.server))
+        self.connection.report(self._progress, self._goes_on)
+        self._lent.callback(self.connection.rest)  # only while it is lent to us
+        if name not in self._watches:
+            self._watches[name] = self._watch(name)
+        self.watch = self._watches[name]
+        return True
+
+    def _watch(self, name: str) -> Watch:
+        return Watch(
+            self._runtime,
+            name,
+            breaker=self._batch.breakers.get(name),
+            suspect=self._batch.suspects.get(name),
+            lanes=partial(_lanes_of, self._runtime, self._batch.lane, name),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lent.close()
+
+
+def _order(
+    runtime: Runtime, batch: Batch, servers: Sequence[ServerSettings]
+) -> list[ServerSettings]:
+    probed = [server for server in runtime.servers if server.name == batch.probed]
+    if batch.probed is not None and not batch.mails:
+        return probed  # its lane says nothing: it has no email
+    return [*probed, *arrange(servers, batch.halted, runtime.random)]
+
+
+def _lanes_of(runtime: Runtime, own: str, server: str) -> list[str]:
+    """Return the lanes whose emails may go over this server: the batch's `own`, and a route's.
+
+    Lanes of domains with a rate of their own are left out: there may be thousands.
+    """
+    routes = runtime.routes
+    return [
+        lane
+        for lane in dict.fromkeys((own, *runtime.lanes.routes))
+        if any(server == one.name for one in routes.servers_of(route_of(lane)))
+    ]
+
+
+def _caps(servers: Sequence[ServerSettings], ramps: Mapping[str, int]) -> dict[str, int]:
+    """Return how many batches each server takes at once, where that is bounded.
+
+    A ramp is a cap for some seconds: a sweep knows its own route's batches only, and not which of
+    its servers they go over.
+    """
+    bounds = ((s.name, (s.connections, ramps.get(s.name))) for s in servers)
+    known = {name: [bound for bound in both if bound is not None] for name, both in bounds}
+    return {name: min(both) for name, both in known.items() if both}

@@ -1,0 +1,299 @@
+"""A batch's eye on one server: is it an email that is halted or refused, or does it take none?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
+from functools import partial
+
+from ...domain.delivery.blame import SILENCES, Common, Suspicion, Traits, most_different, patience
+from ...domain.delivery.breaker_rules import Cause, probe_seconds, session_seconds
+from ...domain.delivery.refusal_streak import Alike, Streak
+from ...domain.delivery.transaction import Transaction, Verdict
+from ...domain.priority import Priority
+from ...domain.scheduling import backoff
+from ...domain.scheduling.claim_plan import Way as LanePriority
+from ...store.control import circuit_breaker, suspicion
+from ...store.control.circuit_breaker import Breaker
+from ...store.control.comparison import (
+    just_taken,
+    outsider_taken,
+    outsider_waits,
+    slowest_taken,
+    taken_since,
+)
+from ...store.records import Waiting
+from ...store.transitions.uncharge import review
+from ..process.retry_writes import outlast
+from ..process.runtime import Runtime
+
+Untried = Callable[[], Sequence[Traits]]
+"""Tells what the emails are like that this server is still to be given. Asked in trouble only."""
+
+
+class Finding(Enum):
+    """What the result of one email says of it and of the server."""
+
+    JUDGED = auto()  # the email was judged for itself: those set aside before it are to blame
+    OWN = auto()  # the result is the email's own, and tells nothing of the others
+    ASIDE = auto()  # another email must tell, or another server may take it
+    BLAMED = auto()  # halted again, and an email unlike it was taken meanwhile: it is to blame
+    CLASS = auto()  # this and all that are left are alike: others that wait must tell
+    SERVER = auto()  # the server is to blame: its breaker is open
+
+
+class Watch:
+    """Watches the results of one batch on one server, and opens or closes the server's breaker."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        server: str,
+        *,
+        breaker: Breaker | None,
+        suspect: Traits | None,
+        lanes: Callable[[], Iterable[str]],
+    ) -> None:
+        """`breaker` is as it stood when the batch began; `suspect` was the last one halted.
+
+        `lanes` tells which lanes hold emails for this server; it is asked in trouble only.
+        """
+        self._database = runtime.database
+        self._settings = runtime.settings
+        self._random = runtime.random
+        self._server = server
+        self._breaker = breaker
+        self._lanes = lanes
+        is_open = breaker is not None and breaker.is_open
+        is_slow = breaker is not None and not is_open and breaker.cause is Cause.SILENCE
+        is_cleared = is_slow and breaker is not None and not breaker.failures
+        self._suspicion = Suspicion(
+            None if is_open or is_cleared else suspect, slow=suspect if is_slow else None
+        )
+        self._is_silent = False  # to all emails, as far as they were tried
+        # A probe that is refused as those before it were is one more of them, and not its own end.
+        known = breaker.refusal if breaker is not None and is_open else None
+        self._streak = Streak(self._settings.refused_alike, known=known)
+        self._last: tuple[int, str] | None = None  # the last suspect, and what it was told
+        self._lacking = 0  # emails in a row that the server lacks something for
+        self._tripped = False
+        self._judged = False
+        # As nearly always: nothing is held against the server, and an email that it takes is that.
+        self._is_calm = breaker is None and suspect is None
+        self._suspect_size = suspect.size if suspect is not None else 0
+        self._met_lack = False  # it took an email that needs what it lacked
+        self.acquitted: frozenset[int] = frozenset()  # refused as every email was
+        self.witness: int | None = None  # the email that was taken while a class was halted
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it matters which email is tried next."""
+        return not self._is_calm and (bool(self._suspicion) or self._streak.common is not None)
+
+    def pick(self, untried: Sequence[Traits]) -> int:
+        """Return the place of the email to try next: under suspicion the one that differs most."""
+        if self._suspicion:
+            return self._suspicion.pick(untried, self._random)
+        common = self._streak.common
+        return most_different(common, untried) if common is not None else 0
+
+    def order(self, untried: Sequence[Traits]) -> list[int]:
+        """Return the places of the emails as they are to be tried: what may be slow comes last."""
+        return self._suspicion.order(untried, self._random)
+
+    def note(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
+        """Note the result of an email that this server was given; `untried` tells those left."""
+        if self._is_calm and result.verdict is Verdict.SENT:
+            self._judged = True
+            return Finding.JUDGED
+        self._is_calm = False
+        match result.verdict:
+            case Verdict.HALT:
+                self._open(Cause.SESSION, _told(result), result)
+                return Finding.SERVER
+            case Verdict.SUSPECT | Verdict.UNSENT:
+                return self._suspect(mail, result, untried)
+            case Verdict.LACKING:
+                return self._lacks(mail, result)
+        self._lacking = 0
+        if result.overdue:
+            self._suspect(mail, result, untried)
+            return Finding.SERVER if self._tripped else Finding.OWN
+        if self._is_refused_alike(mail, result, untried):
+            return Finding.SERVER
+        if result.verdict is Verdict.UNKNOWN:
+            return Finding.OWN
+        self._clear()
+        if self._breaker is not None and result.verdict is Verdict.SENT:
+            self._met_lack |= self._needs_what_was_lacking(mail, result)
+        return Finding.JUDGED
+
+    def note_slow(self, mail: Waiting) -> None:
+        """Note that the server says nothing to this email for long: what is like it comes last."""
+        self._suspicion.note_slow(mail.traits)
+        self._is_calm = False
+        keep = partial(suspicion.silent, self._database, self._server)
+        row = outlast(partial(keep, email_id=mail.id, reason=suspicion.SILENCE))
+        if row is not None and row.failures >= max(SILENCES, self._settings.slots + 1):
+            taken = partial(taken_since, self._database, self._server, row.opened_at)
+            self._is_silent = not outlast(taken)
+
+    def gives_up(self, mail: Waiting, seconds: float) -> bool:
+        """Whether this email's reply, silent for so long, is waited for no more: others wait.
+
+        Those are due for this server, and no process has taken them up. A probe is waited for the
+        longer the more have failed: while the breaker is open nobody else can go.
+        """
+        slowest = outlast(partial(slowest_taken, self._database, self._server))
+        least = patience(mail.waited, slowest)
+        if self._failures:
+            least = max(least, probe_seconds(self._failures))
+        return seconds >= least and self._waits(lambda _: True)
+
+    @property
+    def session_seconds(self) -> float:
+        """For how long a session of this server is waited for, while it says nothing."""
+        return session_seconds(self._failures)
+
+    @property
+    def _failures(self) -> int:
+        """How many failures in a row the breaker has counted; 0: it is not open."""
+        return self._breaker.failures if self._breaker is not None and self._breaker.is_open else 0
+
+    def session_failed(self, fault: Transaction) -> None:
+        """Note that no session could be had."""
+        self._open(Cause.SESSION, _told(fault), fault)
+
+    def session_opened(self) -> None:
+        """Note that a session could be had, where no email was to be risked: that must do."""
+        self._judged = True
+
+    def alert_lacking(self, mail: Waiting, result: Transaction) -> None:
+        """Call a person: an email waits for what no server of its route offers."""
+        told = f"{result.reply.text}; OUTBOX_LIFETIME ends the emails that need it"
+        # Until it was tried again, and some: whoever needs it no more is not to alert for ever.
+        seconds = 2.0 * max(backoff.behind(mail.waited), self._settings.health_age)
+        keep = partial(suspicion.suspect, self._database, self._server)
+        outlast(partial(keep, email_id=mail.id, reason=told, alert=True, seconds=seconds))
+
+    def settle(self) -> None:
+        """After the last record: keep what is undecided, close a breaker that may be closed."""
+        if self._judged and not self._tripped and self._breaker is not None:
+            if self._breaker.is_open:
+                outlast(lambda: circuit_breaker.close(self._database, self._server))
+            else:
+                clear = partial(suspicion.clear, self._database, self._server)
+                outlast(partial(clear, alert=self._met_lack))
+        if self._last is not None and not self._tripped:
+            self._keep_suspicion(*self._last)
+        if (refusal := self._streak.refusal) is not None:
+            # Also where this batch saw too few by itself, and the log has the others.
+            look = partial(review, self._database, self._server, refusal)
+            limits = partial(
+                look, needed=self._settings.refused_alike, lifetime=self._settings.lifetime
+            )
+            outlast(partial(limits, outsider_tells=self._outsider_tells))
+
+    def _suspect(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
+        self._last = (mail.id, _told(result))
+        self._suspicion.add(mail.traits, silent=result.verdict is not Verdict.SUSPECT)
+        if self._is_silent:
+            self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
+            return Finding.SERVER
+        if not self._suspicion.is_enough(untried()):
+            return Finding.ASIDE
+        if self._waits(self._suspicion.could_tell):
+            return Finding.CLASS
+        self.witness = self._witness(mail, result)
+        if self.witness is not None:
+            # Of a silence nobody is charged: those set aside before may have met another fault.
+            return Finding.ASIDE if result.given_up else Finding.BLAMED
+        self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
+        return Finding.SERVER
+
+    def _witness(self, mail: Waiting, result: Transaction) -> int | None:
+        """Return an outsider that was taken just now, where this email was held back before.
+
+        None waits, but they come and go: without this a class of which only the halted are left
+        would be probed one by one. An email that got no reply was held back by that: a server that
+        says nothing to anybody is found out by `note_slow`.
+        """
+        if mail.traits.is_fresh and not result.given_up:
+            return None
+        taken = partial(just_taken, self._database, self._server, self._suspicion.could_tell)
+        return outlast(taken)
+
+    def _lacks(self, mail: Waiting, result: Transaction) -> Finding:
+        self._lacking += 1
+        if self._lacking == self._settings.refused_alike:
+            self.alert_lacking(mail, result)
+        return Finding.ASIDE
+
+    def _needs_what_was_lacking(self, mail: Waiting, result: Transaction) -> bool:
+        """Whether this email may need what the alert is about: an extension, or its size."""
+        is_large = 0 < self._suspect_size <= mail.size
+        envelope = mail.envelope
+        is_eightbit = envelope.eightbit and not result.converted
+        return envelope.smtputf8 or is_eightbit or bool(envelope.demands) or is_large
+
+    def _is_refused_alike(self, mail: Waiting, result: Transaction, untried: Untried) -> bool:
+        alike = self._streak.add(
+            mail.id, result, content=mail.content_id, traits=lambda: mail.traits
+        )
+        if alike is None or not (alike.known or self._blames_server(alike, untried)):
+            return False
+        self.acquitted = alike.mails
+        self._open(
+            Cause.EMAILS, alike.reason, suspect_id=mail.id, alert=True, refusal=alike.refusal
+        )
+        return True
+
+    def _blames_server(self, alike: Alike, untried: Untried) -> bool:
+        """What one domain refuses is its own matter; of one sender another one's email tells."""
+        if alike.common.domains:
+            return False
+        if any(alike.common.lacked_by(email) for email in untried()):
+            return False
+        return not self._outsider_tells(alike.common)
+
+    def _outsider_tells(self, common: Common) -> bool:
+        """Another sender's email was taken lately, or waits: it is this sender's own matter."""
+        taken = partial(outsider_taken, self._database, self._server, common)
+        return outlast(taken) or self._waits(lambda email: common.lacked_by(email) > 0)
+
+    def _waits(self, is_outsider: Callable[[Traits], bool]) -> bool:
+        ways: list[LanePriority] = [(lane, p) for lane in self._lanes() for p in Priority]
+        return outlast(lambda: outsider_waits(self._database, ways, is_outsider))
+
+    def _clear(self) -> None:
+        self._judged = True
+        self._last = None
+        self._is_silent = False
+        self._suspicion.clear()
+        self._is_calm = self._breaker is None and self._streak.refusal is None
+
+    def _open(
+        self,
+        cause: Cause,
+        reason: str,
+        result: Transaction | None = None,
+        *,
+        alert: bool = False,
+        **known: object,
+    ) -> None:
+        self._tripped = True
+        alert = alert or (result is not None and result.alert)
+        named = result.retry_after if result is not None else None
+        trip: Callable[..., None] = partial(circuit_breaker.trip, self._database, self._server)
+        outlast(partial(trip, cause=cause, reason=reason, alert=alert, named=named, **known))
+
+    def _keep_suspicion(self, email_id: int, reason: str) -> None:
+        if self._breaker is not None and self._breaker.is_open:  # the probe told nothing new
+            self._open(Cause.EMAILS, reason, suspect_id=email_id)
+            return
+        keep = partial(suspicion.suspect, self._database, self._server)
+        outlast(partial(keep, email_id=email_id, reason=reason))
+
+
+def _told(result: Transaction) -> str:
+    return f"{result.phase}: {result.reply.code} {result.reply.text}"

@@ -1,0 +1,184 @@
+"""The pace of one batch: permits for its windows, and a place for urgent mail before it.
+
+A relay lets `sort_out` take out the mails of another lane; then it asks its `Pace` how many
+recipients the next window may have, for the window's permits, and whether to give way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from math import inf
+from types import MappingProxyType
+from uuid import UUID
+
+from ...domain.priority import Priority
+from ...domain.scheduling.claim_plan import AHEAD
+from ...domain.scheduling.lanes import Charge, Wants
+from ...domain.scheduling.token_bucket import MARGIN, Rate
+from ...store.control.rate_limits import take
+from ...store.queries.preemption import urgent_stirs, urgent_waits
+from ...store.records import Batch, Waiting
+from ...store.transitions import relane
+from ..process import shutdown
+from ..process.retry_writes import outlast
+from ..process.runtime import Runtime
+
+PATIENCE = 2.0
+"""Seconds that a window waits for its permits. It is more than `claims.AHEAD`: a batch that was
+claimed shortly before its lane opens does not come back for that."""
+
+LOOK = 0.1
+"""Seconds between two looks at urgent mail, and at the wish to stop, while a batch goes on."""
+
+
+class Pace:
+    """Takes permits for one batch. Without rates it takes none and asks the database nothing."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        batch: Batch,
+        *,
+        holds: Callable[[], bool] = lambda: True,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._runtime = runtime
+        self._database = runtime.database
+        self._lanes = runtime.lanes
+        self._lane, self._priority = batch.lane, batch.priority
+        self._holds = holds
+        self._pause = pause
+        self._chunk = runtime.lanes.chunk(batch.lane)
+        self._waits = _Look(runtime.clock, after=LOOK)
+        self._stirs = _Look(runtime.clock)
+
+    def window_limit(self) -> float:
+        """Return how many recipients a window may have; one mail may have more."""
+        return inf if self._chunk is None else self._chunk
+
+    def permit(
+        self,
+        mails: Sequence[Waiting],
+        *,
+        beside: Mapping[str, Rate] = MappingProxyType({}),
+        before_wait: Callable[[], object] = lambda: None,
+        patience: float = PATIENCE,
+    ) -> bool:
+        """Take the permits of a window; False: give the rest of the batch back, uncharged.
+
+        They are those of its lane, and of the buckets `beside` it. Waits shortly where that is
+        enough. The call `before_wait` records what was sent: it is made once before the first wait,
+        so that no result waits with the window.
+        """
+        recipients = [address for mail in mails for address in mail.envelope.recipients]
+        charge = self._lanes.charge(self._lane, recipients)
+        if beside:
+            more = {name: (rate, len(recipients)) for name, rate in beside.items()}
+            charge = replace(charge, wants={**charge.wants, **more})
+        if not charge.wants and not charge.debts:
+            return True
+        waited = 0.0
+        while (seconds := outlast(lambda: self._take(charge))) > 0.0:
+            if waited + seconds > patience or self._must_end():
+                return False
+            if not waited:
+                before_wait()
+            seconds = min(seconds, LOOK)
+            self._pause(seconds)
+            waited += seconds
+        return True
+
+    def permit_moved(self, mails: Sequence[Waiting], buckets: Mapping[str, Rate]) -> int:
+        """Take the permits that a server has now for emails of an open window that move to it.
+
+        Those of their lane the emails have. Returns how many of the first emails may go.
+        """
+        if not buckets:
+            return len(mails)
+        most = min(rate.chunk for rate in buckets.values())
+        recipients = list(accumulate(len(mail.envelope.recipients) for mail in mails))
+        first = max(1, sum(total <= most for total in recipients))
+        wants = {name: (rate, recipients[first - 1]) for name, rate in buckets.items()}
+        return first if outlast(lambda: take(self._database, wants)) <= 0.0 else 0
+
+    def gives_way(self) -> bool:
+        """Return whether to give the rest back, because urgent mail waits.
+
+        Asked between windows; it looks at most ten times a second. A batch that has just begun
+        does not look yet: the sweep that claimed it saw that mail, and would claim it again.
+        """
+        if self._priority is Priority.URGENT:
+            return False
+        slots, routes = self._runtime.settings.slots, self._runtime.routes
+        return self._waits.at(
+            lambda: urgent_waits(self._database, self._lanes, slots=slots, routes=routes)
+        )
+
+    def _must_end(self) -> bool:
+        return shutdown.requested() or not self._holds() or self.gives_way()
+
+    def _take(self, charge: Charge) -> float:
+        if self._priority is Priority.URGENT:
+            return take(self._database, charge.wants, debts=charge.debts)
+        wants = {**charge.wants, **self._share(charge.wants)}
+        return take(self._database, wants, debts=charge.debts, margin=MARGIN)
+
+    def _share(self, wants: Wants) -> Wants:
+        """Return bulk's own buckets, which hold it to its part while urgent mail stirs."""
+        if self._priority is not Priority.BULK or not self._stirs.at(
+            lambda: urgent_stirs(self._database, self._lanes, self._lane)
+        ):
+            return {}
+        part = self._runtime.settings.bulk_share
+        # No more than a short debt: a lane is claimed from by its own buckets, and a batch that
+        # found this one closed for long would be given back and claimed again without end.
+        return {
+            f"{name}/bulk": (rate.part(part), min(permits, rate.part(part).within(AHEAD)))
+            for name, (rate, permits) in wants.items()
+        }
+
+
+class _Look:
+    """An answer of the database that may be a moment old.
+
+    A look that takes long, as with thousands of lanes on MariaDB, is made less often: it takes a
+    tenth of a batch's time at most.
+    """
+
+    def __init__(self, clock: Callable[[], float], *, after: float = 0.0) -> None:
+        self._clock = clock
+        self._until = clock() + after
+        self._answer = False
+
+    def at(self, look: Callable[[], bool]) -> bool:
+        if (begun := self._clock()) >= self._until:
+            self._answer = outlast(look)
+            ended = self._clock()
+            self._until = ended + max(LOOK, 9 * (ended - begun))
+        return self._answer
+
+
+def sort_out(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
+    """Return the batch without the mails that wait for a limit which their lane does not know.
+
+    A rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
+    """
+    lanes, route = runtime.lanes, batch.route
+    if not lanes.domains:
+        return batch
+    ours, homes = lanes.buckets(batch.lane).keys(), defaultdict[str, list[int]](list)
+    kept: list[Waiting] = []
+    for mail in batch.mails:
+        home = lanes.of(route, mail.envelope.recipients)
+        if lanes.buckets(home).keys() <= ours:
+            kept.append(mail)
+        else:
+            homes[home].append(mail.id)
+    if not homes:
+        return batch
+    outlast(lambda: relane.move(runtime.database, token, homes))
+    return replace(batch, mails=tuple(kept))

@@ -1,0 +1,191 @@
+"""What a task needs of its app: settings, database, SMTP connections, and a way to publish."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import socket
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from celery import Celery
+from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
+from sqlalchemy import Engine
+
+from ...domain.config.routing import Routes
+from ...domain.config.servers import ServerSettings
+from ...domain.config.settings import Settings
+from ...domain.errors import ConfigurationError
+from ...domain.scheduling.lanes import Lanes
+from ...smtp.connection import Connection
+from ...store.connection.database import Database
+from ...store.queries.low_water_mark import LowWater
+from ...store.schema.tables import Tables
+from .publisher import Publisher
+from .queues import MOST_SENDS, SWEEP_QUEUE
+from .steady_clock import steady
+from .unrecorded import Unrecorded
+from .wakeup import GAP, Nudge
+
+FAREWELLS = 4.0
+"""Seconds that a process which ends takes for QUIT, about."""
+
+
+class Runtime:
+    """The library's parts for one Flask app. Nothing is opened before it is used."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        servers: tuple[ServerSettings, ...],
+        routes: Routes,
+        tables: Tables,
+        engine: Callable[[], Engine],
+        engines: Callable[[], Iterable[Engine]],
+        celery: Callable[[], Celery | None],
+        suppressed: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.settings = settings
+        self.servers = servers
+        self.routes = routes
+        self.tables = tables
+        self.lanes = Lanes(
+            rate=settings.rate, domains=settings.domain_rates or {}, routes=routes.buckets
+        )
+        self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
+        self.clock: Callable[[], float] = steady
+        self.low_water = LowWater(lambda: self.clock())
+        self.noted_until = 0.0  # until then this process need not note its halted servers
+        self.nudge = Nudge(self.publish_sweep, gap=GAP)
+        self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
+        self.find_celery = celery
+        self.suppressed = suppressed  # then nothing is claimed, and nothing leaves by SMTP
+        self._engine = engine
+        self._engines = engines
+        self._idle: dict[str, list[Connection]] = defaultdict(list)
+        self._lock = threading.Lock()
+        _runtimes.add(self)
+
+    @cached_property
+    def database(self) -> Database:
+        """Our tables on the app's engine."""
+        return Database(self._engine(), self.tables, patience=self.settings.lease / 3)
+
+    @property
+    def server(self) -> ServerSettings:
+        """The server that is used first."""
+        return self.servers[0]
+
+    @property
+    def worker(self) -> str:
+        """This process in the attempt log: host and process id."""
+        return f"{socket.gethostname()}:{os.getpid()}"
+
+    def publish(self, task: str, queue: str, *args: str) -> bool:
+        """Publish a task with bounded waits, unless its queue is full; see `Publisher.send`."""
+        most = MOST_SENDS + self.settings.slots
+        return self._publisher.send(task, queue, *args, most=most)
+
+    def publish_sweep(self) -> None:
+        """Publish a sweep, unless one waits: that will see whatever is committed by now."""
+        self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1)
+
+    @cached_property
+    def _publisher(self) -> Publisher:
+        app = self.find_celery()
+        if app is None:
+            raise ConfigurationError('app.extensions["celery"] holds no Celery app')
+        return Publisher(app)
+
+    @contextmanager
+    def connection(self, server: ServerSettings | None = None) -> Iterator[Connection]:
+        """Lend a connection to a server, or to the first, that stays open for the next batch.
+
+        Where the server has a connection cap, it is closed: idle ones of many workers would be more
+        connections than the cap. End the batch's lease after that, so that none is one too many.
+        """
+        chosen = self.server if server is None else server
+        with self._lock:
+            idle = self._idle[chosen.name]
+            lent = idle.pop() if idle else Connection(chosen, clock=self.clock)
+        try:
+            yield lent
+        finally:
+            if chosen.connections is not None:
+                lent.close()
+            with self._lock:
+                self._idle[chosen.name].append(lent)
+
+    def disconnect(self) -> None:
+        """Close the SMTP connections that no batch is using, and the one to the broker.
+
+        A server is given a moment for its QUIT, and all of them together `FAREWELLS` seconds: a
+        process may have a hundred connections to one that is silent.
+        """
+        if "_publisher" in self.__dict__:
+            self._publisher.close()
+        with self._lock:
+            idle, self._idle = self._idle, defaultdict(list)
+        deadline = self.clock() + FAREWELLS
+        for connection in (lent for connections in idle.values() for lent in connections):
+            if self.clock() > deadline:
+                return  # the end of the process closes the others
+            connection.close()
+
+    def renew_locks(self) -> None:
+        """In a forked child: a lock that another thread of the parent held is held for ever."""
+        self._lock = threading.Lock()
+        self.nudge.renew_lock()
+        if "_publisher" in self.__dict__:
+            self._publisher.renew_lock()
+
+    def after_fork(self) -> None:
+        """Forget what belongs to the parent: its database connections are not ours to close.
+
+        Not only ours: whatever the app asked before the fork, through whichever of its engines,
+        left a connection that two processes must not talk over.
+        """
+        for engine in self._engines():
+            engine.dispose(close=False)
+
+
+_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+
+
+def runtime_of(app: Celery) -> Runtime:
+    """Return the runtime whose Flask app has this Celery app."""
+    for runtime in list(_runtimes):
+        if runtime.find_celery() is app:
+            return runtime
+    raise ConfigurationError("no Flask app with an outbox has this Celery app in its extensions")
+
+
+def _after_fork(**_: object) -> None:
+    for runtime in list(_runtimes):
+        runtime.after_fork()
+    # What the parent loaded lives as long as this process. The garbage collector would go through
+    # all of it every few thousand emails, and so copy the memory that both share.
+    gc.freeze()
+
+
+def _renew_locks() -> None:
+    for runtime in list(_runtimes):
+        runtime.renew_locks()
+
+
+def _before_exit(**_: object) -> None:
+    for runtime in list(_runtimes):
+        runtime.unrecorded.wait()
+        runtime.disconnect()
+
+
+worker_process_init.connect(_after_fork)
+worker_process_shutdown.connect(_before_exit)
+worker_shutdown.connect(_before_exit)
+os.register_at_fork(after_in_child=_renew_locks)

@@ -1,0 +1,72 @@
+"""How a worker takes messages: what is garbled is dropped, and the worker lives on.
+
+A Celery strategy makes, for each task, the function that turns a message into a request: that is
+where ours are checked. What names no task that Celery could look up is dropped before it tries.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from celery import Task
+from celery.bootsteps import StartStopStep
+from celery.signals import worker_init
+from celery.worker.strategy import default
+
+from .task_message import address_fault, fault
+
+_log = logging.getLogger("outbox")
+
+CHECKED = f"{__name__}:checked"
+"""The strategy of our tasks, as Celery wants it: by its name."""
+
+Handler = Callable[[Any, Any, Any, Any, Any], Any]
+
+
+def checked(task: Task[Any, Any], app: Any, consumer: Any, **options: Any) -> Handler:
+    """Return Celery's own handler of messages, behind a check of each message."""
+    handle: Handler = default(task, app, consumer, **options)
+
+    def take(message: Any, body: Any, ack: Any, reject: Any, callbacks: Any) -> Any:
+        if (part := fault(message, body)) is None:
+            return handle(message, body, ack, reject, callbacks)
+        return drop(message, consumer, task.name, part)
+
+    return take
+
+
+def drop(message: Any, consumer: Any, name: str, part: str) -> None:
+    """Have the broker forget a message; log which part is garbled, and nothing that is in it."""
+    _log.warning("outbox: a garbled message for %s was dropped (%s)", name, part)
+    message.reject_log_error(_log, consumer.connection_errors)
+
+
+class Door(StartStopStep):  # type: ignore[misc]  # Celery is untyped
+    """A step of the worker's start: looks at each message before Celery looks up its task."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **options: Any) -> None:
+        super().__init__(consumer, **options)
+        make = consumer.create_task_handler
+
+        def make_behind_the_door() -> Callable[[Any], Any]:
+            handle = make()
+
+            def take(message: Any) -> Any:
+                if (part := address_fault(message, consumer.strategies)) is None:
+                    return handle(message)
+                return drop(message, consumer, "no task", part)
+
+            return take
+
+        consumer.create_task_handler = make_behind_the_door
+
+
+def _add_door(sender: Any, **_: Any) -> None:
+    sender.app.steps["consumer"].add(Door)
+
+
+worker_init.connect(_add_door)
