@@ -122,6 +122,8 @@ def _audit(
                         slots=system.slots, dots=known.unanswered)  # fmt: skip
     verdict = audit.judge(known, most)
     numbers = report.figures(verdict, known, faults.played, recovery=recovery, died=system.died)
+    if not verdict.holds:  # first, as whoever cuts a long output cuts its end
+        print(f"\n{report.findings(verdict)}")
     print(f"\n{report.table(numbers)}\n")
     everything: dict[str, Any] = {
         **kept,
@@ -136,7 +138,6 @@ def _audit(
     if verdict.holds:
         print(f"every promise held (seed {seed})")
         return 0
-    print(report.findings(verdict))
     print(f"broken with seed {seed}: the logs are in {_RESULTS / 'logs'}")
     _keep_logs(system)
     return 1
