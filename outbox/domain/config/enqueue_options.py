@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InvalidMessage
 from ..header.address import CONTROL, check_address
@@ -16,8 +15,7 @@ MAX_TAG = 100
 MAX_ID = 2**63 - 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(NamedTuple):
     """Checked options of one enqueue. Times are in UTC; None means the setting's value."""
 
     priority: Priority

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from email.message import Message
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ..errors import InvalidMessage
@@ -27,8 +26,7 @@ _MAILTO = re.compile(r"mailto:(?P<address>[!#-;=-~]+?)(?:\?[!#-;=?-~]*)?")
 _ONE_CLICK = b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Automatic:
+class Automatic(NamedTuple):
     """Checked wishes for Auto-Submitted (RFC 3834 §5) and one-click unsubscription (RFC 8058)."""
 
     auto_submitted: str | None = None

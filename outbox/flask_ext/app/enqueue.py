@@ -38,7 +38,7 @@ KeyOf = Callable[[Any], str]
 """Makes the idempotency key of a mail from its address, or from its message."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Writing:
     """One write of mails: where to, and how they are to be sent."""
 
@@ -54,7 +54,7 @@ class Writing:
         """Return a write whose emails bounce to where the settings say, if nothing else does."""
         default = state.runtime.settings.envelope_from
         if options.envelope_from is None and default:
-            options = replace(options, envelope_from=default)
+            options = options._replace(envelope_from=default)
         return cls(
             state=state, session=session, options=options, automatic=automatic or Automatic()
         )
@@ -78,7 +78,7 @@ class Writing:
                 chosen = list(messages)
                 pairs = _by_key(key(message) for message in chosen)
                 mails = ((self.prepare(chosen[i]), self._keyed(k)) for k, i in pairs)
-            added = writer.add_many(mails)
+            added = writer.add_many(mails, self._caller)
         self._note(added)
         return added
 
@@ -113,7 +113,7 @@ class Writing:
                 given = read_first(writer.connection, recipients)
                 own = self._own(write, given, key)
                 chunks = in_chunks(own) if merge is None else in_chunks_of_bytes(own)
-            added = writer.add_shared(body, chunks)
+            added = writer.add_shared(body, chunks, self._caller)
         self._note(added)
         return added
 
@@ -173,7 +173,7 @@ class Writing:
         settings = self.state.runtime.settings
         refuse_heavy(message, settings.max_size)
         self._refuse_null_sender(message)
-        if not (self.automatic.adds and getattr(message, "extra_headers", None)):
+        if not (getattr(message, "extra_headers", None) and self.automatic.adds):
             found = fast_path.prepare(
                 message,
                 send_at=self.options.send_at,
@@ -208,7 +208,7 @@ class Writing:
         return self.state.runtime.settings.message_id_domain
 
     def _keyed(self, key: str) -> Options:
-        return replace(self.options, key=key)
+        return self.options._replace(key=key)
 
     def _lane(self, mail: Prepared, options: Options) -> str:
         runtime = self.state.runtime
@@ -226,13 +226,14 @@ class Writing:
                     database=runtime.database,
                     reuse_size=runtime.settings.reuse_size,
                     lane=self._lane,
-                    caller=Caller(
-                        settle=partial(settle, self.session), spoil=partial(spoil, self.session)
-                    ),
                 )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs
             raise
+
+    @property
+    def _caller(self) -> Caller:
+        return Caller(settle=partial(settle, self.session), spoil=partial(spoil, self.session))
 
     def _note(self, added: int) -> None:
         runtime = self.state.runtime

@@ -86,9 +86,15 @@ def _compose(
 
 
 def check_options(source: flask_mail.Message) -> None:
-    """Refuse ESMTP options that are none, or raise nothing."""
-    _check_options("mail_options", source.mail_options)
-    _check_options("rcpt_options", source.rcpt_options)
+    """Refuse what is no ESMTP parameter (RFC 5321 §4.1.2): one with a line break is a command."""
+    given = (("mail_options", source.mail_options), ("rcpt_options", source.rcpt_options))
+    for field, options in given:
+        if not isinstance(options, (list, tuple)):
+            raise InvalidMessage(field, "must be a list of texts")
+        for option in options:
+            if not isinstance(option, str) or not _OPTION.fullmatch(option):
+                rule = "each must be KEYWORD or KEYWORD=value in printable ASCII"
+                raise InvalidMessage(field, rule)
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
@@ -203,15 +209,6 @@ def _octets(data: object) -> bytes | bytearray:
         return data.encode()
     except UnicodeEncodeError:
         raise InvalidMessage("attachments", "the text has lone surrogates") from None
-
-
-def _check_options(field: str, options: object) -> None:
-    """Refuse what is no ESMTP parameter (RFC 5321 §4.1.2): one with a line break is a command."""
-    if not isinstance(options, (list, tuple)):
-        raise InvalidMessage(field, "must be a list of texts")
-    for option in options:
-        if not isinstance(option, str) or not _OPTION.fullmatch(option):
-            raise InvalidMessage(field, "each must be KEYWORD or KEYWORD=value in printable ASCII")
 
 
 def _str(field: str, value: object) -> str:

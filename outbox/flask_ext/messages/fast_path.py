@@ -110,6 +110,9 @@ def _is_plain(head: Head, fields: list[tuple[str, str]]) -> bool:
     for name, address in (head.sender, *head.recipients):
         if not _ADDRESS.fullmatch(address) or (name and not _NAME.fullmatch(name)):
             return False
-    if any(len(value) > MAX_HEADER for name, value in fields if name not in DESTINATIONS):
-        return False
-    return not any(map(_HOLLOW.search, [value for _, value in fields if "\n" in value]))
+    for name, value in fields:
+        if len(value) > MAX_HEADER and name not in DESTINATIONS:
+            return False
+        if "\n" in value and _HOLLOW.search(value):
+            return False
+    return True

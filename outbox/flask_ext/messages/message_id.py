@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from functools import lru_cache
 
@@ -16,10 +17,11 @@ def of_domain(given: object, domain: str) -> str | None:
     if not isinstance(given, str) or not given.endswith(end):
         return None
     left = given[: -len(end)]
-    digits = left[1:].replace(".", "", 2)  # `email.utils.make_msgid` makes three numbers
-    return (
-        f"{left}@{domain}>" if left[:1] == "<" and digits.isascii() and digits.isdigit() else None
-    )
+    return f"{left}@{domain}>" if _MADE.fullmatch(left) else None
+
+
+_MADE = re.compile(r"<[0-9]+\.[0-9]+\.[0-9]+")
+"""What `email.utils.make_msgid` writes before the @."""
 
 
 @lru_cache(maxsize=1)

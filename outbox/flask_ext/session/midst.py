@@ -40,13 +40,16 @@ def settle(session: Session) -> None:
 
 def spoil(session: Session) -> None:
     """Refuse the commit of the session's transaction, or of its savepoint: it lacks writes."""
-    session.info[_SPOILED] = session.get_nested_transaction() or session.get_transaction()
+    session.info[_SPOILED] = _innermost(session)
+
+
+def _innermost(session: Session) -> SessionTransaction | None:
+    return session.get_nested_transaction() or session.get_transaction()
 
 
 def _before_commit(session: Session) -> None:
     spoiled = session.info.get(_SPOILED)
-    current = session.get_nested_transaction() or session.get_transaction()
-    if spoiled is not None and spoiled is current:
+    if spoiled is not None and spoiled is _innermost(session):
         raise ConfigurationError(_LACKS)
     # Also asked when a savepoint is released: that commits nothing.
     if session.info.get(_KEY) and not session.in_nested_transaction():

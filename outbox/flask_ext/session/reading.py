@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Dialect, event
 from sqlalchemy.orm import Session, SessionTransactionOrigin
 
 from ...store.session.pending_writes import TELLING, Mark, may_call
@@ -24,9 +25,9 @@ _ANOTHER = re.compile(r";\s*\S")
 _marks: WeakKeyDictionary[Connection, Mark] = WeakKeyDictionary()
 """The connections in a session's transaction, each with what is known of it."""
 
-_heard: WeakSet[Engine] = WeakSet()
-"""The engines whose statements are listened to: those of sessions. A worker's statements have no
-session, and a listener would cost each of them a tenth of its time."""
+_heard: WeakSet[Dialect] = WeakSet()
+"""The dialects whose statements are listened to, one an engine: those of sessions. A worker's
+statements have no session, and a listener would cost each of them a tenth of its time."""
 
 
 def holds_nothing(session: Session) -> bool:
@@ -52,22 +53,28 @@ def _is_held(connection: Connection) -> bool:
     return mark is None or mark.is_held(connection)
 
 
-def _before(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+def _before(_cursor: Any, statement: str, context: Any) -> None:
     # A connection that is in no session is not known here: for its statements this is one look.
-    mark = _marks.get(connection)
+    # Without a context it is SQLAlchemy's own, such as a sequence's next value.
+    mark = None if context is None else _marks.get(context.root_connection)
     if mark is None or mark.is_broken:
         return
-    mark.before(connection)
-    if not _reads(statement, connection.dialect.name):
+    mark.before()
+    if not _reads(statement, context.dialect.name):
         mark.is_broken = True
+
+
+def _before_with(cursor: Any, statement: str, _parameters: Any, context: Any) -> None:
+    _before(cursor, statement, context)
 
 
 def _after(connection: Connection, *_: Any) -> None:
     mark = _marks.get(connection)
     if mark is not None and not mark.is_broken:
-        mark.after(connection)
+        mark.after()
 
 
+@lru_cache(maxsize=500)
 def _reads(statement: str, dialect: str) -> bool:
     """Return whether a statement reads, for all that its words tell."""
     text = statement.upper()
@@ -84,21 +91,28 @@ def _reads(statement: str, dialect: str) -> bool:
 
 
 def _after_begin(session: Session, _: Any, connection: Connection) -> None:
-    if connection.engine not in _heard:
-        _heard.add(connection.engine)
-        event.listen(connection.engine, "before_cursor_execute", _before)
-        if connection.dialect.name in TELLING:
-            event.listen(connection.engine, "after_cursor_execute", _after)
+    if connection.dialect not in _heard:
+        _heard.add(connection.dialect)
+        _hear(connection)
     # Also fired for a savepoint, and for a second session on the connection: neither makes what was
     # written before a read.
     if connection not in _marks:
-        _marks[connection] = Mark(connection)
+        mark = _marks[connection] = Mark(connection)
         # The session would commit what others have written over the connection.
-        _marks[connection].is_broken = (
+        mark.is_broken = (
             isinstance(session.bind, Connection)
             and session.join_transaction_mode == "control_fully"
         )
     session.info.setdefault(_KEY, []).append(connection)
+
+
+def _hear(connection: Connection) -> None:
+    # An engine's own events would cost each of its transactions a sixth of an enqueue's time.
+    event.listen(connection.dialect, "do_execute", _before_with)
+    event.listen(connection.dialect, "do_executemany", _before_with)
+    event.listen(connection.dialect, "do_execute_no_params", _before)
+    if connection.dialect.name in TELLING:
+        event.listen(connection.engine, "after_cursor_execute", _after)
 
 
 def _after_transaction_end(session: Session, transaction: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,10 +15,13 @@ _KEY = "outbox"
 
 @dataclass(kw_only=True)
 class _Pending:
-    mails: Counter[SessionTransaction | None] = field(default_factory=Counter)
+    mails: dict[SessionTransaction | None, int] = field(default_factory=dict)
     """How many each transaction holds: the session's own, or a savepoint that may be taken back."""
     wake: Callable[[], None] | None = None  # None while nothing of it is due at once
     discarded: Callable[[int], None]
+
+    def add(self, transaction: SessionTransaction | None, mails: int) -> None:
+        self.mails[transaction] = self.mails.get(transaction, 0) + mails
 
 
 def note(
@@ -31,7 +33,7 @@ def note(
 ) -> None:
     """Remember mails that were added to the session's transaction."""
     pending = session.info.setdefault(_KEY, _Pending(discarded=discarded))
-    pending.mails[_innermost(session)] += mails
+    pending.add(_innermost(session), mails)
     pending.wake = wake or pending.wake
 
 
@@ -40,7 +42,7 @@ def _after_commit(session: Session) -> None:
     if _KEY not in session.info or session.in_nested_transaction():
         return
     pending: _Pending = session.info.pop(_KEY)
-    if pending.wake is not None and pending.mails.total():
+    if pending.wake is not None and any(pending.mails.values()):
         try:
             pending.wake()
         except Exception as error:  # noqa: BLE001  (it would come out of a commit that succeeded)
@@ -64,7 +66,7 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
         return
     mails = session.info[_KEY].mails.pop(transaction, 0)
     if transaction.parent is not None:
-        session.info[_KEY].mails[transaction.parent] += mails
+        session.info[_KEY].add(transaction.parent, mails)
         return
     pending: _Pending = session.info.pop(_KEY)
     if mails:

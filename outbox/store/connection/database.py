@@ -120,8 +120,6 @@ class Database:
         connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         try:
             prepared_statements.ask(connection)
-            if prepared_statements.is_safe(connection):
-                return connection.exec_driver_sql(statement, values).all()
             with prepared_statements.unprepared(connection):
                 return connection.exec_driver_sql(statement, values).all()
         finally:
@@ -139,12 +137,8 @@ class Database:
 
     @contextmanager
     def _connect(self, isolation: str) -> Iterator[Connection]:
-        with self._lent(isolation) as connection:
-            if prepared_statements.is_safe(connection):  # as nearly always, for every window
-                yield connection
-            else:
-                with prepared_statements.unprepared(connection):
-                    yield connection
+        with self._lent(isolation) as connection, prepared_statements.unprepared(connection):
+            yield connection
 
     def _lent(self, isolation: str) -> AbstractContextManager[Connection]:
         """Return a connection of our own. Raises Busy where the only one is in a transaction."""

@@ -8,7 +8,7 @@ the same name. Where nobody stands between, it saves the planning: a third of a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -25,15 +25,19 @@ def is_safe(connection: Connection) -> bool:
     return getattr(driver, "prepare_threshold", None) is None
 
 
-@contextmanager
-def unprepared(connection: Connection) -> Iterator[None]:
+def unprepared(connection: Connection) -> AbstractContextManager[None]:
     """Have the driver prepare nothing in the block, unless it is safe.
 
     Afterwards its owner's own setting holds again.
     """
-    if is_safe(connection):
-        yield
-        return
+    return _SAFE if is_safe(connection) else _without(connection)
+
+
+_SAFE = nullcontext()  # for every window and every enqueue: a generator would cost more
+
+
+@contextmanager
+def _without(connection: Connection) -> Iterator[None]:
     driver: Any = connection.connection.dbapi_connection
     threshold = driver.prepare_threshold
     driver.prepare_threshold = None
@@ -45,8 +49,9 @@ def unprepared(connection: Connection) -> Iterator[None]:
 
 def is_known(connection: Connection) -> bool:
     """Return whether it was found out already, or does not matter with this driver."""
-    driver = connection.connection.dbapi_connection
-    return _DIRECT in connection.info or not hasattr(driver, "prepare_threshold")
+    if _DIRECT in connection.info:
+        return True
+    return not hasattr(connection.connection.dbapi_connection, "prepare_threshold")
 
 
 def learn(connection: Connection, backend: int) -> None:

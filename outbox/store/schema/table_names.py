@@ -36,6 +36,8 @@ def name_of(table: Table, engine: Engine) -> str:
 
 def refuse_moved(connection: Connection, table: Table, engine: Engine) -> None:
     """Raise ConfigurationError where the connection has the table elsewhere than the engine."""
+    if connection.get_execution_options() is engine.get_execution_options():  # as nearly always
+        return
     theirs, ours = _map_of(connection), _map_of(engine)
     if theirs == ours:
         return

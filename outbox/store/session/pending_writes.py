@@ -12,7 +12,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ..connection.prepared_statements import unprepared
-from .caller_transaction import in_transaction
 
 MYSQL = ("mysql", "mariadb")
 TELLING = ("sqlite", *MYSQL)
@@ -37,23 +36,25 @@ END
 class Mark:
     """How a connection stood when its session's transaction began, and what was seen since."""
 
-    __slots__ = ("_changes", "_dialect", "_state", "is_broken")
+    __slots__ = ("_changes", "_dialect", "_driver", "_state", "is_broken")
 
     def __init__(self, connection: Connection) -> None:
         self.is_broken = False
         """Whether a statement was seen that is no plain read, or may be none."""
         self._dialect = connection.dialect.name
-        self._state = self._state_of(connection)
-        self._changes = _changes_of(connection) if self._dialect == "sqlite" else None
+        tells = self._dialect in TELLING
+        self._driver: Any = connection.connection.driver_connection if tells else None
+        self._state = self._seen()
+        self._changes = self._written()
 
-    def before(self, connection: Connection) -> None:
+    def before(self) -> None:
         """See whether somebody used the driver directly since SQLAlchemy's last statement."""
-        if self._state_of(connection) is not self._state:
+        if self._seen() is not self._state:
             self.is_broken = True
 
-    def after(self, connection: Connection) -> None:
+    def after(self) -> None:
         """Note how the driver stands behind a statement of SQLAlchemy's."""
-        self._state = self._state_of(connection)
+        self._state = self._seen()
 
     def is_held(self, connection: Connection) -> bool:
         """Return whether the transaction may hold anything. It is asked in one statement at most.
@@ -65,27 +66,19 @@ class Mark:
         if self._dialect == "postgresql":
             with unprepared(connection):
                 return bool(connection.exec_driver_sql(_POSTGRESQL).scalar_one())
-        if self._dialect == "sqlite" and _changes_of(connection) != self._changes:
+        if self._dialect not in TELLING:
             return True
-        return self._dialect not in TELLING or self._state_of(connection) is not self._state
+        return self._written() != self._changes or self._seen() is not self._state
 
-    def _state_of(self, connection: Connection) -> Any:
+    def _seen(self) -> Any:
         """Return what a statement over the driver's own cursor changes, where there is such."""
         if self._dialect == "sqlite":
-            return in_transaction(connection)
-        if self._dialect in MYSQL:
-            return getattr(_driver_of(connection), "_result", None)
-        return None
+            return bool(getattr(self._driver, "in_transaction", True))
+        return getattr(self._driver, "_result", None) if self._driver is not None else None
 
-
-def _changes_of(connection: Connection) -> int | None:
-    """Return how many rows were ever written over this connection of SQLite."""
-    changes: int | None = getattr(_driver_of(connection), "total_changes", None)
-    return changes
-
-
-def _driver_of(connection: Connection) -> Any:
-    return connection.connection.driver_connection
+    def _written(self) -> int | None:
+        """Return how many rows were ever written over this connection of SQLite."""
+        return getattr(self._driver, "total_changes", None) if self._dialect == "sqlite" else None
 
 
 _CALLS = re.compile(r"(?<![\w$.`\"])([\w$.`\"]+)(?:\s|/\*.*?\*/|(?:--|#)[^\n]*\n)*\(", re.DOTALL)

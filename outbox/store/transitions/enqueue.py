@@ -35,7 +35,7 @@ Mail = tuple[Prepared, Options]
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Writer:
     """Adds mails to the transaction that `connection` is in."""
 
@@ -43,7 +43,6 @@ class Writer:
     database: Database
     reuse_size: int
     lane: Callable[[Prepared, Options], str]
-    caller: Caller
 
     def add(self, mail: Prepared, options: Options) -> Email:
         """Insert one mail. A key that is taken gives the first mail, or KeyConflict.
@@ -71,12 +70,12 @@ class Writer:
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def add_many(self, mails: Iterable[Mail]) -> int:
+    def add_many(self, mails: Iterable[Mail], caller: Caller) -> int:
         """Insert mails in chunks and return how many were new; all of them or none.
 
         Mails with keys must come sorted by key, so that two of these cannot deadlock.
         """
-        with undivided(self.connection, in_chunks_of_bytes(mails), self.caller) as read:
+        with undivided(self.connection, in_chunks_of_bytes(mails), caller) as read:
             return sum(map(self._add_chunk, read))
 
     def _add_chunk(self, chunk: list[Mail]) -> int:
@@ -102,7 +101,7 @@ class Writer:
             and len(mail.content) < self.reuse_size
         )
 
-    def add_shared(self, body: bytes, chunks: Iterable[Iterable[Mail]]) -> int:
+    def add_shared(self, body: bytes, chunks: Iterable[Iterable[Mail]], caller: Caller) -> int:
         """Insert mails that share one content, stored once; return how many were new.
 
         A chunk that is no list is read while the connection copies it, so it must not be the
@@ -110,7 +109,7 @@ class Writer:
         """
         reuse = len(body) >= self.reuse_size
         added = 0
-        with undivided(self.connection, chunks, self.caller) as read:
+        with undivided(self.connection, chunks, caller) as read:
             content_id: int | None = None  # a run that adds nothing stores no content either
             for chunk in read:
                 fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
