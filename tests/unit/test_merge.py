@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message.merge_fields import Draft, Merge, Template, merged
+from outbox.domain.message.merge_fields import Draft, Merge
+from outbox.domain.message.merge_template import Template, merged
 from outbox.domain.message.render import render_shared
 
 VALUES = st.text(

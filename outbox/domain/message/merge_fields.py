@@ -1,22 +1,14 @@
-"""A content with merge fields: one template for many readers, and what it is for each of them.
-
-A template is stored as any content is. In it the octets that are the same for every reader take
-turns with lines of text that hold a field, with a NUL between them: no message may have one. Such a
-line is kept as it was written, behind a letter that says how values are escaped. So the octets of a
-reader's email follow from the template and the reader's values alone, at every try.
-"""
+"""A message with merge fields at its enqueue: what is filled in, and by what, for each reader."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from binascii import b2a_qp
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.header import decode_header, make_header
 from email.message import Message
-from html import escape
 from typing import Any
 
 from ..errors import InvalidMessage
@@ -27,6 +19,7 @@ from ..header.signatures import is_sealed
 from ..mime import structure
 from ..mime.line_endings import has_long_line
 from ..mime.serialize import folded
+from .merge_template import HTML, PLAIN, TAG, Template, filled, quoted_printable
 
 FieldsOf = Callable[[Any], Mapping[str, object]]
 """Makes the values of one reader's fields, by their names, from the reader's address."""
@@ -34,66 +27,10 @@ FieldsOf = Callable[[Any], Mapping[str, object]]
 MAX_VALUES = 16_000
 """Characters of a reader's values in all, as JSON: a column of MariaDB holds 65,535 octets."""
 
-_TAG = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]*) *\}\}")
 _FORBIDDEN = re.compile(CONTROL.pattern.replace("\\x00-\\x1f", "\\x00-\\x08\\x0b-\\x1f"))
 _BREAK = re.compile(r"\r\n?")
-_AS_IT_IS = re.compile("[ -<>-~]{0,75}[!-<>-~]")
-"""A line that is the same in quoted-printable (RFC 2045 §6.7)."""
-
-_READ = json.JSONDecoder().decode
 _MARKUP = re.compile(r"html|x-amp-html|xml|.*\+xml")
 """Subtypes of text in which values are escaped; in `plain` they are not, elsewhere refused."""
-_PLAIN, _HTML = "t", "h"
-
-
-class Template:
-    """A template that was read from its octets."""
-
-    def __init__(self, octets: bytes) -> None:
-        pieces = octets.split(b"\0")
-        lines = [piece.decode() for piece in pieces[1::2]]
-        found = [_TAG.split(line[1:]) for line in lines]
-        self.names = tuple(dict.fromkeys(name for line in found for name in line[1::2]))
-        place = {name: place for place, name in enumerate(self.names)}
-        self._pieces = pieces
-        self._lines = [
-            _Line(line[:1] == _HTML, tuple(texts), tuple(place[name] for name in texts[1::2]))
-            for line, texts in zip(lines, found, strict=True)
-        ]
-
-    def render(self, values: Sequence[str]) -> bytes:
-        """Return the content of the reader whose fields have these values, in the names' order."""
-        whole = list(self._pieces)
-        whole[1::2] = [line.render(values) for line in self._lines]
-        return b"".join(whole)
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of text with fields."""
-
-    is_html: bool
-    pieces: tuple[str, ...]  # by turns a text and the name of a field
-    places: tuple[int, ...]  # of the fields among the values
-
-    def render(self, values: Sequence[str]) -> bytes:
-        found = [values[place] for place in self.places]
-        text = _filled(self.pieces, [escape(value) for value in found] if self.is_html else found)
-        if _AS_IT_IS.fullmatch(text):  # most are: this takes a quarter of the time
-            return text.encode()
-        return quoted_printable(text).replace(b"\n", b"\r\n")
-
-
-def _filled(pieces: Sequence[str], values: Sequence[str]) -> str:
-    whole = list(pieces)
-    whole[1::2] = values
-    return "".join(whole)
-
-
-def quoted_printable(text: str) -> bytes:
-    """Return a text in lines of at most 76 characters (RFC 2045 §6.7), each by itself."""
-    lines = [b2a_qp(line.encode(), quotetabs=False, istext=True) for line in text.split("\n")]
-    return b"\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -128,7 +65,7 @@ class Merge:
     def _subject(self, values: Mapping[str, str]) -> bytes:
         if not self.subject:
             return b""
-        text = _filled(self.subject, [values[name] for name in self.subject[1::2]])
+        text = filled(self.subject, [values[name] for name in self.subject[1::2]])
         if CONTROL.search(text):
             raise InvalidMessage("subject", "must not contain control characters or line breaks")
         if len(text) > MAX_HEADER:
@@ -139,20 +76,6 @@ class Merge:
         if has_long_line(header.encode()):
             raise InvalidMessage("subject", "has a line over 998 octets (RFC 5322 §2.1.1)")
         return header.encode()
-
-
-def merged(template: Template, stored: str) -> bytes:
-    """Return the content of the reader whose values were stored; ValueError where they do not fit.
-
-    It is what `Merge.of` returned for them.
-    """
-    values = _READ(stored)
-    if not isinstance(values, list) or len(values) != len(template.names):
-        raise ValueError("values are a list, one for each field")
-    try:
-        return template.render(values)
-    except (TypeError, AttributeError):
-        raise ValueError("values are texts") from None
 
 
 def _value(name: str, given: Mapping[str, object]) -> str:
@@ -193,7 +116,7 @@ class Draft:
                 if "\ufffd" in value:
                     raise InvalidMessage("subject", "has octets of no known charset (RFC 2047 §5)")
                 draft.subject = _pieces(value)
-            elif _TAG.search(value):
+            elif TAG.search(value):
                 rule = f"are filled in in texts and the subject only, and not in {name}"
                 raise InvalidMessage("fields", rule)
         if draft.subject:
@@ -205,7 +128,7 @@ class Draft:
         if subtype != "plain" and not _MARKUP.fullmatch(subtype):
             rule = f"are filled in in plain text and HTML only, and not in text/{subtype[:40]}"
             raise InvalidMessage("fields", rule)
-        kind = _PLAIN if subtype == "plain" else _HTML
+        kind = PLAIN if subtype == "plain" else HTML
         lines = list[str]()
         for line in _BREAK.sub("\n", text).split("\n"):
             if "{{" not in line:
@@ -244,7 +167,7 @@ def _read(name: str, value: object) -> str:
 
 
 def _pieces(line: str) -> tuple[str, ...]:
-    pieces = tuple(_TAG.split(line))
+    pieces = tuple(TAG.split(line))
     if any("{{" in text for text in pieces[::2]):
         rule = "a field is {{ name }}, on one line, of ASCII letters, digits and _"
         raise InvalidMessage("fields", rule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...domain.message.merge_fields import Template, merged
+from ...domain.message.merge_template import Template, merged
 from ...store.connection.database import Database
 from ...store.inserts import contents
 from ...store.records import Waiting
