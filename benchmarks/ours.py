@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select, text
 from benchmarks.app import CONFIG, App, create_app
 from benchmarks.load import message, newsletter
 from outbox.domain.config.enqueue_options import Options
-from outbox.domain.message.render import Prepared
+from outbox.domain.message.render import RenderedMessage
 from outbox.flask_ext.app.enqueue import Writing
 from outbox.worker.batch.send_batch import relay
 from outbox.worker.process.runtime import Runtime
@@ -56,12 +56,12 @@ class Ours:
         self.app.outbox.enqueue(message(number), priority=priority)
         self.app.db.session.commit()
 
-    def build(self, number: int) -> Prepared:
+    def build(self, number: int) -> RenderedMessage:
         """Check and render one mail, as an enqueue does before it writes."""
         state = self.app.flask.extensions["outbox"]
         options = Options.check(priority="normal")
         writing = Writing.of(state, self.app.db.session(), options)
-        return writing.prepare(message(number))
+        return writing.render(message(number))
 
     def newsletter(self, readers: int, priority: str = "bulk", *, fields: bool = False) -> None:
         """Commit a mail of one content for each reader, whom it names if it has `fields`."""

@@ -13,10 +13,10 @@ from sqlalchemy.sql import ClauseElement, visitors
 
 from benchmarks.ours import Ours
 from outbox.domain.priority import Priority
-from outbox.domain.scheduling.claim_plan import Share
+from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.store.queries.backlog import count_statement, counted
 from outbox.store.queries.lane_keys import marked
-from outbox.store.queries.low_water_mark import Mark, beyond, values
+from outbox.store.queries.low_water_mark import Mark, beyond, mark_parameters
 from outbox.store.queries.sweep_snapshot import survey_statement
 from outbox.store.transitions.claim import claim_statement
 
@@ -57,7 +57,7 @@ def plans(made: Ours) -> dict[str, Plan]:
     """Return how the survey and the claim read the mails; the session is rolled back."""
     runtime = made.runtime
     settings, database = runtime.settings, runtime.database
-    share = Share(lane="", priority=Priority.NORMAL, batches=1, size=settings.batch)
+    share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=settings.batch)
     way = (share.lane, share.priority)
     now, since = database.now(), beyond(runtime.tables.email, way)
     connection = made.app.db.session.connection()
@@ -69,7 +69,7 @@ def plans(made: Ours) -> dict[str, Plan]:
         "survey": _plan(connection, look, marked(database, {})),
         "survey from its mark": _plan(connection, look, marked(database, first)),
         "count": _plan(connection, count, start),
-        "claim": _plan(connection, claim, values(first)),
+        "claim": _plan(connection, claim, mark_parameters(first)),
     }
     made.app.db.session.rollback()
     return found

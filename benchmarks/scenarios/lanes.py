@@ -14,8 +14,8 @@ from benchmarks.load import HTML, SENDER, SUBJECT, TEXT
 from benchmarks.measure import quantile
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
-from outbox.domain.scheduling.claim_plan import Way, contenders, share
-from outbox.store.queries.preemption import urgent_waits
+from outbox.domain.scheduling.claim_plan import LaneKey, contenders, plan_claims
+from outbox.store.queries.preemption import should_yield_to_urgent
 from outbox.store.queries.sweep_snapshot import Survey, survey
 from outbox.worker.sweep import sweep
 
@@ -48,7 +48,9 @@ def _round(bench: Bench) -> dict[str, float]:
         plan = _median(bench, lambda: _plan(made))
         urgent = _median(
             bench,
-            lambda: urgent_waits(runtime.database, runtime.lanes, slots=4, routes=runtime.routes),
+            lambda: should_yield_to_urgent(
+                runtime.database, runtime.lanes, slots=4, routes=runtime.routes
+            ),
         )
     return {_EMPTY: empty, _PLAN: plan, _URGENT: urgent}
 
@@ -84,11 +86,11 @@ def _plan(made: Ours) -> None:
     settings, lanes = runtime.settings, runtime.lanes
     slots, batch, window = settings.slots, settings.batch, settings.window
 
-    def choose(state: Survey) -> list[Way]:
+    def choose(state: Survey) -> list[LaneKey]:
         return contenders(state.due, state.flight, lanes=lanes, lags=state.lags, slots=slots)
 
     state = survey(runtime.database, lanes, runtime.servers, limit=slots * batch, choose=choose)
-    share(
+    plan_claims(
         state.due,
         state.flight,
         lanes=lanes,

@@ -144,7 +144,7 @@ class Outbox:
             envelope_from=envelope_from,
         )
         automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
-        return self._writing(session, options, automatic).one(message)
+        return self._writing(session, options, automatic).enqueue(message)
 
     def enqueue_many(
         self,
@@ -192,12 +192,12 @@ class Outbox:
         automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
         writing = self._writing(session, options, automatic)
         if recipients is not None:
-            return writing.shared(messages, recipients, key, fields)
+            return writing.enqueue_shared(messages, recipients, key, fields)
         if fields is not None:
             raise InvalidMessage("fields", "are of one message and its recipients")
         if isinstance(messages, (flask_mail.Message, Message)):
             raise InvalidMessage("recipients", "are required with a single message")
-        return writing.many(messages, key)
+        return writing.enqueue_many(messages, key)
 
     def cancel(
         self,

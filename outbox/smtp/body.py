@@ -30,7 +30,7 @@ class Torn(NoReply):
         self.phase = phase
 
 
-def prepare(content: bytes) -> bytes:
+def stuffed(content: bytes) -> bytes:
     """Return the octets on the wire: dot-stuffed, with the final dot (RFC 5321 §4.1.1.4)."""
     end = b".\r\n" if content.endswith(b"\r\n") else b"\r\n.\r\n"
     return dot_stuff(content) + end

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
 from ..domain.mime.seven_bit import seven_bit
-from .body import BLOCK, Torn, prepare, write_body
+from .body import BLOCK, Torn, stuffed, write_body
 from .command import CommandError, command, lacking, mail_line, rcpt_lines
-from .outcome import Refusals, all_refused, conclude
 from .reply import NoReply, parse_reply
 from .session import Session, TLSSession, Unwanted
+from .transaction_result import RecipientRefusals, all_refused, transaction_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ _START_MAIL = 354
 
 
 class Client(Session):
-    """A session that sends mails, each with a verdict by the table of `domain.replies`.
+    """A session that sends emails, each with a verdict by `domain.delivery.reply_table`.
 
     Where the server offers PIPELINING (RFC 2920) the commands of a mail travel as a group, and
     those of the mail that follows behind its content: one round trip a mail.
@@ -88,7 +88,7 @@ class Client(Session):
         following: Envelope | None,
     ) -> Transaction:
         self._until = self._clock() + self._server.transaction_timeout
-        refusals = Refusals(envelope)
+        refusals = RecipientRefusals(envelope)
         try:
             self._start(envelope, len(content), refusals)
             if refusals.everybody:
@@ -117,7 +117,7 @@ class Client(Session):
         else:
             self.close()
 
-    def _start(self, envelope: Envelope, size: int, refusals: Refusals) -> None:
+    def _start(self, envelope: Envelope, size: int, refusals: RecipientRefusals) -> None:
         """Say MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
         last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
         if self.announced is envelope or self.announced == envelope:
@@ -152,7 +152,7 @@ class Client(Session):
         except CommandError as error:
             raise NoReply(Event.MALFORMED, str(error)) from None
 
-    def _replies_to(self, group: range, last: int, refusals: Refusals) -> None:
+    def _replies_to(self, group: range, last: int, refusals: RecipientRefusals) -> None:
         """Read every reply of a group, those behind a refusal too (RFC 2920 §3.1)."""
         refused: Unwanted | None = None
         for place in group:
@@ -171,7 +171,9 @@ class Client(Session):
             self.phase = Phase.MAIL
             raise refused
 
-    def _refused(self, place: int, code: int, text: bytes, refusals: Refusals) -> Unwanted | None:
+    def _refused(
+        self, place: int, code: int, text: bytes, refusals: RecipientRefusals
+    ) -> Unwanted | None:
         """Return the refusal of the whole mail, or note that of one recipient."""
         reply = parse_reply(code, text)
         judgement = judge(self.phase, reply, accepted=len(refusals.results) < place - 1)
@@ -206,7 +208,7 @@ class Client(Session):
         try:
             write_body(
                 self.sock,
-                prepare(content),
+                stuffed(content),
                 commands,
                 fence,
                 self._server.command_timeout,
@@ -227,18 +229,18 @@ class Client(Session):
 
     def _announcement(self, following: Envelope | None) -> bytes:
         """Return the commands of the next mail, or nothing where they must wait for their turn."""
-        if (
-            following is None
-            or "pipelining" not in self.esmtp_features
-            or len(following.recipients) > GROUP - 2
-        ):
+        if following is None or "pipelining" not in self.esmtp_features:
+            return b""
+        if len(following.recipients) > GROUP - 2:
             return b""
         try:
             return b"".join([*self._lines(following, following.size), _DATA])
         except NoReply:  # the server cannot take it: that is its own verdict, in its own turn
             return b""
 
-    def _conclude(self, reply: Reply, event: Event | None, refusals: Refusals) -> Transaction:
+    def _conclude(
+        self, reply: Reply, event: Event | None, refusals: RecipientRefusals
+    ) -> Transaction:
         """Judge what ended the transaction and leave the connection clean for the next mail."""
         phase = self.phase
         judgement = judge(phase, reply, event=event)
@@ -253,15 +255,10 @@ class Client(Session):
             self._reset()
         if self._ahead and self.announced is None:
             self.close()  # the next mail must not take an old reply for its own
-        result = conclude(phase, reply, judgement, refusals)
-        if event is None:
-            return result
-        match event:
-            case Event.OVERDUE:
-                return replace(result, overdue=True)
-            case Event.GIVEN_UP:
-                return replace(result, given_up=True)
-        return result
+        result = transaction_from(phase, reply, judgement, refusals)
+        if event is Event.OVERDUE:
+            return replace(result, overdue=True)
+        return replace(result, given_up=True) if event is Event.GIVEN_UP else result
 
     def _reset(self) -> None:
         if self.sock is not None:

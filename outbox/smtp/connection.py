@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..domain.delivery.transaction import Envelope, Transaction, Verdict
 from .client import Client, client_for
-from .outcome import addressed
+from .transaction_result import addressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

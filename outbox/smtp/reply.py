@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOOK = 5.0
 """Seconds between two looks at whether a reply is still to be waited for."""
 
-MAX_LINE = 2048
+MAX_REPLY_LINE = 2048
 """Octets of one reply line; RFC 5321 §4.5.3.1.5 asks servers to stay within 512."""
 
 MAX_LINES = 100
@@ -117,8 +117,8 @@ class ReplyReader:
         """Return one line's code, negative where more lines follow, and its text."""
         end = self._data.find(b"\n")
         while end < 0:
-            if len(self._data) > MAX_LINE:
-                raise NoReply(Event.GARBAGE, f"a reply line of more than {MAX_LINE} octets")
+            if len(self._data) > MAX_REPLY_LINE:
+                raise NoReply(Event.GARBAGE, f"a reply line of more than {MAX_REPLY_LINE} octets")
             self._data += self._receive(deadline)
             end = self._data.find(b"\n")
         line, self._data = self._data[:end], self._data[end + 1 :]
@@ -168,8 +168,8 @@ def parse_line(line: bytes) -> tuple[int, bytes]:
 
     A bare code is a reply too (RFC 5321 §4.2). Raises NoReply on anything else.
     """
-    if len(line) > MAX_LINE:
-        raise NoReply(Event.GARBAGE, f"a reply line of more than {MAX_LINE} octets")
+    if len(line) > MAX_REPLY_LINE:
+        raise NoReply(Event.GARBAGE, f"a reply line of more than {MAX_REPLY_LINE} octets")
     code, mark = _CODES.get(line[:3]), line[3:4]
     if code is None or mark not in (b" ", b"-", b"\t", b""):
         start = line[:60].decode("ascii", "replace")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Phase, Reply, Transaction
 from .command import command
-from .outcome import halted
 from .reply import NoReply, ReplyReader, clean, parse_reply
+from .transaction_result import halt_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ class Session(smtplib.SMTP):
             judgement = judge(self.phase, reply, event=event)
             if self.phase is Phase.AUTH:
                 reply = _unquoted(reply, event)
-            return halted(self.phase, reply, judgement)
+            return halt_transaction(self.phase, reply, judgement)
         except BaseException:
             self.close()
             raise

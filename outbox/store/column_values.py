@@ -7,7 +7,7 @@ from typing import Any
 
 from ..domain.config.enqueue_options import Options
 from ..domain.delivery.status import Status
-from ..domain.message.render import Prepared
+from ..domain.message.render import RenderedMessage
 
 COLUMNS = (
     "send_at",
@@ -40,7 +40,7 @@ Values = tuple[Any, ...]
 """A value for each of `COLUMNS`, plain ones: they also go to a driver as they are."""
 
 
-def values(mail: Prepared, options: Options, lane: str) -> Values:
+def column_values(mail: RenderedMessage, options: Options, lane: str) -> Values:
     """Return the row of a mail that waits for its due time."""
     own = (mail.mail_options, mail.rcpt_options)
     sender = mail.sender if options.envelope_from is None else options.envelope_from

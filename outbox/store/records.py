@@ -9,7 +9,7 @@ from uuid import UUID
 
 from ..domain.config.settings import OnUnknown
 from ..domain.delivery.blame import Traits
-from ..domain.delivery.outcome import Conclusion
+from ..domain.delivery.outcome import Outcome
 from ..domain.delivery.status import Status
 from ..domain.delivery.transaction import Envelope, Phase, Verdict
 from ..domain.priority import Priority
@@ -45,7 +45,7 @@ class Claim:
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
-class Waiting:
+class ClaimedEmail:
     """A claimed mail as a send task reads it: all but its content."""
 
     id: int
@@ -78,7 +78,7 @@ class Batch:
     """A started batch. `began_at` is the database's time at its start."""
 
     began_at: datetime
-    mails: tuple[Waiting, ...]
+    mails: tuple[ClaimedEmail, ...]
     lane: str = ""
     priority: Priority = Priority.NORMAL
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed
@@ -108,11 +108,11 @@ class Progress:
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
-class Entry:
+class EmailResult:
     """The result of one mail's transaction, to be recorded."""
 
     email_id: int
-    conclusion: Conclusion
+    conclusion: Outcome
     verdict: Verdict
     phase: Phase
     several: bool  # the mail has recipients of its own in `outbox_recipient`

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..domain.config.servers import ServerSettings
 from ..domain.delivery.breaker_rules import Cause
 from ..domain.priority import Priority
-from ..domain.scheduling.claim_plan import Way
+from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of
 from ..store.control import circuit_breaker
 from ..store.control.circuit_breaker import Breaker
@@ -43,7 +43,7 @@ def probe(
 def _claim(
     runtime: Runtime,
     server: str,
-    ways: list[Way],
+    ways: list[LaneKey],
     is_usable: Callable[[ServerSettings], bool],
 ) -> Claim | None:
     database, lease = runtime.database, runtime.settings.lease
@@ -65,7 +65,7 @@ def _claim(
 def _choose(
     runtime: Runtime,
     breaker: Breaker,
-    ways: list[Way],
+    ways: list[LaneKey],
     is_usable: Callable[[ServerSettings], bool],
 ) -> Candidate | None:
     database = runtime.database
@@ -79,5 +79,5 @@ def _choose(
     )
 
 
-def _servers(runtime: Runtime, way: Way) -> tuple[ServerSettings, ...]:
+def _servers(runtime: Runtime, way: LaneKey) -> tuple[ServerSettings, ...]:
     return runtime.routes.servers_of(route_of(way[0]))

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from ..store.connection.error_codes import ANSWERS, describe, is_refusal
 from ..store.control.forgotten_servers import forget
-from ..store.queries.preemption import urgent_waits
+from ..store.queries.preemption import should_yield_to_urgent
 from ..store.transitions.purge import LEASE, PurgeUnderWay, purge
 from .process import shutdown
 from .process.runtime import Runtime
@@ -50,7 +50,7 @@ def purge_briefly(runtime: Runtime) -> int:
 
 def _gives_way(runtime: Runtime) -> bool:
     slots, routes = runtime.settings.slots, runtime.routes
-    return urgent_waits(runtime.database, runtime.lanes, slots=slots, routes=routes)
+    return should_yield_to_urgent(runtime.database, runtime.lanes, slots=slots, routes=routes)
 
 
 def purge_all(

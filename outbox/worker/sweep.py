@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 
 from ..domain.config.servers import ServerSettings
-from ..domain.scheduling.claim_plan import AHEAD, Way, contenders, next_opening, share
+from ..domain.scheduling.claim_plan import AHEAD, LaneKey, contenders, next_opening, plan_claims
 from ..domain.scheduling.lanes import route_of
 from ..store.connection.error_codes import describe
 from ..store.control.forgotten_servers import note
@@ -100,7 +100,7 @@ def _note_halted(runtime: Runtime, state: Survey) -> None:
         runtime.noted_until = runtime.clock() + _NOTED
 
 
-def _contenders(runtime: Runtime, state: Survey) -> list[Way]:
+def _contenders(runtime: Runtime, state: Survey) -> list[LaneKey]:
     return contenders(
         state.due,
         state.flight,
@@ -115,7 +115,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
     if not state.due or runtime.suppressed():
         return []
     settings, rooms = runtime.settings, _rooms(runtime, state)
-    shares = share(
+    shares = plan_claims(
         state.due,
         state.flight,
         lanes=runtime.lanes,

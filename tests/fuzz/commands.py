@@ -13,7 +13,7 @@ from click.testing import Result
 from hypothesis import strategies as st
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.fuzz.campaign import Property
 from tests.fuzz.texts import ANY, HOSTILE, around
@@ -121,7 +121,7 @@ class _Shell:
             session.commit()
         made = self._shop.sending(row.id)
         reply = Reply(code=550, text=EVIL)
-        end = Conclusion(status=status, reply=reply, doubts=int(status is Status.UNKNOWN))
+        end = Outcome(status=status, reply=reply, doubts=int(status is Status.UNKNOWN))
         self._shop.record(made.token, [entry(row.id, end, Verdict.FAIL)])
 
     def _dump(self) -> dict[str, list[Any]]:

@@ -17,13 +17,13 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import Email, Outbox, Priority
-from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.flask_ext.app.state import state_of
 from outbox.store.connection.database import Database
 from outbox.store.control import counter
-from outbox.store.records import Batch, Claim, Entry
+from outbox.store.records import Batch, Claim, EmailResult
 from outbox.store.schema.tables import Tables
 from outbox.store.transitions import enqueue
 from outbox.store.transitions.claim import claim
@@ -70,7 +70,7 @@ def addresses(count: int) -> list[str]:
     return [f"r{number:05}@readers.example" for number in range(count)]
 
 
-def entry(email_id: int, conclusion: Conclusion, verdict: Verdict, **changes: Any) -> Entry:
+def entry(email_id: int, conclusion: Outcome, verdict: Verdict, **changes: Any) -> EmailResult:
     """Return the result of one mail's transaction."""
     values: dict[str, Any] = {
         "phase": Phase.DOT,
@@ -79,13 +79,15 @@ def entry(email_id: int, conclusion: Conclusion, verdict: Verdict, **changes: An
         "started_at": START.timestamp(),
         "finished_at": START.timestamp(),
     }
-    return Entry(email_id=email_id, conclusion=conclusion, verdict=verdict, **values | changes)
+    return EmailResult(
+        email_id=email_id, conclusion=conclusion, verdict=verdict, **values | changes
+    )
 
 
-def sent(email_id: int) -> Entry:
+def sent(email_id: int) -> EmailResult:
     """Return the result of a mail that the server took."""
     reply = Reply(code=250, enhanced="2.0.0", text="queued as 1")
-    return entry(email_id, Conclusion(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT)
+    return entry(email_id, Outcome(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT)
 
 
 @dataclass(kw_only=True)
@@ -174,7 +176,7 @@ class Shop:
         return self.record(token, [], ids)
 
     def record(
-        self, token: UUID, results: Sequence[Entry], following: Sequence[int] = ()
+        self, token: UUID, results: Sequence[EmailResult], following: Sequence[int] = ()
     ) -> frozenset[int]:
         """Record results and open the next window."""
         return advance(self.database, token, results, following, worker=WORKER).opened
@@ -297,4 +299,4 @@ def postfix() -> Iterator[Postfix]:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of what goes in one statement: few mails are several of them."""
-    monkeypatch.setattr(enqueue, "CHUNK", enqueue.CHUNK // 10)
+    monkeypatch.setattr(enqueue, "ENQUEUE_CHUNK", enqueue.ENQUEUE_CHUNK // 10)

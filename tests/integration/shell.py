@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import Result
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.integration.conftest import Shop, entry
 
@@ -39,7 +39,7 @@ def stuck(shop: Shop, status: Status) -> int:
     """Return an email that ended so, and that a person may correct."""
     email = shop.enqueue()
     made = shop.sending(email.id)
-    end = Conclusion(
+    end = Outcome(
         status=status,
         reply=Reply(code=550, text="no \u202e such"),
         attempts=1,

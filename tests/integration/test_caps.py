@@ -14,7 +14,7 @@ from outbox.store.control.connection_caps import in_flight, take_server
 from outbox.store.records import Claim
 from outbox.store.transitions.window import finish
 from outbox.worker.batch.send_batch import relay
-from outbox.worker.batch.server_choice import Way
+from outbox.worker.batch.server_choice import ServerChoice
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import LEASE, WORKER, Shop, Shops
@@ -215,7 +215,9 @@ def test_a_batch_that_found_no_server_leaves_the_connection_of_another_alone(
     (made,) = Motion(shop=shop).sweep()
     batch = shop.start(made.token)
     assert batch is not None
-    with Way(shop.runtime, made.token, batch, progress=lambda: None, goes_on=lambda: True) as way:
+    with ServerChoice(
+        shop.runtime, made.token, batch, progress=lambda: None, goes_on=lambda: True
+    ) as way:
         assert way.begin()
         assert not way.move({way.server.name})
         way.drop()

@@ -10,7 +10,7 @@ from celery import Celery
 from flask import Flask
 
 from outbox import Outbox, Status
-from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.flask_ext.cli.check_fleet import fleet_findings
 from outbox.worker.process import fleet
@@ -154,7 +154,7 @@ def test_health_sees_a_fleet_that_lets_each_claim_run_out(shop: Shop, run: Run) 
 def test_a_mail_that_was_tried_before_has_waited_since_its_claim(shop: Shop, run: Run) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
-    put_off = Conclusion(
+    put_off = Outcome(
         status=Status.PENDING, reply=Reply(code=451, text="later"), attempts=1, delay=600.0
     )
     shop.record(made.token, [entry(email.id, put_off, Verdict.RETRY, phase=Phase.RCPT)])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.message.personalize import individuals, message_ids
-from outbox.domain.message.render import Prepared, prepare, render_shared
+from outbox.domain.message.render import RenderedMessage, render, render_shared
 from outbox.domain.mime.seven_bit import seven_bit
 from outbox.flask_ext.messages import fast_path
 from outbox.flask_ext.messages.convert import standard
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.usefixtures("flask_mail_context")
 LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
 
 
-def rendered(given: Given) -> Prepared:
-    found = fast_path.prepare(given, send_at=None, **LIMITS)
-    return found or prepare(standard(given), send_at=None, **LIMITS)
+def rendered(given: Given) -> RenderedMessage:
+    found = fast_path.render_fast(given, send_at=None, **LIMITS)
+    return found or render(standard(given), send_at=None, **LIMITS)
 
 
-def octets(mail: Prepared) -> bytes:
+def octets(mail: RenderedMessage) -> bytes:
     return mail.headers + mail.content
 
 

@@ -13,9 +13,9 @@ from outbox import Priority
 from outbox.domain.delivery.breaker_rules import Cause
 from outbox.domain.scheduling.token_bucket import SLACK, Rate
 from outbox.store.control import circuit_breaker
-from outbox.store.control.rate_limits import take, waits
+from outbox.store.control.rate_limits import seconds_until_open, take
 from outbox.worker.batch import send_batch
-from outbox.worker.batch.throttle import Pace
+from outbox.worker.batch.throttle import Throttle
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion, attempts, server, standing, write
@@ -111,7 +111,7 @@ def test_an_email_that_probes_is_charged_to_its_server_s_rate(
     write(shop, 9)
     assert beats(Motion(shop=shop)) <= 3
     assert (len(catcher.mails), len(spare.mails)) == (0, 1)
-    assert waits(shop.database, ["server:b"])["server:b"] > HOUR - 10
+    assert seconds_until_open(shop.database, ["server:b"])["server:b"] > HOUR - 10
 
 
 def test_a_server_whose_rate_another_route_used_up_is_not_claimed_for(
@@ -151,7 +151,7 @@ def test_traffic_splits_over_two_rates_at_the_pace_of_both_together(
     """A alone would need 20 seconds."""
     shop = pair(shops, catcher, spare, "2/s", "2/s")
     pause = Pauses(shop)
-    monkeypatch.setattr(send_batch, "Pace", partial(Pace, pause=pause))
+    monkeypatch.setattr(send_batch, "Throttle", partial(Throttle, pause=pause))
     write(shop, 40)
     motion, began = Motion(shop=shop), time.monotonic()
     while set(shop.statuses()) != {"sent"}:

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import insert, update
 
 from outbox import Priority, Status
-from outbox.domain.scheduling.claim_plan import Flight
+from outbox.domain.scheduling.claim_plan import InFlight
 from outbox.store.connection.database import Database
 from outbox.store.control import pause
 from outbox.store.queries import server_limits
@@ -173,7 +173,7 @@ def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Sh
     shop.claim(1, priority=Priority.URGENT)
     found = look(shop)
     assert {way: due.mails for way, due in found.due.items()} == {urgent: 2}
-    one = Flight(batches=1, mails=1)
+    one = InFlight(batches=1, mails=1)
     assert (found.flight, found.in_flight) == ({urgent: one, bulk: one}, 2)
 
     shop.later(LEASE + 1)

@@ -8,7 +8,7 @@ from outbox import Priority
 from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
 from outbox.store.control import rate_limits as store
 from outbox.store.control.rate_limits import take
-from outbox.store.queries.preemption import urgent_waits
+from outbox.store.queries.preemption import should_yield_to_urgent
 from outbox.store.queries.sweep_snapshot import survey
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops
@@ -55,7 +55,7 @@ def test_urgent_mail_of_its_lane_has_the_others_give_way(shop: Shop) -> None:
     shop.enqueue("a@x.example")
     swept(shop)
     shop.enqueue("a@gmail.com", priority=Priority.URGENT)
-    assert urgent_waits(shop.database, shop.runtime.lanes, slots=1)
+    assert should_yield_to_urgent(shop.database, shop.runtime.lanes, slots=1)
 
 
 def test_what_was_taken_is_still_paid_off(shop: Shop) -> None:
@@ -64,9 +64,9 @@ def test_what_was_taken_is_still_paid_off(shop: Shop) -> None:
 
     def left() -> list[float]:
         found = survey(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
-        (told,) = shop.database.read(lambda c: store.closed(c, shop.database))
+        (told,) = shop.database.read(lambda c: store.rate_limited(c, shop.database))
         refused = take(shop.database, {BUCKET: (MINUTE, 1)})
-        (waits,) = store.waits(shop.database, [BUCKET]).values()
+        (waits,) = store.seconds_until_open(shop.database, [BUCKET]).values()
         return [found.lags[BUCKET], told["opens_in"], refused, waits]
 
     assert all(120 - SLACK - SOON < seconds <= 120 for seconds in left())
@@ -80,7 +80,7 @@ def test_what_was_taken_is_still_paid_off(shop: Shop) -> None:
 def test_debts_are_added_to_what_was_taken_and_not_to_the_hour(shop: Shop) -> None:
     taken_ahead(shop, SECOND, 100)
     take(shop.database, {}, debts={BUCKET: (SECOND, 100)})
-    (waits,) = store.waits(shop.database, [BUCKET]).values()
+    (waits,) = store.seconds_until_open(shop.database, [BUCKET]).values()
     assert 200 - SLACK - SOON < waits <= 200
 
 

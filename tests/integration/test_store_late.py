@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.control.counter import IN_DOUBT
-from outbox.store.records import Entry
+from outbox.store.records import EmailResult
 from outbox.store.transitions.window import LOST, advance_in_steps, finish
 from tests.integration.conftest import WORKER, Shop, entry, sent
 
@@ -16,13 +16,13 @@ TWO = ("a@x.example", "b@x.example")
 DONE, REFUSED = Reply(code=250, enhanced="2.0.0", text="queued"), Reply(code=550, text="no such")
 
 
-def several(email_id: int, a: RecipientStatus, b: RecipientStatus, status: Status) -> Entry:
+def several(email_id: int, a: RecipientStatus, b: RecipientStatus, status: Status) -> EmailResult:
     """Return the result of a transaction whose content the server took for somebody."""
     recipients = tuple(
         (address, fate, DONE if fate is RecipientStatus.SENT else REFUSED)
         for address, fate in zip(TWO, (a, b), strict=True)
     )
-    end = Conclusion(
+    end = Outcome(
         status=status,
         reply=DONE,
         attempts=int(status is not Status.SENDING),
@@ -137,7 +137,7 @@ def test_a_result_that_is_written_again_after_a_lost_reply_is_no_lost_lease(
     status, verdict = KINDS[kind]
     email = shop.enqueue()
     made = shop.sending(email.id)
-    end = Conclusion(
+    end = Outcome(
         status=status,
         reply=DONE,
         attempts=int(verdict is not Verdict.HALT and status is not Status.SENDING),

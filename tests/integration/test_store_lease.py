@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.control import lease
 from outbox.store.schema.clock import utc
@@ -114,7 +114,7 @@ def test_a_stale_workers_result_changes_nothing_and_is_counted(
     email = shop.enqueue()
     made = shop.lose(email.id)
     before = snapshot(shop)
-    end = Conclusion(status=status, reply=Reply(code=550), attempts=1, delay=5.0)
+    end = Outcome(status=status, reply=Reply(code=550), attempts=1, delay=5.0)
     shop.record(made.token, [entry(email.id, end, verdict)])
     assert snapshot(shop) == before
     assert shop.counter(LOST) == 1

@@ -12,7 +12,7 @@ from sqlalchemy import insert, update
 from sqlalchemy.exc import DBAPIError
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import ARROWS
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.schema.clock import utc
@@ -34,7 +34,7 @@ def end(status: Status, **values: object) -> Step:
     """Record that the mail in its open window came to this."""
 
     def step(shop: Shop, email_id: int) -> None:
-        conclusion = Conclusion(status=status, reply=Reply(code=0), attempts=1, **values)  # type: ignore[arg-type]
+        conclusion = Outcome(status=status, reply=Reply(code=0), attempts=1, **values)  # type: ignore[arg-type]
         shop.record(token(shop, email_id), [entry(email_id, conclusion, Verdict.RETRY)])
 
     return step

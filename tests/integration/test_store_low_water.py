@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Priority
-from outbox.domain.scheduling.claim_plan import Share, Way
+from outbox.domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from outbox.store.queries.low_water_mark import TRUST, Mark
 from outbox.store.queries.sweep_snapshot import survey
 from outbox.store.transitions.claim import claim_shares
@@ -41,7 +41,7 @@ def sweeps(shop: Shop) -> int:
 def test_a_claim_begins_where_the_survey_saw_the_first_mail(shop: Shop) -> None:
     early = shop.enqueue(send_at=START - timedelta(days=1))
     first, second = shop.enqueue(send_at=START), shop.enqueue(send_at=START)
-    share = Share(lane="", priority=Priority.NORMAL, batches=1, size=2)
+    share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=2)
     mark = Mark(START, first.id)
 
     (made,) = claim_shares(shop.database, [share], lease=LEASE, since={WAY: mark})
@@ -73,7 +73,7 @@ LANES = ["", "@a.example", "@b.example", "news", "~"]
 @pytest.mark.parametrize("marked", [[0], [4], [0, 1, 2, 3, 4], [1, 3], [2, 2]])
 def test_marked_ways_hide_no_other_and_none_is_found_twice(shop: Shop, marked: list[int]) -> None:
     table = shop.tables.email
-    first: dict[Way, Mark] = {}
+    first: dict[LaneKey, Mark] = {}
     for lane in LANES:
         for priority in Priority:
             ids = [shop.enqueue(send_at=START, priority=priority).id for _ in range(2)]

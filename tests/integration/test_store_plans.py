@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import event
 
 from outbox import Priority
-from outbox.store.queries.preemption import urgent_stirs, urgent_waits
+from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
 from outbox.store.queries.sweep_snapshot import survey
 from outbox.store.transitions.expire import expire
 from tests.integration.conftest import Shop, addresses, newsletter
@@ -27,8 +27,8 @@ LOOKS: dict[str, Callable[[Shop], object]] = {
         shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1600
     ),
     "expire": lambda shop: expire(shop.database),
-    "urgent waits": lambda shop: urgent_waits(shop.database, shop.runtime.lanes, slots=4),
-    "urgent stirs": lambda shop: urgent_stirs(shop.database, shop.runtime.lanes, ""),
+    "urgent waits": lambda shop: should_yield_to_urgent(shop.database, shop.runtime.lanes, slots=4),
+    "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),
 }
 
 

@@ -23,7 +23,7 @@ SERVERS = pytest.mark.databases("postgresql", "mariadb")
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two emails in one transaction."""
-    monkeypatch.setattr(module, "CHUNK", 2)
+    monkeypatch.setattr(module, "PURGE_CHUNK", 2)
 
 
 def purged(shop: Shop, older_than: float = DAY) -> int:

@@ -97,7 +97,7 @@ def test_without_buckets_there_is_nothing_to_take(shop: Shop) -> None:
 def test_closed_buckets_are_told_with_the_time_until_they_open(shop: Shop) -> None:
     take(shop.database, {"a": (HOURLY, 1), "b": (MINUTE, 1)})
     shop.later(60)
-    (found,) = shop.database.run(lambda c: store.closed(c, shop.database))
+    (found,) = shop.database.run(lambda c: store.rate_limited(c, shop.database))
     assert found["bucket"] == "a"
     assert 3540 - SLACK - SOON < found["opens_in"] <= 3540
 

@@ -9,11 +9,11 @@ import pytest
 
 from outbox import Status
 from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import Conclusion, Facts, RecipientStatus, conclude
+from outbox.domain.delivery.outcome import EmailState, Outcome, RecipientStatus, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from outbox.store.control import suppression
-from outbox.store.records import Waiting
+from outbox.store.records import ClaimedEmail
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.record import without_text
 from outbox.store.transitions.window import LOST, finish
@@ -24,7 +24,7 @@ from tests.servers.catcher import Catcher
 TWO = ("a@x.example", "b@x.example")
 
 
-def facts(mail: Waiting, **changes: object) -> Facts:
+def facts(mail: ClaimedEmail, **changes: object) -> EmailState:
     values: dict[str, object] = {
         "attempts": mail.attempts,
         "max_attempts": 12,
@@ -36,10 +36,10 @@ def facts(mail: Waiting, **changes: object) -> Facts:
         "doubtful": mail.doubtful,
         "settled": frozenset(map(RecipientStatus, mail.settled)),
     }
-    return Facts(**values | changes)  # type: ignore[arg-type]
+    return EmailState(**values | changes)  # type: ignore[arg-type]
 
 
-def attempt(shop: Shop, *verdicts: tuple[str, Verdict, int], **changes: object) -> Waiting:
+def attempt(shop: Shop, *verdicts: tuple[str, Verdict, int], **changes: object) -> ClaimedEmail:
     """Claim the only due mail, play a transaction with it, and record what it comes to."""
     (made,) = shop.claim()
     batch = shop.start(made.token)
@@ -54,7 +54,7 @@ def attempt(shop: Shop, *verdicts: tuple[str, Verdict, int], **changes: object) 
     result = Transaction(
         verdict=verdict, phase=Phase.DOT, reply=results[0].reply, recipients=results
     )
-    end = conclude(facts(mail, **changes), result, random=lambda: 0.5)
+    end = decide_outcome(facts(mail, **changes), result, random=lambda: 0.5)
     finish(
         shop.database,
         made.token,
@@ -82,7 +82,7 @@ def test_what_is_too_long_for_the_log_is_cut(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     reply = Reply(code=550, enhanced="5.123.456.789", text="\u00e4" * 2000)
-    end = Conclusion(status=Status.FAILED, reply=reply, attempts=1)
+    end = Outcome(status=Status.FAILED, reply=reply, attempts=1)
     result = entry(email.id, end, Verdict.FAIL, server="s" * 300)
     shop.record(made.token, [result])
     assert shop.status(email.id) is Status.FAILED
@@ -104,7 +104,7 @@ def test_a_mail_that_was_put_off_waits_for_its_backoff(shop: Shop) -> None:
 def test_a_mail_that_a_halt_gave_back_is_uncharged_and_in_no_log(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
-    end = Conclusion(status=Status.PENDING, reply=Reply(code=421))
+    end = Outcome(status=Status.PENDING, reply=Reply(code=421))
     shop.record(made.token, [entry(email.id, end, Verdict.HALT)])
     row = shop.mail(email.id)
     assert (row.status, row.attempts, row.deliveries) == (Status.PENDING, 0, 0)
@@ -116,7 +116,7 @@ def test_a_mail_given_back_keeps_the_place_of_its_send_at(shop: Shop) -> None:
     moment = START - timedelta(days=3)
     email = shop.enqueue(send_at=moment)
     made = shop.sending(email.id)
-    end = Conclusion(status=Status.PENDING, reply=Reply(code=421))
+    end = Outcome(status=Status.PENDING, reply=Reply(code=421))
     shop.record(made.token, [entry(email.id, end, Verdict.HALT)])
     assert utc(shop.mail(email.id).due_at) == moment
 
@@ -189,11 +189,11 @@ def test_results_of_every_kind_are_recorded_together(shop: Shop) -> None:
     shop.open(made.token, *emails)
     reply = Reply(code=250)
     ends = [
-        (Conclusion(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT),
-        (Conclusion(status=Status.FAILED, reply=reply, attempts=1), Verdict.FAIL),
-        (Conclusion(status=Status.PENDING, reply=reply, attempts=1, delay=60.0), Verdict.RETRY),
-        (Conclusion(status=Status.PENDING, reply=reply, deliveries=1, delay=30.0), Verdict.UNSENT),
-        (Conclusion(status=Status.UNKNOWN, reply=reply, attempts=1, doubts=1), Verdict.UNKNOWN),
+        (Outcome(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT),
+        (Outcome(status=Status.FAILED, reply=reply, attempts=1), Verdict.FAIL),
+        (Outcome(status=Status.PENDING, reply=reply, attempts=1, delay=60.0), Verdict.RETRY),
+        (Outcome(status=Status.PENDING, reply=reply, deliveries=1, delay=30.0), Verdict.UNSENT),
+        (Outcome(status=Status.UNKNOWN, reply=reply, attempts=1, doubts=1), Verdict.UNKNOWN),
     ]
     results = [entry(i, end, verdict) for i, (end, verdict) in zip(emails, ends, strict=True)]
     shop.record(made.token, results)
@@ -207,7 +207,7 @@ def test_results_of_every_kind_are_recorded_together(shop: Shop) -> None:
 
 
 def test_a_record_without_its_text_keeps_code_and_verdict() -> None:
-    end = Conclusion(
+    end = Outcome(
         status=Status.FAILED,
         reply=Reply(code=550, enhanced="5.1.1", text="no"),
         recipients=(("a@x.example", RecipientStatus.FAILED, Reply(code=550, text="no")),),

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from outbox import Status
 from outbox.domain.delivery.breaker_rules import Cause
-from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control import circuit_breaker
@@ -25,7 +25,7 @@ REFUSAL = fingerprint(Phase.RCPT, BLOCKED) or ""
 def judged(shop: Shop, *ids: int, reply: Reply = BLOCKED, **changes: Any) -> None:
     """Record a refusal of each of these mails."""
     put_off = reply.code < 500
-    end = Conclusion(
+    end = Outcome(
         status=Status.PENDING if put_off else Status.FAILED,
         reply=reply,
         attempts=1,

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.control import lease
 from outbox.store.control.counter import IN_DOUBT
@@ -194,7 +194,7 @@ def test_only_recipients_without_an_outcome_are_in_doubt(shop: Shop) -> None:
     email = shop.enqueue("a@x.example", "b@x.example", "c@x.example")
     made = shop.sending(email.id)
     reply = Reply(code=250)
-    partly = Conclusion(
+    partly = Outcome(
         status=Status.SENDING,
         reply=reply,
         recipients=(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from outbox import Status
 from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import MAX_DOUBTS, Facts, conclude
+from outbox.domain.delivery.outcome import MAX_DOUBTS, EmailState, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.store.control import suppression
 from outbox.store.transitions.expire import expire
@@ -56,7 +56,7 @@ def judged(shop: Shop, verdict: Verdict, **changes: object) -> None:
         "doubtful": mail.doubtful,
     }
     result = Transaction(verdict=verdict, phase=Phase.DOT, reply=reply, recipients=results)
-    end = conclude(Facts(**known | changes), result, random=lambda: 0.5)  # type: ignore[arg-type]
+    end = decide_outcome(EmailState(**known | changes), result, random=lambda: 0.5)  # type: ignore[arg-type]
     shop.record(made.token, [entry(mail.id, end, verdict, several=mail.several)])
 
 

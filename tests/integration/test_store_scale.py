@@ -14,7 +14,7 @@ from sqlalchemy import event
 from outbox import Priority
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.store.control import pause
-from outbox.store.queries.preemption import urgent_stirs, urgent_waits
+from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
 from outbox.store.queries.sweep_snapshot import COUNTED, survey
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops, message
@@ -65,8 +65,8 @@ def looks(shop: Shop) -> list[Callable[[], object]]:
     database, lanes, lane = shop.database, shop.runtime.lanes, "r1@d1.example"
     return [
         lambda: sweep(shop.runtime, lambda _: None),
-        lambda: urgent_waits(database, lanes, slots=4, routes=shop.runtime.routes),
-        lambda: urgent_stirs(database, lanes, lane),
+        lambda: should_yield_to_urgent(database, lanes, slots=4, routes=shop.runtime.routes),
+        lambda: is_urgent_active(database, lanes, lane),
     ]
 
 

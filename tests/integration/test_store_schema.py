@@ -8,7 +8,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, event
 
 from outbox.store.connection.database import Database
-from outbox.store.queries.inspect_schema import Schema, found, weakened
+from outbox.store.queries.inspect_schema import Schema, durability_warnings, inspect_schema
 from outbox.store.schema.version import VERSION
 from tests.integration.conftest import Shop
 
@@ -18,11 +18,11 @@ def change(shop: Shop, *statements: str) -> Schema:
     with shop.engine.begin() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)
-    return found(shop.database)
+    return inspect_schema(shop.database)
 
 
 def test_a_complete_schema_has_our_version_and_lacks_nothing(shop: Shop) -> None:
-    assert found(shop.database) == Schema(version=VERSION)
+    assert inspect_schema(shop.database) == Schema(version=VERSION)
 
 
 def test_alembic_finds_no_difference_between_our_tables_and_what_it_made(shop: Shop) -> None:
@@ -75,6 +75,6 @@ def test_a_postgresql_that_may_forget_a_commit_is_told(shop: Shop, database_url:
         connection.execute("SET synchronous_commit = off")  # type: ignore[attr-defined]
         connection.commit()  # type: ignore[attr-defined]
 
-    found = weakened(Database(engine, shop.tables))
+    found = durability_warnings(Database(engine, shop.tables))
     engine.dispose()
     assert "PostgreSQL's synchronous_commit is off" in found

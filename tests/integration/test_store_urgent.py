@@ -9,7 +9,7 @@ import pytest
 from outbox import Priority
 from outbox.store.control import pause
 from outbox.store.queries import preemption as urgent
-from outbox.store.queries.preemption import urgent_stirs, urgent_waits
+from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
 from tests.integration.conftest import START, Shop, Shops
 from tests.integration.test_store_lanes import GMAIL, close, swept
 
@@ -21,7 +21,7 @@ def shop(shops: Shops) -> Shop:
 
 
 def stirs(shop: Shop, lane: str) -> bool:
-    return urgent_stirs(shop.database, shop.runtime.lanes, lane)
+    return is_urgent_active(shop.database, shop.runtime.lanes, lane)
 
 
 def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
@@ -45,7 +45,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waits(shop: Shop, slots: int) -> bool:
-    return urgent_waits(shop.database, shop.runtime.lanes, slots=slots)
+    return should_yield_to_urgent(shop.database, shop.runtime.lanes, slots=slots)
 
 
 def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:

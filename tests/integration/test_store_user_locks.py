@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion
+from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.schema.clock import utc
@@ -246,7 +246,7 @@ def test_a_refusal_is_taken_back_from_whatever_email_is_free(shop: Shop, workers
     made = worker.started()
     worker.open(made.token, held, free)
     blocked = Reply(code=554, enhanced="5.7.1", text="Client host [192.0.2.1] blocked using zen")
-    end = Conclusion(status=Status.FAILED, reply=blocked, attempts=1)
+    end = Outcome(status=Status.FAILED, reply=blocked, attempts=1)
     refused = [entry(i, end, Verdict.FAIL, phase=Phase.RCPT) for i in (held, free)]
     worker.record(made.token, refused)
     with shop.session() as session, no_waiting(worker):

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Status
-from outbox.domain.delivery.outcome import Conclusion, RecipientStatus
+from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.transitions.resolve import resolve, retry
 from outbox.store.transitions.window import finish
@@ -39,7 +39,7 @@ def partly(shop: Shop, **changes: RecipientStatus) -> int:
     status = Status.SENT if RecipientStatus.SENT in reached else Status.FAILED
     if RecipientStatus.UNKNOWN in reached:
         status = Status.UNKNOWN
-    end = Conclusion(
+    end = Outcome(
         status=status,
         reply=Reply(code=0),
         attempts=1,
@@ -180,7 +180,7 @@ def test_a_withdrawal_and_a_claim_at_once_agree_on_every_mail(shop: Shop) -> Non
 def test_a_failed_mail_is_sent_again_with_fresh_counters(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
-    end = Conclusion(status=Status.FAILED, reply=Reply(code=550), attempts=3, deliveries=2)
+    end = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts=3, deliveries=2)
     shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
     assert again(shop, email.id) == 1
     row = shop.mail(email.id)

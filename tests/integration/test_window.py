@@ -16,7 +16,7 @@ from outbox.store.schema.clock import utc
 from outbox.worker.batch import send_window
 from outbox.worker.batch.send_batch import relay
 from outbox.worker.batch.send_message import Delivery
-from outbox.worker.batch.server_choice import Way
+from outbox.worker.batch.server_choice import ServerChoice
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, server, standing, write
 from tests.servers.catcher import Catcher
@@ -185,7 +185,7 @@ def test_a_batch_that_is_over_is_forgotten_at_once(sending: Shop) -> None:
     gc.disable()
     try:
         relay(sending.runtime, made.token)
-        kinds = (Way, send_window.Window, Delivery, Batch)
+        kinds = (ServerChoice, send_window.Window, Delivery, Batch)
         left = [type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)]
     finally:
         gc.enable()

@@ -15,9 +15,9 @@ from sqlalchemy import event, select
 from outbox import Priority, Status
 from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
 from outbox.store.control.rate_limits import take
-from outbox.store.records import Batch, Waiting
+from outbox.store.records import Batch, ClaimedEmail
 from outbox.store.schema.clock import utc
-from outbox.worker.batch.throttle import LOOK, PATIENCE, Pace, sort_out
+from outbox.worker.batch.throttle import LOOK, PATIENCE, Throttle, return_relaned
 from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops, addresses, newsletter
@@ -64,21 +64,21 @@ def statements(shop: Shop, work: Callable[[], object]) -> int:
 
 def test_without_rates_a_window_is_the_setting_s_and_costs_no_statement(shop: Shop) -> None:
     made = batch(shop, mails=3)
-    pace = Pace(shop.runtime, made)
+    pace = Throttle(shop.runtime, made)
     assert pace.window_limit() == inf
     assert statements(shop, lambda: pace.permit(made.mails)) == 0
-    assert statements(shop, lambda: sort_out(shop.runtime, uuid4(), made)) == 0
+    assert statements(shop, lambda: return_relaned(shop.runtime, uuid4(), made)) == 0
 
 
 def test_a_window_of_a_slow_lane_is_small(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="20/s")
-    assert Pace(shop.runtime, batch(shop)).window_limit() == 4
+    assert Throttle(shop.runtime, batch(shop)).window_limit() == 4
 
 
 def test_every_recipient_costs_a_permit(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="500/min")
     made = batch(shop, *(f"r{n}@x.example" for n in range(100)))
-    assert Pace(shop.runtime, made).permit(made.mails)
+    assert Throttle(shop.runtime, made).permit(made.mails)
     assert 12 - SLACK - 9 < lag(shop, "all") <= 12 - SLACK
 
 
@@ -89,7 +89,7 @@ def test_a_short_wait_is_waited_after_the_results_so_far_are_recorded(hourly: Sh
         order.append("wait")
         pauses(seconds)
 
-    pace = Pace(hourly.runtime, made, pause=pause)
+    pace = Throttle(hourly.runtime, made, pause=pause)
     assert pace.permit(made.mails, before_wait=lambda: order.append("record"))
     assert order == []
     hourly.later(3600 - SLACK - 1.0)
@@ -102,7 +102,7 @@ def test_a_short_wait_is_waited_after_the_results_so_far_are_recorded(hourly: Sh
 
 def test_a_long_wait_gives_the_rest_back_at_once(hourly: Shop) -> None:
     made, pauses = batch(hourly), Pauses(hourly)
-    pace = Pace(hourly.runtime, made, pause=pauses)
+    pace = Throttle(hourly.runtime, made, pause=pauses)
     assert pace.permit(made.mails)
     assert not pace.permit(made.mails, before_wait=lambda: pytest.fail("there is no wait"))
     assert pauses.made == []
@@ -119,7 +119,7 @@ def test_who_is_always_too_late_does_not_wait_for_ever(hourly: Shop) -> None:
         take(hourly.database, {}, debts={"all": (Rate(1, 1), 1)})
 
     take(hourly.database, {"all": (Rate(1, 1), 1)})
-    assert not Pace(hourly.runtime, made, pause=outrun).permit(made.mails)
+    assert not Throttle(hourly.runtime, made, pause=outrun).permit(made.mails)
     assert 0 < sum(waited) <= PATIENCE
 
 
@@ -131,7 +131,7 @@ def test_who_is_to_stop_does_not_wait(
     take(hourly.database, {"all": (Rate(1, 1), 1)})
     if why == "shutdown":
         monkeypatch.setattr(shutdown, "_flag", b"\x01")
-    pace = Pace(
+    pace = Throttle(
         hourly.runtime, made, holds=lambda: why != "lease", pause=lambda _: pytest.fail("a wait")
     )
     assert not pace.permit(made.mails)
@@ -140,13 +140,13 @@ def test_who_is_to_stop_does_not_wait(
 def test_urgent_mail_takes_before_anybody_else_can(hourly: Shop) -> None:
     urgent, normal = batch(hourly, priority=Priority.URGENT), batch(hourly)
     pause = Pauses(hourly)
-    assert Pace(hourly.runtime, normal).permit(normal.mails)
+    assert Throttle(hourly.runtime, normal).permit(normal.mails)
     hourly.later(3600 - SLACK - 1.0)
     waits = take(hourly.database, {"all": (HOURLY, 1)})
     hourly.later(waits + 0.001)
-    assert Pace(hourly.runtime, urgent, pause=pause).permit(urgent.mails)
+    assert Throttle(hourly.runtime, urgent, pause=pause).permit(urgent.mails)
     assert pause.made == []
-    assert not Pace(hourly.runtime, normal).permit(normal.mails)
+    assert not Throttle(hourly.runtime, normal).permit(normal.mails)
 
 
 def test_bulk_keeps_to_its_share_while_urgent_mail_stirs(shops: Shops) -> None:
@@ -159,7 +159,7 @@ def test_bulk_keeps_to_its_share_while_urgent_mail_stirs(shops: Shops) -> None:
         clock += 1.0
         shop.runtime.clock = lambda: clock
         pauses.made.clear()
-        pace = Pace(shop.runtime, made, pause=pauses)
+        pace = Throttle(shop.runtime, made, pause=pauses)
         while not pace.permit(made.mails):
             pauses(0.25)
         return sum(pauses.made)
@@ -179,7 +179,7 @@ def test_bulk_s_own_bucket_never_closes_it_for_long(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="50/s")
     made = batch(shop, *(f"r{n}@x.example" for n in range(900)), priority=Priority.BULK)
     shop.enqueue(priority=Priority.URGENT)
-    assert Pace(shop.runtime, made).permit(made.mails)
+    assert Throttle(shop.runtime, made).permit(made.mails)
     assert lag(shop, "all/bulk") <= 1.0 < PATIENCE < lag(shop, "all")
 
 
@@ -188,7 +188,7 @@ def test_a_batch_gives_way_to_urgent_mail_where_no_slot_is_free(shops: Shops) ->
     made = batch(shop)
     now = 0.0
     shop.runtime.clock = lambda: now
-    pace = Pace(shop.runtime, made)
+    pace = Throttle(shop.runtime, made)
     assert not pace.gives_way()
     shop.enqueue(priority=Priority.URGENT)
     assert statements(shop, pace.gives_way) == 0, "it looked a moment ago"
@@ -201,7 +201,7 @@ def test_a_look_that_takes_long_is_made_less_often(shops: Shops) -> None:
     made = batch(shop)
     now = 0.0
     shop.runtime.clock = lambda: now
-    pace = Pace(shop.runtime, made)
+    pace = Throttle(shop.runtime, made)
 
     def slow(*_: object) -> None:
         nonlocal now
@@ -221,7 +221,7 @@ def test_urgent_mail_gives_way_to_nobody(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SLOTS=1)
     made = batch(shop, priority=Priority.URGENT)
     shop.enqueue(priority=Priority.URGENT)
-    assert not Pace(shop.runtime, made).gives_way()
+    assert not Throttle(shop.runtime, made).gives_way()
 
 
 def test_mails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) -> None:
@@ -231,7 +231,7 @@ def test_mails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) 
     (made,) = shop.claim()
     started = shop.start(made.token)
     assert started is not None
-    kept = sort_out(shop.runtime, made.token, started)
+    kept = return_relaned(shop.runtime, made.token, started)
     assert [mail.id for mail in kept.mails] == [ids[0], ids[2]]
     row = shop.mail(ids[1])
     assert (row.status, row.lane, row.token) == (Status.PENDING, "@gmail.com", None)
@@ -248,7 +248,7 @@ def test_a_mail_withdrawn_meanwhile_is_not_brought_back_by_its_lane(shops: Shops
     with shop.session() as session:
         assert shop.outbox.cancel(id=email.id, session=session) == 1
         session.commit()
-    assert sort_out(shop.runtime, made.token, started).mails == ()
+    assert return_relaned(shop.runtime, made.token, started).mails == ()
     assert shop.status(email.id) is Status.CANCELLED
 
 
@@ -256,12 +256,12 @@ def test_workers_together_keep_to_the_rate(shops: Shops) -> None:
     """Four take windows as fast as they get them, and get all that the rate allows."""
     shop = shops.open(OUTBOX_RATE="50/s")
     made = batch(shop, priority=Priority.NORMAL)
-    window: tuple[Waiting, ...] = made.mails * 4
+    window: tuple[ClaimedEmail, ...] = made.mails * 4
     pause, began = Together(shop, 4), time.monotonic()
 
     def work() -> None:
         try:
-            pace = Pace(shop.runtime, made, pause=pause)
+            pace = Throttle(shop.runtime, made, pause=pause)
             for _ in range(6):
                 assert pace.permit(window, patience=inf)
         finally:
@@ -285,7 +285,7 @@ def test_a_batch_is_claimed_again_after_it_was_given_back_only_when_its_lane_ope
     assert sweep(hourly.runtime, first.append) == 1
     started = hourly.start(first[0].token)
     assert started is not None
-    assert Pace(hourly.runtime, started).permit(started.mails)
+    assert Throttle(hourly.runtime, started).permit(started.mails)
     assert sweep(hourly.runtime, first.append) == 0
     hourly.later(3600)
     assert sweep(hourly.runtime, first.append) == 1

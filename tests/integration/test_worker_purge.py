@@ -23,7 +23,7 @@ MONTH = 31 * DAY
 @pytest.fixture
 def old(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A shop with five emails that are past their retention, and purged one by one."""
-    monkeypatch.setattr(module, "CHUNK", 1)
+    monkeypatch.setattr(module, "PURGE_CHUNK", 1)
     withdrawn(shop, 5)
     shop.later(MONTH)
     return shop

@@ -13,7 +13,7 @@ inline claim(b, lane) {
 	}
 }
 
-/* outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load, outbox.worker.batch.server_choice.Way, outbox.worker.batch.server_watch.Watch
+/* outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load, outbox.worker.batch.server_choice.ServerChoice, outbox.worker.batch.server_watch.Watch
  * outbox.worker.batch.send_batch._Relay._open_session, outbox.worker.batch.send_batch._Relay._probe_session
  */
 inline start(b, fails) {

@@ -24,7 +24,7 @@ inline take(i, l, again) {
 	}
 }
 
-/* outbox.worker.batch.batch_results.Results.advance, outbox.store.transitions.window.advance, outbox.worker.process.retry_writes.outlast
+/* outbox.worker.batch.batch_results.Results.advance, outbox.store.transitions.window.advance, outbox.worker.process.retry_writes.until_written
  * The reply to its commit may be lost: then it is made again.
  */
 inline advance(i, reply_lost) {
@@ -63,7 +63,7 @@ inline record(i) {
 	fi
 }
 
-/* outbox.domain.delivery.outcome.conclude */
+/* outbox.domain.delivery.outcome.decide_outcome */
 inline conclude(came) {
 	if
 	:: came == took -> accept()

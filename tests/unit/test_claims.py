@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import (
     AHEAD,
-    Due,
-    Flight,
-    Share,
-    Way,
+    ClaimRequest,
+    DueEmails,
+    InFlight,
+    LaneKey,
     next_opening,
-    share,
+    plan_claims,
 )
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.domain.scheduling.token_bucket import Rate
@@ -27,7 +27,7 @@ SLOW = [HealthCheck.too_slow]  # no time decides
 U, N, B = Priority.URGENT, Priority.NORMAL, Priority.BULK
 
 
-def by_priority(shares: tuple[Share, ...]) -> dict[Priority, tuple[int, int]]:
+def by_priority(shares: tuple[ClaimRequest, ...]) -> dict[Priority, tuple[int, int]]:
     return {s.priority: (s.batches, s.size) for s in shares}
 
 
@@ -39,8 +39,8 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     due = draw(st.dictionaries(st.sampled_from(Priority), st.integers(1, 5000)))
     window = draw(st.integers(1, 50))
     return {
-        "due": {("", priority): Due(mails=mails) for priority, mails in due.items()},
-        "flight": {("", p): Flight(batches=n, mails=n * window) for p, n in flight.items()},
+        "due": {("", priority): DueEmails(mails=mails) for priority, mails in due.items()},
+        "flight": {("", p): InFlight(batches=n, mails=n * window) for p, n in flight.items()},
         "lanes": Lanes(),
         "lags": {},
         "slots": slots,
@@ -49,8 +49,8 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def made(case: dict[str, Any]) -> tuple[Share, ...]:
-    return share(
+def made(case: dict[str, Any]) -> tuple[ClaimRequest, ...]:
+    return plan_claims(
         case["due"], case["flight"], **{k: case[k] for k in case.keys() - {"due", "flight"}}
     )
 
@@ -61,7 +61,7 @@ def free(case: dict[str, Any]) -> int:
 
 
 def waiting(case: dict[str, Any], priority: Priority) -> int:
-    due: Due = case["due"].get(("", priority), Due(mails=0))
+    due: DueEmails = case["due"].get(("", priority), DueEmails(mails=0))
     return due.mails
 
 
@@ -118,20 +118,20 @@ def test_the_shares_come_urgent_first_and_each_priority_once(case: dict[str, Any
 
 
 def spread(
-    due: Mapping[Way, int | Due],
-    flight: Mapping[Way, int] | None = None,
+    due: Mapping[LaneKey, int | DueEmails],
+    flight: Mapping[LaneKey, int] | None = None,
     *,
     lanes: Lanes | None = None,
     slots: int = 4,
     lag: float = -1.0,
     mails: int = 20,
     rooms: Mapping[str, float] = MappingProxyType({}),
-) -> dict[Way, tuple[int, int]]:
+) -> dict[LaneKey, tuple[int, int]]:
     """Return the batches and their size of each lane and priority; every bucket has this lag."""
     lanes = lanes or Lanes()
-    shares = share(
-        {way: Due(mails=n) if isinstance(n, int) else n for way, n in due.items()},
-        {way: Flight(batches=n, mails=n * mails) for way, n in (flight or {}).items()},
+    shares = plan_claims(
+        {way: DueEmails(mails=n) if isinstance(n, int) else n for way, n in due.items()},
+        {way: InFlight(batches=n, mails=n * mails) for way, n in (flight or {}).items()},
         lanes=lanes,
         lags=dict.fromkeys(lanes.all_buckets, lag),
         slots=slots,
@@ -147,7 +147,7 @@ def plan(
 ) -> dict[Priority, tuple[int, int]]:
     flight = {("", U): urgent, ("", N): 4 - free - urgent}
     found = spread({("", priority): n for priority, n in due.items()}, flight)
-    return {priority: share for (_, priority), share in found.items()}
+    return {priority: plan_claims for (_, priority), plan_claims in found.items()}
 
 
 def test_a_small_backlog_is_spread_over_the_slots() -> None:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
-from outbox.domain.scheduling.claim_plan import AGED, Due, Flight, Way, share
+from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneKey, plan_claims
 from outbox.domain.scheduling.lanes import Lanes
 from tests.unit.test_claims import SLOW, B, N, U, cases, free, made, spread
 
-OLD = Due(mails=100_000, age=AGED + 1)
+OLD = DueEmails(mails=100_000, age=AGED + 1)
 
 
 def test_bulk_that_has_waited_too_long_goes_out_though_normal_mail_takes_every_slot() -> None:
@@ -64,16 +64,18 @@ def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(
     slots: int, rounds: int, urgent: list[int]
 ) -> None:
     """Batches take some rounds of ten seconds each; urgent mail waits at the end of each round."""
-    flying: list[tuple[Way, int, int]] = []  # the way, its mails, and the rounds that are left
+    flying: list[tuple[LaneKey, int, int]] = []  # the way, its mails, and the rounds that are left
     oldest = dict.fromkeys((N, B), 0.0)
     for number in range(200):
-        due = {("", U): Due(mails=urgent[number % len(urgent)])}
-        due |= {("", which): Due(mails=100_000, age=age) for which, age in oldest.items()}
+        due = {("", U): DueEmails(mails=urgent[number % len(urgent)])}
+        due |= {("", which): DueEmails(mails=100_000, age=age) for which, age in oldest.items()}
         flight = {
-            way: Flight(batches=sum(w == way for w, *_ in flying), mails=20)
+            way: InFlight(batches=sum(w == way for w, *_ in flying), mails=20)
             for way in {way for way, *_ in flying}
         }
-        for part in share(due, flight, lanes=Lanes(), lags={}, slots=slots, batch=200, window=20):
+        for part in plan_claims(
+            due, flight, lanes=Lanes(), lags={}, slots=slots, batch=200, window=20
+        ):
             way = (part.lane, part.priority)
             flying += [(way, part.size, rounds)] * part.batches
             oldest |= {part.priority: 0.0} if part.priority in oldest else {}
@@ -88,7 +90,7 @@ def test_old_bulk_takes_its_usual_slots_where_they_are_free() -> None:
 
 
 def test_old_bulk_without_a_server_does_not_hold_back_that_of_another_route() -> None:
-    due = {("news", B): Due(mails=9, age=AGED + 9), ("", B): OLD}
+    due = {("news", B): DueEmails(mails=9, age=AGED + 9), ("", B): OLD}
     busy = {("", N): 4}
     assert spread(due, busy) == {("news", B): (1, 20)}
     assert spread(due, busy, rooms={"news": 0}) == {("", B): (1, 20)}

@@ -15,7 +15,7 @@ import flask_mail
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message.render import Prepared, prepare
+from outbox.domain.message.render import RenderedMessage, render
 from outbox.flask_ext.messages.convert import standard
 
 STRUCTURED = ("From", "To", "Cc", "Reply-To")
@@ -35,9 +35,9 @@ def make(**fields: Any) -> flask_mail.Message:
     return flask_mail.Message(**{**given, **fields})
 
 
-def ours(message: flask_mail.Message, **options: Any) -> Prepared:
+def ours(message: flask_mail.Message, **options: Any) -> RenderedMessage:
     found = standard(message, **options)
-    return prepare(found, send_at=None, max_size=10**7, split_size=10**7)
+    return render(found, send_at=None, max_size=10**7, split_size=10**7)
 
 
 def decoded(value: str) -> str:
@@ -78,7 +78,7 @@ def tree(data: bytes) -> list[tuple[Any, ...]]:
     return parts
 
 
-def same_as_flask_mail(message: flask_mail.Message) -> Prepared:
+def same_as_flask_mail(message: flask_mail.Message) -> RenderedMessage:
     mail = ours(message)
     assert tree(mail.content) == tree(message.as_bytes())
     return mail
@@ -180,7 +180,7 @@ def test_the_message_id_is_the_message_s_own_each_time() -> None:
 
 
 def test_the_same_mail_made_again_has_the_same_fingerprint() -> None:
-    def build(text: str) -> Prepared:
+    def build(text: str) -> RenderedMessage:
         return ours(make(html="<p>x</p>", attachments=[PDF], bcc=["z@d.example"], body=text))
 
     assert build("one").fingerprint() == build("one").fingerprint()

@@ -13,7 +13,7 @@ import flask_mail
 import pytest
 
 from outbox.domain.header.fields import written
-from outbox.domain.message.render import prepare
+from outbox.domain.message.render import render
 from outbox.flask_ext.messages import fast_path
 from outbox.flask_ext.messages.convert import standard
 
@@ -29,8 +29,8 @@ def make(**fields: Any) -> flask_mail.Message:
 
 def rendered(**fields: Any) -> bytes:
     message = make(date=1.0, **fields)
-    content = prepare(standard(message), send_at=None, **LIMITS).content
-    short = fast_path.prepare(message, send_at=None, **LIMITS)
+    content = render(standard(message), send_at=None, **LIMITS).content
+    short = fast_path.render_fast(message, send_at=None, **LIMITS)
     assert short is None or short.content == content
     return content
 

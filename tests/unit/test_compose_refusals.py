@@ -11,7 +11,7 @@ import flask_mail
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message.render import prepare
+from outbox.domain.message.render import render
 from outbox.flask_ext.messages.convert import standard
 
 CONTROLS = [
@@ -39,7 +39,7 @@ def make(**fields: Any) -> flask_mail.Message:
 def refused(**fields: Any) -> InvalidMessage:
     message = make(**fields)
     with pytest.raises(InvalidMessage) as caught:
-        prepare(standard(message), send_at=None, max_size=10**6, split_size=10**6)
+        render(standard(message), send_at=None, max_size=10**6, split_size=10**6)
     return caught.value
 
 

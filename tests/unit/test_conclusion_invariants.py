@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import MAX_DOUBTS, Conclusion, Facts, conclude, taken
+from outbox.domain.delivery.outcome import (
+    MAX_DOUBTS,
+    EmailState,
+    Outcome,
+    decide_outcome,
+    sent_outcome,
+)
 from outbox.domain.delivery.outcome import RecipientStatus as R
 from outbox.domain.delivery.status import FINISHED, TRANSITIONS, Status
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
@@ -20,12 +26,13 @@ SLOW = [HealthCheck.too_slow]  # no time decides
 V = Verdict
 REPLY = Reply(code=0)
 ALWAYS = settings(deadline=None, suppress_health_check=SLOW)
-# Where the whole was judged, what a recipient may carry besides (`smtp.outcome.conclude`).
+# Where the whole was judged, what a recipient may carry besides: see
+# `smtp.transaction_result.transaction_from`.
 OWN = (V.FAIL, V.RETRY)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Facts, Transaction, float]:
+def cases(draw: st.DrawFn) -> tuple[EmailState, Transaction, float]:
     whole = draw(st.sampled_from([v for v in V if v is not V.NEXT]))
     addresses = "abcd"[: draw(st.integers(1, 4))]
     verdicts = [whole] * len(addresses)
@@ -36,7 +43,7 @@ def cases(draw: st.DrawFn) -> tuple[Facts, Transaction, float]:
         if whole is V.FAIL and V.RETRY in verdicts:  # `all_refused` calls that a RETRY
             whole = V.RETRY
     doubtful = frozenset(draw(st.sets(st.sampled_from(addresses))))
-    known = Facts(
+    known = EmailState(
         attempts=draw(st.integers(0, 15)),
         max_attempts=draw(st.integers(1, 12)),
         deliveries=draw(st.integers(0, 6)),
@@ -58,12 +65,12 @@ def cases(draw: st.DrawFn) -> tuple[Facts, Transaction, float]:
     return known, result, draw(st.floats(0, 1))
 
 
-def judged(case: tuple[Facts, Transaction, float]) -> Conclusion:
+def judged(case: tuple[EmailState, Transaction, float]) -> Outcome:
     known, result, chance = case
-    return conclude(known, result, random=lambda: chance)
+    return decide_outcome(known, result, random=lambda: chance)
 
 
-def doubt_after(known: Facts, found: Conclusion) -> set[str]:
+def doubt_after(known: EmailState, found: Outcome) -> set[str]:
     """Return who is in doubt once this is recorded: their rows are in the table until then."""
     outcomes = {address: status for address, status, _ in found.recipients}
     before = dict.fromkeys(known.doubtful, R.UNKNOWN)
@@ -77,7 +84,7 @@ NOBODY = (V.HALT, V.SUSPECT, V.LACKING, V.UNSENT)
 @ALWAYS
 @given(cases())
 def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
     if doubt_after(case[0], found) and found.status in FINISHED | {Status.UNKNOWN}:
@@ -88,19 +95,19 @@ def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
 @ALWAYS
 @given(cases())
 def test_a_single_recipient_who_has_the_mail_needs_no_facts(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     known, result, _ = case
     only = replace(result.recipients[0], verdict=V.SENT)
     accepted = replace(result, verdict=V.SENT, recipients=(only,))
     alone = replace(known, doubtful=known.doubtful & {only.address}, settled=frozenset())
-    assert taken(accepted) == judged((alone, accepted, 0.5))
+    assert sent_outcome(accepted) == judged((alone, accepted, 0.5))
 
 
 @ALWAYS
 @given(cases())
 def test_doubts_is_zero_if_and_only_if_nobody_is_in_doubt(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
     if found.status in (Status.PENDING, Status.FAILED, Status.SENDING):
@@ -110,7 +117,7 @@ def test_doubts_is_zero_if_and_only_if_nobody_is_in_doubt(
 @ALWAYS
 @given(cases())
 def test_a_recipient_who_was_accepted_never_comes_back(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     known, result, _ = case
     if result.verdict in NOBODY:
@@ -130,7 +137,7 @@ def test_a_recipient_who_was_accepted_never_comes_back(
 @ALWAYS
 @given(cases())
 def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     _, result, _ = case
     found = judged(case)
@@ -141,17 +148,17 @@ def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
 
 @ALWAYS
 @given(cases())
-def test_an_outage_changes_nothing_of_a_mail(case: tuple[Facts, Transaction, float]) -> None:
+def test_an_outage_changes_nothing_of_a_mail(case: tuple[EmailState, Transaction, float]) -> None:
     known, result, chance = case
     halted = replace(result, verdict=V.HALT)
-    found = conclude(known, halted, random=lambda: chance)
-    assert found == Conclusion(status=Status.PENDING, reply=REPLY, doubts=known.doubts)
+    found = decide_outcome(known, halted, random=lambda: chance)
+    assert found == Outcome(status=Status.PENDING, reply=REPLY, doubts=known.doubts)
 
 
 @ALWAYS
 @given(cases())
 def test_doubt_ends_at_the_third_at_once_under_hold_and_where_nothing_is_left_to_try(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     known, result, chance = case
     found = judged(case)
@@ -167,7 +174,7 @@ def test_doubt_ends_at_the_third_at_once_under_hold_and_where_nothing_is_left_to
 @ALWAYS
 @given(cases())
 def test_a_mail_that_comes_back_has_somebody_to_go_to_and_a_wait(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
     assert isfinite(found.delay)
@@ -183,7 +190,7 @@ def test_a_mail_that_comes_back_has_somebody_to_go_to_and_a_wait(
 @ALWAYS
 @given(cases())
 def test_a_mail_that_failed_or_was_sent_has_nobody_waiting(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
     if found.status in (Status.SENT, Status.FAILED):
@@ -193,7 +200,7 @@ def test_a_mail_that_failed_or_was_sent_has_nobody_waiting(
 @ALWAYS
 @given(cases())
 def test_every_step_is_in_the_table_of_transitions(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
     assert found.again or found.status in TRANSITIONS[Status.SENDING]
@@ -202,7 +209,7 @@ def test_every_step_is_in_the_table_of_transitions(
 @ALWAYS
 @given(cases())
 def test_used_up_attempts_or_deliveries_end_a_mail(
-    case: tuple[Facts, Transaction, float],
+    case: tuple[EmailState, Transaction, float],
 ) -> None:
     known, result, _ = case
     found = judged(case)

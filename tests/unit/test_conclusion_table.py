@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import LOST_DELAY, MAX_DOUBTS, Conclusion, Facts, conclude
+from outbox.domain.delivery.outcome import (
+    LOST_DELAY,
+    MAX_DOUBTS,
+    EmailState,
+    Outcome,
+    decide_outcome,
+)
 from outbox.domain.delivery.outcome import RecipientStatus as R
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
@@ -17,7 +23,7 @@ V = Verdict
 RESEND, HOLD = OnUnknown.RESEND, OnUnknown.HOLD
 
 
-def facts(**changes: Any) -> Facts:
+def facts(**changes: Any) -> EmailState:
     given: dict[str, Any] = {
         "attempts": 0,
         "max_attempts": 12,
@@ -27,7 +33,7 @@ def facts(**changes: Any) -> Facts:
         "on_unknown": RESEND,
         "seconds_left": 100_000.0,
     }
-    return Facts(**{**given, **changes})
+    return EmailState(**{**given, **changes})
 
 
 def transaction(*verdicts: Verdict, whole: Verdict | None = None, **changes: Any) -> Transaction:
@@ -45,11 +51,11 @@ def transaction(*verdicts: Verdict, whole: Verdict | None = None, **changes: Any
     )
 
 
-def judge(known: Facts, result: Transaction, chance: float = 1.0) -> Conclusion:
-    return conclude(known, result, random=lambda: chance)
+def judge(known: EmailState, result: Transaction, chance: float = 1.0) -> Outcome:
+    return decide_outcome(known, result, random=lambda: chance)
 
 
-def states(conclusion: Conclusion) -> str:
+def states(conclusion: Outcome) -> str:
     """Return the recipients' outcomes as one word each, in order."""
     return " ".join(status for _, status, _ in conclusion.recipients)
 

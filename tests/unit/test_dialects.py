@@ -13,13 +13,13 @@ from sqlalchemy.dialects.mysql import mariadb
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from outbox.domain.priority import Priority
-from outbox.domain.scheduling.claim_plan import Share
+from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.store.schema.clock import clock
 from outbox.store.schema.tables import Tables, define
 from outbox.store.transitions.claim import claim_statement, due_statement, guarded_statement
 
 TOKEN = UUID(int=1)
-SHARE = Share(lane="@gmail.com", priority=Priority.NORMAL, batches=1, size=10)
+SHARE = ClaimRequest(lane="@gmail.com", priority=Priority.NORMAL, batches=1, size=10)
 DIALECTS: dict[str, Any] = {
     "postgresql": postgresql.dialect,
     "sqlite": sqlite.dialect,

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.message.personalize import individuals, message_ids
-from outbox.domain.message.render import Prepared, prepare, render_shared
-from outbox.domain.mime.line_endings import MAX_LINE
+from outbox.domain.message.render import RenderedMessage, render, render_shared
+from outbox.domain.mime.line_endings import MAX_TEXT_LINE
 from outbox.flask_ext.messages.convert import standard
 
 SLOW = [HealthCheck.too_slow]  # no time decides
@@ -45,12 +45,12 @@ def context() -> Iterator[None]:
         yield
 
 
-def check_wire(mail: Prepared, expected: set[str]) -> None:
+def check_wire(mail: RenderedMessage, expected: set[str]) -> None:
     """Look at the bytes with a reader of our own, and with Python's."""
     data = mail.headers + mail.content
     assert not re.search(rb"(?<!\r)\n|\r(?!\n)", data)
     assert data.endswith(b"\r\n")
-    assert max(map(len, data.split(b"\r\n"))) <= MAX_LINE
+    assert max(map(len, data.split(b"\r\n"))) <= MAX_TEXT_LINE
     block, _, _ = data.partition(b"\r\n\r\n")
     assert b"\0" not in block
     fields = re.split(rb"\r\n(?![ \t])", block)
@@ -68,10 +68,10 @@ def check_wire(mail: Prepared, expected: set[str]) -> None:
         assert mail.smtputf8
 
 
-def attempt(make: Callable[[], Message[Any, Any]]) -> Prepared | None:
+def attempt(make: Callable[[], Message[Any, Any]]) -> RenderedMessage | None:
     """Return the mail, or None where it was refused: no other exception passes."""
     try:
-        return prepare(make(), send_at=None, max_size=10**6, split_size=10**6)
+        return render(make(), send_at=None, max_size=10**6, split_size=10**6)
     except InvalidMessage as error:
         assert error.field  # noqa: PT017  (the other branch is as good)
         assert error.rule  # noqa: PT017

@@ -12,15 +12,15 @@ import pytest
 
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.header.fields import addresses, check_headers, parse_addresses, written
-from outbox.domain.message.render import Prepared, prepare, render_shared
+from outbox.domain.message.render import RenderedMessage, render, render_shared
 
 BREAKS = ["\r", "\n", "\r\n", "\0", "\x07", "\x1b", "\x7f", "\x85", "\x9f", "\u2028", "\u2029"]
 NAMES = ["Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Sender", "X-Own", "Message-ID", "Date"]
 POLICIES = {"compat32": policy.compat32, "default": policy.default, "smtp": policy.SMTP}
 
 
-def ready(message: Message[Any, Any]) -> Prepared:
-    return prepare(message, send_at=None, max_size=10**6, split_size=10**6)
+def ready(message: Message[Any, Any]) -> RenderedMessage:
+    return render(message, send_at=None, max_size=10**6, split_size=10**6)
 
 
 def refused(message: Message[Any, Any]) -> InvalidMessage:
@@ -180,7 +180,7 @@ def test_a_message_id_that_is_none_is_refused(value: str) -> None:
 def test_a_mail_over_the_limit_is_refused_with_the_setting_s_name() -> None:
     message = legacy()
     with pytest.raises(InvalidMessage, match="OUTBOX_MAX_SIZE allows 10") as caught:
-        prepare(message, send_at=None, max_size=10, split_size=10)
+        render(message, send_at=None, max_size=10, split_size=10)
     assert caught.value.field == "message"
     del message["To"]
     with pytest.raises(InvalidMessage, match="OUTBOX_MAX_SIZE"):

@@ -82,23 +82,23 @@ def test_all_buckets_are_those_of_every_lane() -> None:
 
 
 def test_the_tightest_rate_sets_windows_and_claims() -> None:
-    assert (LANES.chunk("@gmail.com"), LANES.horizon("@gmail.com")) == (1, 16)
-    assert (ROUTED.chunk("@gmail.com"), ROUTED.horizon("@gmail.com")) == (4, 40)
-    assert (ROUTED.chunk(""), ROUTED.horizon("")) == (None, None)
+    assert (LANES.max_window("@gmail.com"), LANES.max_claimed("@gmail.com")) == (1, 16)
+    assert (ROUTED.max_window("@gmail.com"), ROUTED.max_claimed("@gmail.com")) == (4, 40)
+    assert (ROUTED.max_window(""), ROUTED.max_claimed("")) == (None, None)
 
 
 def test_every_recipient_is_a_permit_of_each_bucket_that_counts_it() -> None:
-    charge = LANES.charge("@gmail.com", ["a@gmail.com", "b@Gmail.com", "c@x.example"])
+    charge = LANES.cost("@gmail.com", ["a@gmail.com", "b@Gmail.com", "c@x.example"])
     assert charge.wants == {ALL: (RATE, 3), "domain:gmail.com": (GMAIL, 2)}
     assert charge.debts == {}
 
 
 def test_another_domain_s_bucket_is_charged_and_not_waited_for() -> None:
-    charge = LANES.charge("@gmail.com", ["a@gmail.com", "b@yahoo.com"])
+    charge = LANES.cost("@gmail.com", ["a@gmail.com", "b@yahoo.com"])
     assert charge.wants == {ALL: (RATE, 2), "domain:gmail.com": (GMAIL, 1)}
     assert charge.debts == {"domain:yahoo.com": (YAHOO, 1)}
 
 
 def test_without_limits_nothing_is_charged() -> None:
-    charge = Lanes().charge("", ["a@gmail.com"])
+    charge = Lanes().cost("", ["a@gmail.com"])
     assert (charge.wants, charge.debts) == ({}, {})

@@ -18,7 +18,7 @@ import pytest
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.header import fields as headers
 from outbox.domain.message.personalize import individuals
-from outbox.domain.message.render import prepare
+from outbox.domain.message.render import render
 from outbox.domain.mime.serialize import folded
 from outbox.flask_ext.messages.convert import standard
 
@@ -55,7 +55,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 def refused(message: Message[Any, Any]) -> InvalidMessage:
     with pytest.raises(InvalidMessage) as caught:
-        prepare(message, send_at=None, max_size=10**8, split_size=10**8)
+        render(message, send_at=None, max_size=10**8, split_size=10**8)
     return caught.value
 
 
@@ -145,5 +145,5 @@ def test_a_long_name_of_a_reader_is_refused_at_a_look(read: list[int], unit: str
 def test_a_list_of_recipients_may_be_as_long_as_it_likes() -> None:
     names = ", ".join(f'"Doe, J., {number}" <r{number}@d.example>' for number in range(1_000))
     raw = f"From: a@b.example\nTo: {names}\n\nhi\n".encode()
-    mail = prepare(email.message_from_bytes(raw), send_at=None, max_size=10**8, split_size=10**8)
+    mail = render(email.message_from_bytes(raw), send_at=None, max_size=10**8, split_size=10**8)
     assert len(mail.recipients) == 1_000

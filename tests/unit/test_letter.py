@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message.render import Prepared
-from outbox.domain.message.render import prepare as long_way
+from outbox.domain.message.render import RenderedMessage
+from outbox.domain.message.render import render as long_way
 from outbox.flask_ext.messages import fast_path
 from outbox.flask_ext.messages.convert import author, standard
 
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.usefixtures("flask_mail_context")
 
 LIMITS: dict[str, Any] = {"max_size": 5000, "split_size": 400}
 MOMENT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-Answer = Prepared | str
+Answer = RenderedMessage | str
 """A mail, or the text of the refusal."""
 
 
-def short(message: flask_mail.Message, send_at: datetime | None = None) -> Prepared | None:
-    return fast_path.prepare(message, send_at=send_at, **LIMITS)
+def short(message: flask_mail.Message, send_at: datetime | None = None) -> RenderedMessage | None:
+    return fast_path.render_fast(message, send_at=send_at, **LIMITS)
 
 
 def long(message: flask_mail.Message, send_at: datetime | None = None) -> Answer:
@@ -146,7 +146,7 @@ def test_the_short_way_says_what_the_long_way_says_or_nothing(
 )
 def test_an_ordinary_mail_is_a_letter(fields: dict[str, Any]) -> None:
     message = make(**fields)
-    assert isinstance(short(message), Prepared)
+    assert isinstance(short(message), RenderedMessage)
     assert short(message) == long(message)
     assert short(message, MOMENT) == long(message, MOMENT)
 
@@ -154,8 +154,8 @@ def test_an_ordinary_mail_is_a_letter(fields: dict[str, Any]) -> None:
 def test_a_letter_without_a_date_gets_one_where_the_long_way_puts_it() -> None:
     message = make(date=None, reply_to="r@d.example")
     found, expected = short(message), long(message)
-    assert isinstance(found, Prepared)
-    assert isinstance(expected, Prepared)
+    assert isinstance(found, RenderedMessage)
+    assert isinstance(expected, RenderedMessage)
     date = re.compile(rb"Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}\r\n")
     assert len(date.findall(found.headers + found.content)) == 1
     assert date.split(found.headers + found.content) == date.split(
@@ -177,7 +177,7 @@ def test_a_letter_without_a_date_gets_one_where_the_long_way_puts_it() -> None:
 def test_what_is_no_letter_takes_the_long_way(fields: dict[str, Any]) -> None:
     message = make(**fields)
     assert short(message) is None
-    assert isinstance(long(message), Prepared)
+    assert isinstance(long(message), RenderedMessage)
 
 
 def test_an_app_that_has_texts_encoded_takes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,5 +185,5 @@ def test_an_app_that_has_texts_encoded_takes_the_long_way(monkeypatch: pytest.Mo
     message = make(body="Gr\u00fc\u00dfe")
     assert short(message) is None
     mail = long(message)
-    assert isinstance(mail, Prepared)
+    assert isinstance(mail, RenderedMessage)
     assert b"quoted-printable" in mail.content

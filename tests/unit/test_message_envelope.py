@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.message.render import Prepared, prepare
+from outbox.domain.message.render import RenderedMessage, render
 
 SEND_AT = datetime(2026, 5, 4, 12, 30, tzinfo=UTC)
 KINDS = [EmailMessage, Message]
@@ -24,11 +24,11 @@ def make(kind: type[Message[Any, Any]] = EmailMessage, **headers: str) -> Messag
     return message
 
 
-def ready(message: Message[Any, Any], send_at: datetime | None = None) -> Prepared:
-    return prepare(message, send_at=send_at, max_size=10**7, split_size=10**7)
+def ready(message: Message[Any, Any], send_at: datetime | None = None) -> RenderedMessage:
+    return render(message, send_at=send_at, max_size=10**7, split_size=10**7)
 
 
-def read(mail: Prepared) -> EmailMessage:
+def read(mail: RenderedMessage) -> EmailMessage:
     found = email.message_from_string((mail.headers + mail.content).decode(), policy=policy.default)
     assert isinstance(found, EmailMessage)
     return found
@@ -183,7 +183,7 @@ def test_eight_bit_text_needs_8bitmime_and_nothing_else() -> None:
 
 def test_the_size_is_what_goes_on_the_wire() -> None:
     message = make()
-    mail = prepare(message, send_at=None, max_size=10**6, split_size=1)
+    mail = render(message, send_at=None, max_size=10**6, split_size=1)
     assert mail.size == len(mail.headers) + len(mail.content)
     assert (mail.headers + mail.content).endswith(b"\r\n\r\nhello\r\n")
 
@@ -192,7 +192,7 @@ def test_the_size_is_what_goes_on_the_wire() -> None:
 def test_a_big_message_keeps_its_headers_apart_from_its_content(
     split_size: int, apart: bool
 ) -> None:
-    mail = prepare(make(Subject="s"), send_at=None, max_size=10**6, split_size=split_size)
+    mail = render(make(Subject="s"), send_at=None, max_size=10**6, split_size=split_size)
     assert bool(mail.headers) is apart
     assert mail.content.startswith(b"\r\n") is apart
     assert read(mail)["Subject"] == "s"
@@ -201,7 +201,7 @@ def test_a_big_message_keeps_its_headers_apart_from_its_content(
 
 def test_equal_contents_of_big_mails_are_equal_whoever_they_go_to() -> None:
     one, two = (
-        prepare(make(To=f"{name}@x.example"), send_at=None, max_size=10**6, split_size=1)
+        render(make(To=f"{name}@x.example"), send_at=None, max_size=10**6, split_size=1)
         for name in "ab"
     )
     assert one.content == two.content

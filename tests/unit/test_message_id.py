@@ -15,7 +15,7 @@ import pytest
 from outbox.domain.config.settings import Settings
 from outbox.domain.errors import ConfigurationError
 from outbox.domain.message.personalize import message_ids
-from outbox.domain.message.render import Prepared, prepare
+from outbox.domain.message.render import RenderedMessage, render
 from outbox.flask_ext.messages import fast_path, message_id
 from outbox.flask_ext.messages.convert import standard
 
@@ -46,10 +46,10 @@ def make(given: str | None = None, sender: Any = "Shop <shop@Shop.Example>") -> 
     return message
 
 
-def both(message: flask_mail.Message, domain: str = "") -> Prepared:
+def both(message: flask_mail.Message, domain: str = "") -> RenderedMessage:
     """Return what the two ways make of it: the same."""
-    long = prepare(standard(message, id_domain=domain), send_at=None, **LIMITS)
-    short = fast_path.prepare(message, send_at=None, id_domain=domain, **LIMITS)
+    long = render(standard(message, id_domain=domain), send_at=None, **LIMITS)
+    short = fast_path.render_fast(message, send_at=None, id_domain=domain, **LIMITS)
     assert short is not None
     assert short.message_id == long.message_id
     assert f"Message-ID: {short.message_id}\r\n".encode() in short.content
@@ -72,7 +72,7 @@ def test_what_the_user_gave_is_kept() -> None:
 
 @pytest.mark.parametrize("sender", ["a@bücher.example", "a@[127.0.0.1]"])
 def test_a_domain_that_is_no_host_s_name_makes_a_valid_one(sender: str) -> None:
-    mail = prepare(standard(make(sender=sender)), send_at=None, **LIMITS)
+    mail = render(standard(make(sender=sender)), send_at=None, **LIMITS)
     assert mail.message_id.endswith(("@xn--bcher-kva.example>", "@127.0.0.1>"))
 
 
@@ -81,7 +81,7 @@ def test_the_domain_that_is_set_is_that_of_every_message_id() -> None:
     assert both(make(), domain).message_id.endswith(f"@{domain}>")
     message = EmailMessage()
     message["From"], message["To"] = "a@b.example", "c@d.example"
-    mail = prepare(message, send_at=None, id_domain=domain, **LIMITS)
+    mail = render(message, send_at=None, id_domain=domain, **LIMITS)
     assert mail.message_id.endswith(f"@{domain}>")
     assert next(message_ids("a@b.example", domain)).endswith(f"@{domain}>")
     assert next(message_ids("a@b.example")).endswith("@b.example>")

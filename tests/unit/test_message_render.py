@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message.render import Prepared, prepare
+from outbox.domain.message.render import RenderedMessage, render
 
 LATER = datetime(2026, 5, 4, tzinfo=UTC)
 
 
-def ready(message: Message[Any, Any], send_at: datetime | None = None) -> Prepared:
-    return prepare(message, send_at=send_at, max_size=10**7, split_size=10**7)
+def ready(message: Message[Any, Any], send_at: datetime | None = None) -> RenderedMessage:
+    return render(message, send_at=send_at, max_size=10**7, split_size=10**7)
 
 
-def read(mail: Prepared) -> EmailMessage:
+def read(mail: RenderedMessage) -> EmailMessage:
     found = email.message_from_bytes(mail.headers + mail.content, policy=policy.default)
     assert isinstance(found, EmailMessage)
     assert not found.defects
@@ -166,7 +166,7 @@ def test_a_fingerprint_tells_mail_options_from_recipient_options() -> None:
 def test_a_fingerprint_is_the_same_whether_the_headers_are_apart_or_not() -> None:
     message = letter()
     message["Message-ID"], message["Date"] = "<a@b>", "Mon, 01 Jan 2024 00:00:00 +0000"
-    apart = prepare(message, send_at=None, max_size=10**6, split_size=1)
+    apart = render(message, send_at=None, max_size=10**6, split_size=1)
     assert apart.fingerprint() == ready(message).fingerprint()
 
 

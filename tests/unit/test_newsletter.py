@@ -11,18 +11,20 @@ import pytest
 
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.message.personalize import address_of, individuals, message_ids
-from outbox.domain.message.render import Prepared
+from outbox.domain.message.render import RenderedMessage
 
 CONTENT = b"From: a@b.example\r\nSubject: news\r\n\r\nhello\r\n"
 CONTROLS = ["\r", "\n", "\r\n ", "\0", "\t", "\x1b", "\x85", "\u2028", "\u2029", "\ud800"]
 
 
-def make(*recipients: Any, sender: str = "a@b.example", smtputf8: bool = False) -> list[Prepared]:
+def make(
+    *recipients: Any, sender: str = "a@b.example", smtputf8: bool = False
+) -> list[RenderedMessage]:
     ids = message_ids(sender)
     return list(individuals(recipients, ids, sender=sender, content=CONTENT, smtputf8=smtputf8))
 
 
-def to_of(mail: Prepared) -> tuple[str, str]:
+def to_of(mail: RenderedMessage) -> tuple[str, str]:
     found = email.message_from_string((mail.headers + mail.content).decode(), policy=policy.default)
     assert found.keys() == ["To", "Message-ID", "From", "Subject"]
     (address,) = found["To"].addresses

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from outbox.worker.process.wakeup import FIRST_PAUSE, LONGEST_PAUSE, Nudge
+from outbox.worker.process.wakeup import RETRY_FIRST, RETRY_LONGEST, Nudge
 from tests.unit.nudging import SECONDS, Broker, Clock, entered, tried
 from tests.waiting import wait_until
 
@@ -81,7 +81,7 @@ def test_a_failure_raises_nowhere_and_is_logged_once_without_its_text(
             nudge.wake()
             assert entered(broker)
             tried(nudge, failures)
-            clock.now += LONGEST_PAUSE + 1
+            clock.now += RETRY_LONGEST + 1
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert type(error).__name__ in caplog.text
     assert "secret" not in caplog.text
@@ -100,7 +100,7 @@ def test_a_broker_that_is_down_is_left_alone_for_longer_and_longer(
         pauses.append(nudge._silent_until - clock.now)
         clock.now = nudge._silent_until
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
-    assert (pauses[0], pauses[-1]) == (FIRST_PAUSE, LONGEST_PAUSE)
+    assert (pauses[0], pauses[-1]) == (RETRY_FIRST, RETRY_LONGEST)
 
 
 def test_in_the_pause_nothing_is_published(nudge: Nudge, broker: Broker, clock: Clock) -> None:
@@ -136,7 +136,7 @@ def test_a_broker_that_is_away_all_night_does_not_end_the_pauses(
     broker.error = OSError("away")
     nudge._failures = 2000
     nudge._try()
-    assert nudge._silent_until == clock.now + LONGEST_PAUSE
+    assert nudge._silent_until == clock.now + RETRY_LONGEST
 
 
 def test_a_wake_raises_nothing_where_no_thread_can_be_started(

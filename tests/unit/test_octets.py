@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message.render import prepare
+from outbox.domain.message.render import render
 from outbox.domain.mime.serialize import flatten, folded
 
 POLICIES = {"compat32": policy.compat32, "default": policy.default, "smtp": policy.SMTP}
@@ -35,7 +35,7 @@ EXACT = {
 @pytest.mark.parametrize("case", EXACT)
 def test_a_header_that_needs_nothing_goes_out_as_it_was_written(kind: str, case: str) -> None:
     raw = BASE + EXACT[case] + b"\r\nhi\r\n"
-    mail = prepare(
+    mail = render(
         email.message_from_bytes(raw, policy=POLICIES[kind]),
         send_at=None,
         max_size=10**6,
@@ -75,7 +75,7 @@ def test_a_signed_mail_survives_byte_for_byte(kind: str, forwarded: bool) -> Non
     if forwarded:
         raw = BASE + b"Content-Type: message/rfc822\r\n\r\n" + raw
     message = email.message_from_bytes(raw, policy=POLICIES[kind])
-    mail = prepare(message, send_at=None, max_size=10**6, split_size=10**6)
+    mail = render(message, send_at=None, max_size=10**6, split_size=10**6)
     assert mail.content == raw
 
 
@@ -84,7 +84,7 @@ def test_a_signed_mail_with_a_line_that_may_not_leave_is_refused(kind: str) -> N
     raw = BASE + SIGNED.replace(b"Trailing", b"x" * 1000)
     message = email.message_from_bytes(raw, policy=POLICIES[kind])
     with pytest.raises(InvalidMessage, match=r"before signing \(RFC 1847") as caught:
-        prepare(message, send_at=None, max_size=10**6, split_size=10**6)
+        render(message, send_at=None, max_size=10**6, split_size=10**6)
     assert caught.value.field == "message"
 
 

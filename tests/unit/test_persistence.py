@@ -12,7 +12,7 @@ from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, Operationa
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from outbox.worker.process import retry_writes, shutdown
-from outbox.worker.process.retry_writes import FIRST_WAIT, GRACE, LONGEST_WAIT, outlast
+from outbox.worker.process.retry_writes import FIRST_WAIT, GRACE, LONGEST_WAIT, until_written
 
 
 class Time:
@@ -55,18 +55,18 @@ def failing(times: int, error: Callable[[], Exception] = away) -> Callable[[], s
 
 
 def test_a_write_that_succeeds_waits_for_nothing(time: Time) -> None:
-    assert outlast(failing(0)) == "written"
+    assert until_written(failing(0)) == "written"
     assert time.waits == []
 
 
 @pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
 def test_an_outage_is_outlasted(kind: type[OperationalError | InterfaceError], time: Time) -> None:
-    assert outlast(failing(1000, lambda: away(kind))) == "written"
+    assert until_written(failing(1000, lambda: away(kind))) == "written"
     assert len(time.waits) == 1000
 
 
 def test_the_waits_double_up_to_the_longest(time: Time) -> None:
-    outlast(failing(8))
+    until_written(failing(8))
     assert time.waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0]
     assert (time.waits[0], time.waits[-1]) == (FIRST_WAIT, LONGEST_WAIT)
 
@@ -76,7 +76,7 @@ def test_a_worker_that_stops_tries_for_its_grace_and_no_longer(
 ) -> None:
     monkeypatch.setattr(shutdown, "requested", lambda: True)
     with pytest.raises(OperationalError):
-        outlast(failing(10**6))
+        until_written(failing(10**6))
     assert GRACE < time.now - 1000.0 <= GRACE + LONGEST_WAIT
 
 
@@ -85,7 +85,7 @@ def test_the_grace_begins_when_the_stop_is_seen(
 ) -> None:
     monkeypatch.setattr(shutdown, "requested", lambda: time.now > 1100)
     with pytest.raises(OperationalError):
-        outlast(failing(10**6))
+        until_written(failing(10**6))
     assert 1100 + GRACE < time.now <= 1100 + GRACE + 2 * LONGEST_WAIT
 
 
@@ -93,17 +93,17 @@ def test_a_database_that_comes_back_within_the_grace_gets_the_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shutdown, "requested", lambda: True)
-    assert outlast(failing(3)) == "written"
+    assert until_written(failing(3)) == "written"
 
 
 def test_an_exhausted_pool_is_outlasted(time: Time) -> None:
-    assert outlast(failing(3, lambda: PoolTimeout("QueuePool limit reached"))) == "written"
+    assert until_written(failing(3, lambda: PoolTimeout("QueuePool limit reached"))) == "written"
     assert len(time.waits) == 3
 
 
 def test_what_shall_be_done_meanwhile_is_done_before_each_wait(time: Time) -> None:
     moments: list[int] = []
-    outlast(failing(3), meanwhile=lambda: moments.append(len(time.waits)))
+    until_written(failing(3), meanwhile=lambda: moments.append(len(time.waits)))
     assert moments == [0, 1, 2]
 
 
@@ -112,7 +112,7 @@ def test_data_that_is_refused_is_an_error_at_once(
     kind: type[DataError | IntegrityError], time: Time
 ) -> None:
     with pytest.raises(kind):
-        outlast(failing(10**6, lambda: kind("INSERT", {}, ValueError("NUL"))))
+        until_written(failing(10**6, lambda: kind("INSERT", {}, ValueError("NUL"))))
     assert time.waits == []
 
 
@@ -126,21 +126,21 @@ def test_of_pymysql_the_number_tells_an_outage_from_a_refusal(
     original = pymysql.err.OperationalError(code, "")
     refused = failing(3, lambda: OperationalError("UPDATE", {}, original))
     if is_away:
-        assert outlast(refused) == "written"
+        assert until_written(refused) == "written"
     else:
         with pytest.raises(OperationalError):
-            outlast(refused)
+            until_written(refused)
 
 
 def test_an_error_of_our_own_comes_out(time: Time) -> None:
     with pytest.raises(ZeroDivisionError):
-        outlast(failing(1, ZeroDivisionError))
+        until_written(failing(1, ZeroDivisionError))
     assert time.waits == []
 
 
 def test_the_log_names_the_error_and_no_address(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "outbox"):
-        outlast(failing(1))
+        until_written(failing(1))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "OSError" in caplog.text
     assert "jo@x.example" not in caplog.text

@@ -13,9 +13,9 @@ from outbox.domain.scheduling.token_bucket import (
     MARGIN,
     SLACK,
     Rate,
+    lag_after,
     read_domain_rates,
     read_rate,
-    taken,
     wait,
 )
 
@@ -98,7 +98,7 @@ def test_a_bucket_is_open_until_its_time_and_then_some_for_all_but_urgent_mail()
 
 
 def test_a_thousand_recipients_fit_a_budget_of_five_hundred_and_are_paid_off_later() -> None:
-    assert taken(-3600.0, Rate(500, 60), 1000) == pytest.approx(120 - SLACK)
+    assert lag_after(-3600.0, Rate(500, 60), 1000) == pytest.approx(120 - SLACK)
 
 
 def test_all_but_urgent_mail_is_still_in_time_when_it_wakes_late() -> None:
@@ -117,7 +117,7 @@ def run(rate: Rate, takers: list[tuple[float, int]]) -> list[tuple[float, int]]:
         pause = max(0.0, lag + late)
         now, lag = now + pause, lag - pause
         assert wait(lag) == 0.0
-        lag = taken(lag, rate, permits)
+        lag = lag_after(lag, rate, permits)
         moments.append((now, permits))
     return moments
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from outbox.domain.delivery.blame import Common, Traits
 from outbox.domain.delivery.refusal_streak import (
     REFUSAL_LENGTH,
-    Alike,
-    Streak,
+    RefusalStreak,
+    SystemicRefusal,
     fingerprint,
     refusal_of,
 )
@@ -44,9 +44,9 @@ def traits() -> Traits:
     return Traits(sender="shop@shop.example", domains=frozenset({"x.example"}), size=1000)
 
 
-def run(*results: Transaction, known: str | None = None) -> list[Alike | None]:
+def run(*results: Transaction, known: str | None = None) -> list[SystemicRefusal | None]:
     """Return what a streak says of each mail; all have contents of their own."""
-    streak = Streak(NEEDED, known=known)
+    streak = RefusalStreak(NEEDED, known=known)
     return [streak.add(n, one, content=n, traits=traits) for n, one in enumerate(results)]
 
 
@@ -63,7 +63,7 @@ def test_so_many_mails_refused_alike_in_a_row_are_the_servers_fault() -> None:
 
 
 def test_from_the_third_refusal_on_it_is_told_what_they_have_in_common() -> None:
-    streak = Streak(10)
+    streak = RefusalStreak(10)
     for n, refused in enumerate(refusals(3)):
         assert streak.common is None
         streak.add(n, refused, content=n, traits=traits)
@@ -107,7 +107,7 @@ def test_mails_to_one_recipient_count_once() -> None:
 
 def test_a_content_that_is_refused_counts_once() -> None:
     """A newsletter that a filter refuses says nothing about other mails."""
-    streak = Streak(NEEDED)
+    streak = RefusalStreak(NEEDED)
     news = refusals(10, phase=Phase.DOT)
     assert [streak.add(n, one, content=1, traits=traits) for n, one in enumerate(news)] == [
         None
@@ -129,7 +129,7 @@ def test_a_probe_that_meets_the_known_refusal_is_enough() -> None:
 
 
 def test_the_row_that_goes_on_is_told_for_the_review_of_the_log() -> None:
-    streak = Streak(NEEDED)
+    streak = RefusalStreak(NEEDED)
     assert streak.refusal is None
     streak.add(1, result("a@x.example"), content=1, traits=traits)
     assert streak.refusal == refusal_of(result("b@x.example"))

@@ -14,7 +14,7 @@ from typing import Any
 import flask_mail
 import pytest
 
-from outbox.domain.message.render import Prepared, prepare, render_shared
+from outbox.domain.message.render import RenderedMessage, render, render_shared
 from outbox.flask_ext.messages import fast_path
 from outbox.flask_ext.messages.convert import standard
 
@@ -55,8 +55,8 @@ def mime_text(text: str) -> Message[Any, Any]:
     return message
 
 
-def ready(message: Message[Any, Any]) -> Prepared:
-    return prepare(message, send_at=None, **LIMITS)
+def ready(message: Message[Any, Any]) -> RenderedMessage:
+    return render(message, send_at=None, **LIMITS)
 
 
 def lines(text: str) -> list[str]:
@@ -70,7 +70,7 @@ def read(content: bytes) -> EmailMessage:
 
 
 def short_way(text: str) -> bytes:
-    found = fast_path.prepare(flask_message(text), send_at=None, **LIMITS)
+    found = fast_path.render_fast(flask_message(text), send_at=None, **LIMITS)
     assert found is not None
     return found.content
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.message.render import prepare, render_shared
+from outbox.domain.message.render import render, render_shared
 
 LIMITS: dict[str, Any] = {"max_size": 10**6, "split_size": 10**6}
 LATER = datetime(2026, 5, 4, tzinfo=UTC)
@@ -29,7 +29,7 @@ def test_a_signed_message_goes_byte_for_byte(
     parser: policy.Policy[Any], send_at: datetime | None
 ) -> None:
     data = (DKIM + HEAD + "\r\nGrüße\r\n").encode()
-    found = prepare(email.message_from_bytes(data, policy=parser), send_at=send_at, **LIMITS)
+    found = render(email.message_from_bytes(data, policy=parser), send_at=send_at, **LIMITS)
     assert found.content == data
 
 
@@ -55,10 +55,10 @@ def test_what_would_be_mended_is_refused_where_it_is_signed(
 ) -> None:
     field, head = REPAIRED[case]
     text = head + "\r\nhello\r\n"
-    prepare(read(text, parser), send_at=None, **LIMITS)
+    render(read(text, parser), send_at=None, **LIMITS)
     signed = read(DKIM + text, parser)
     with pytest.raises(InvalidMessage, match="DKIM") as caught:
-        prepare(signed, send_at=None, **LIMITS)
+        render(signed, send_at=None, **LIMITS)
     assert caught.value.field.lower() == field
 
 
@@ -72,11 +72,11 @@ def made(author: str) -> EmailMessage:
 
 def test_what_python_code_encodes_itself_is_not_mended() -> None:
     message = made("Jö <a@b.example>")
-    mail = prepare(message, send_at=None, **LIMITS)
+    mail = render(message, send_at=None, **LIMITS)
     field = message.as_bytes(policy=policy.SMTP).partition(b"\r\n")[0]
     assert mail.content.startswith(field + b"\r\n")
     with pytest.raises(InvalidMessage, match="DKIM"):
-        prepare(made("Jo <a@bücher.example>"), send_at=None, **LIMITS)
+        render(made("Jo <a@bücher.example>"), send_at=None, **LIMITS)
 
 
 def test_a_content_that_many_share_is_held_to_the_same() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from outbox.domain.delivery.reply_table import Event
 from outbox.domain.delivery.transaction import Phase
-from outbox.smtp.body import Torn, prepare, write_body
+from outbox.smtp.body import Torn, stuffed, write_body
 
-WIRE = prepare(b"Subject: x\r\n\r\nHello\r\n")
+WIRE = stuffed(b"Subject: x\r\n\r\nHello\r\n")
 
 
 class Kernel(socket.socket):
@@ -69,4 +69,4 @@ def test_the_fence_is_asked_again_before_every_write_that_holds_some_of_the_dot(
     ],
 )
 def test_the_content_is_dot_stuffed_and_ends_with_the_dot(content: bytes, wire: bytes) -> None:
-    assert prepare(content) == wire
+    assert stuffed(content) == wire

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.mime.line_endings import (
-    MAX_LINE,
+    MAX_TEXT_LINE,
     dot_stuff,
     has_long_line,
     header_names,
@@ -89,7 +89,7 @@ def test_a_dot_at_the_start_of_a_line_is_doubled(data: bytes, expected: bytes) -
     assert dot_stuff(data) == expected
 
 
-@pytest.mark.parametrize(("length", "long"), [(MAX_LINE, False), (MAX_LINE + 1, True)])
+@pytest.mark.parametrize(("length", "long"), [(MAX_TEXT_LINE, False), (MAX_TEXT_LINE + 1, True)])
 def test_a_line_is_long_from_999_octets_on(length: int, long: bool) -> None:
     assert has_long_line(b"a\r\n" + b"x" * length + b"\r\nb\r\n") is long
 
@@ -101,7 +101,7 @@ def test_a_line_is_long_from_999_octets_on(length: int, long: bool) -> None:
 def test_a_long_line_is_found_wherever_it_stands(lines: list[tuple[int, bytes]]) -> None:
     data = b"".join(b"x" * length + end for length, end in lines)
     longest = max(map(len, re.split(rb"[\r\n]", data)))
-    assert has_long_line(data) is (longest > MAX_LINE)
+    assert has_long_line(data) is (longest > MAX_TEXT_LINE)
 
 
 def test_a_receiver_reads_a_field_on_every_line_that_is_not_folded() -> None:

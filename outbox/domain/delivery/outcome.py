@@ -35,7 +35,7 @@ class RecipientStatus(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class EmailState:
     """What is known of a mail before its transaction is judged."""
 
     attempts: int
@@ -52,7 +52,7 @@ class Facts:
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
-class Conclusion:
+class Outcome:
     """What to write: the new status and the counters' changes.
 
     `delay` is seconds until the mail is due again, where it goes back to pending.
@@ -68,13 +68,13 @@ class Conclusion:
     again: bool = False  # more recipients than one transaction takes: go on at once
 
 
-def taken(result: Transaction) -> Conclusion:
-    """Conclude as `conclude` does for a mail with one recipient, who has it now: nearly every mail.
+def sent_outcome(result: Transaction) -> Outcome:
+    """Decide as `decide_outcome` does where the one recipient has it now: for nearly every email.
 
     Nothing that is known of the mail beforehand changes that.
     """
     [only] = result.recipients
-    return Conclusion(
+    return Outcome(
         status=Status.SENT,
         reply=result.reply,
         attempts=1,
@@ -82,7 +82,9 @@ def taken(result: Transaction) -> Conclusion:
     )
 
 
-def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) -> Conclusion:
+def decide_outcome(
+    facts: EmailState, result: Transaction, *, random: Callable[[], float]
+) -> Outcome:
     """Apply the verdict table to one mail. `random` yields numbers from 0 to 1."""
     if result.verdict is Verdict.HALT:
         return _put_back(facts, result)
@@ -96,7 +98,7 @@ def conclude(facts: Facts, result: Transaction, *, random: Callable[[], float]) 
     if facts.doubtful - statuses.keys():  # in doubt, and not written to now: suppressed since
         reached |= {RecipientStatus.UNKNOWN}
     verdicts = {r.verdict for r in result.recipients}
-    common = Conclusion(
+    common = Outcome(
         status=Status.PENDING,
         reply=result.reply,
         attempts=1,
@@ -118,7 +120,7 @@ def blamed(result: Transaction) -> Transaction:
     return replace(result, verdict=Verdict.RETRY, recipients=recipients)
 
 
-def _recipient(facts: Facts, result: RecipientResult) -> RecipientStatus:
+def _recipient(facts: EmailState, result: RecipientResult) -> RecipientStatus:
     match result.verdict:
         case Verdict.SENT:
             return RecipientStatus.SENT
@@ -141,7 +143,7 @@ def _end(reached: frozenset[RecipientStatus]) -> Status:
     return Status.SENT if RecipientStatus.SENT in reached else Status.FAILED
 
 
-def _doubt(facts: Facts, common: Conclusion, random: Callable[[], float]) -> Conclusion:
+def _doubt(facts: EmailState, common: Outcome, random: Callable[[], float]) -> Outcome:
     doubted = replace(common, doubts=facts.doubts + 1)
     wait = backoff.delay(facts.attempts + 1, random=random, steps=facts.backoff)
     over = (
@@ -154,12 +156,12 @@ def _doubt(facts: Facts, common: Conclusion, random: Callable[[], float]) -> Con
 
 
 def _put_off(
-    facts: Facts,
+    facts: EmailState,
     result: Transaction,
-    common: Conclusion,
+    common: Outcome,
     reached: frozenset[RecipientStatus],
     random: Callable[[], float],
-) -> Conclusion:
+) -> Outcome:
     wait = backoff.delay(
         facts.attempts + 1, random=random, steps=facts.backoff, named=result.retry_after
     )
@@ -173,13 +175,13 @@ def _put_off(
     return replace(common, status=_end(settled), recipients=given_up)
 
 
-def _give_up(facts: Facts, address: str, status: RecipientStatus) -> RecipientStatus:
+def _give_up(facts: EmailState, address: str, status: RecipientStatus) -> RecipientStatus:
     if status is not RecipientStatus.PENDING:
         return status
     return RecipientStatus.UNKNOWN if address in facts.doubtful else RecipientStatus.FAILED
 
 
-def _lost(facts: Facts, result: Transaction) -> Conclusion:
+def _lost(facts: EmailState, result: Transaction) -> Outcome:
     """The server is up and dropped this email before its final dot: only a life is charged."""
     lives = facts.deliveries + 1
     if lives >= facts.max_deliveries:
@@ -187,7 +189,7 @@ def _lost(facts: Facts, result: Transaction) -> Conclusion:
     return replace(_put_back(facts, result), deliveries=1, delay=LOST_DELAY * lives)
 
 
-def _behind(facts: Facts, result: Transaction) -> Conclusion:
+def _behind(facts: EmailState, result: Transaction) -> Outcome:
     """Nobody knows whether this email is to blame: uncharged, it waits behind the others."""
     wait = backoff.behind(facts.waited, result.retry_after)
     if wait >= facts.seconds_left:
@@ -195,11 +197,11 @@ def _behind(facts: Facts, result: Transaction) -> Conclusion:
     return replace(_put_back(facts, result), delay=wait)
 
 
-def _put_back(facts: Facts, result: Transaction) -> Conclusion:
-    return Conclusion(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
+def _put_back(facts: EmailState, result: Transaction) -> Outcome:
+    return Outcome(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
 
 
-def _given_up(facts: Facts, result: Transaction) -> Conclusion:
+def _given_up(facts: EmailState, result: Transaction) -> Outcome:
     end = settle(Status.FAILED, in_doubt=bool(facts.doubtful))
     if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
         end = Status.SENT
@@ -207,4 +209,4 @@ def _given_up(facts: Facts, result: Transaction) -> Conclusion:
         (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), result.reply)
         for r in result.recipients
     )
-    return Conclusion(status=end, reply=result.reply, doubts=facts.doubts, recipients=recipients)
+    return Outcome(status=end, reply=result.reply, doubts=facts.doubts, recipients=recipients)

@@ -40,7 +40,7 @@ _OWN_TEXT = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Alike:
+class SystemicRefusal:
     """The server refuses every mail alike: open its breaker, with an alert, and charge nobody.
 
     Unless what the refused emails have in `common` explains it.
@@ -57,7 +57,7 @@ class Alike:
         return reason(self.refusal)
 
 
-class Streak:
+class RefusalStreak:
     """Mails that one server refused alike, in a row, with nothing else in between.
 
     `needed` of them, to different recipients, show that the server is at fault. `known` is the
@@ -81,7 +81,7 @@ class Streak:
 
     def add(
         self, mail: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
-    ) -> Alike | None:
+    ) -> SystemicRefusal | None:
         """Note the result of a mail, by its id and its content's; say whether the row is full.
 
         A HALT, and what never was sent, judge no mail and leave the streak as it is.
@@ -98,7 +98,7 @@ class Streak:
         self._seen.add(_distinct(result, content))
         if refusal != self._known and len(self._seen) < self._needed:
             return None
-        return Alike(
+        return SystemicRefusal(
             refusal=refusal,
             mails=frozenset(self._mails),
             common=Common.of(self._mails.values()),

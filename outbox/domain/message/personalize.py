@@ -12,7 +12,7 @@ from ..header.address import CONTROL, check_address, id_domain
 from ..header.fields import MAX_MAILBOX, written
 from ..mime.line_endings import has_long_line, header_names
 from .merge_fields import Merge
-from .render import Prepared
+from .render import RenderedMessage
 
 Recipient = str | tuple[str, str]
 """An address, or a (name, address) pair."""
@@ -57,7 +57,7 @@ def individuals(
     rcpt_options: tuple[str, ...] = (),
     merge: Merge | None = None,
     header_of: Callable[[str], bytes] | None = None,
-) -> Iterator[Prepared]:
+) -> Iterator[RenderedMessage]:
     """Yield an email for each recipient: its own To and Message-ID before the shared content.
 
     With a `merge` the content is each reader's own, with `header_of` a part of the header is; both
@@ -72,7 +72,7 @@ def individuals(
             own, content, values = merge.of(given)
         if header_of is not None:
             own += header_of(given)
-        yield Prepared(
+        yield RenderedMessage(
             sender=sender,
             recipients=(address,),
             message_id=message_id,

@@ -35,7 +35,7 @@ _MESSAGE_ID = re.compile(r"<[!-~]+@[!-~]+>")
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
-class Prepared:
+class RenderedMessage:
     """One mail, ready to be stored. The bytes on the wire are `headers` + `content`."""
 
     sender: str
@@ -72,14 +72,14 @@ class Prepared:
         return digest.digest()
 
 
-def prepare(
+def render(
     message: Message[Any, Any],
     *,
     send_at: datetime | None,
     max_size: int,
     split_size: int,
     id_domain: str = "",
-) -> Prepared:
+) -> RenderedMessage:
     """Check and render a whole message, Bcc removed, Date and Message-ID added where missing.
 
     `id_domain` is the right side of a Message-ID that is added; empty: the sender's domain.
@@ -95,7 +95,7 @@ def prepare(
         message_id, smtputf8, data = _render(message, send_at, own_domain)
     _check_size(len(data), max_size)
     headers, content = split(data, split_size)
-    return Prepared(
+    return RenderedMessage(
         sender=sender,
         recipients=recipients,
         message_id=message_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-MAX_LINE = 998
+MAX_TEXT_LINE = 998
 """Octets of one line without its CRLF (RFC 5322 §2.1.1)."""
 
 _DOT = re.compile(rb"\r\n\.")
@@ -35,8 +35,8 @@ def has_long_line(data: bytes) -> bool:
     octet, which takes seconds for an attachment.
     """
     start = 0
-    while start + MAX_LINE < len(data):
-        reach = start + MAX_LINE + 1
+    while start + MAX_TEXT_LINE < len(data):
+        reach = start + MAX_TEXT_LINE + 1
         end = max(data.rfind(b"\n", start, reach), data.rfind(b"\r", start, reach))
         if end < 0:
             return True

@@ -7,7 +7,7 @@ from email.utils import quote as quoted
 from urllib.parse import quote as percent_encoded
 
 from ..header.fields import FOLD_AT
-from .line_endings import MAX_LINE
+from .line_endings import MAX_TEXT_LINE
 
 
 def with_parameter(header: str, value: str, name: str, text: str) -> str:
@@ -18,7 +18,7 @@ def with_parameter(header: str, value: str, name: str, text: str) -> str:
     piece by itself. So is what looks like an encoded word: they decode it in quotes too.
     """
     plain = f'{value}; {name}="{quoted(text)}"'
-    if text.isascii() and "=?" not in text and len(header) + 2 + len(plain) <= MAX_LINE:
+    if text.isascii() and "=?" not in text and len(header) + 2 + len(plain) <= MAX_TEXT_LINE:
         return plain
     whole = f"{name}*=utf-8''{percent_encoded(text, safe='')}"
     if len(header) + 2 + len(value) + 2 + len(whole) <= FOLD_AT:

@@ -26,12 +26,12 @@ _SOONEST = 0.05
 _RESPONSE = 0.2
 """Seconds that a server may take a mail, and two or more batches still keep up with a rate."""
 
-Way = tuple[str, Priority]
+LaneKey = tuple[str, Priority]
 """A lane and a priority: what one claim takes from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Due:
+class DueEmails:
     """Emails that wait: at least so many, and the oldest one's age in seconds."""
 
     mails: int
@@ -39,7 +39,7 @@ class Due:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Flight:
+class InFlight:
     """Claims whose lease holds, and the mails that they were made with."""
 
     batches: int
@@ -47,7 +47,7 @@ class Flight:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
+class ClaimRequest:
     """Claims to make: `batches` of at most `size` mails each."""
 
     lane: str
@@ -56,9 +56,9 @@ class Share:
     size: int
 
 
-def share(
-    due: Mapping[Way, Due],
-    flight: Mapping[Way, Flight],
+def plan_claims(
+    due: Mapping[LaneKey, DueEmails],
+    flight: Mapping[LaneKey, InFlight],
     *,
     lanes: Lanes,
     lags: Mapping[str, float],
@@ -66,7 +66,7 @@ def share(
     batch: int,
     window: int,
     rooms: Mapping[str, float] = MappingProxyType({}),
-) -> tuple[Share, ...]:
+) -> tuple[ClaimRequest, ...]:
     """Spread the due mails over the free slots, urgent first; `lags` are those of the buckets.
 
     A small backlog is spread evenly, but not below one window a batch. Lanes of one priority get
@@ -81,7 +81,7 @@ def share(
     Of a lane with a rate no more than some seconds' worth is in flight; less urgent mail is not
     counted there, because it waits for its permits behind.
     """
-    plan = _Plan(
+    plan = _ClaimPlanner(
         due=due,
         flight=flight,
         lanes=lanes,
@@ -99,19 +99,19 @@ def share(
 
 
 def contenders(
-    due: Mapping[Way, Due],
-    flight: Mapping[Way, Flight],
+    due: Mapping[LaneKey, DueEmails],
+    flight: Mapping[LaneKey, InFlight],
     *,
     lanes: Lanes,
     lags: Mapping[str, float],
     slots: int,
     rooms: Mapping[str, float] = MappingProxyType({}),
-) -> list[Way]:
+) -> list[LaneKey]:
     """Return the ways that may get a slot, urgent first, whatever number of emails waits there.
 
     Only their emails need to be counted: there are no more of them than slots, in each priority.
     """
-    plan = _Plan(
+    plan = _ClaimPlanner(
         due=due, flight=flight, lanes=lanes, lags=lags, rooms=rooms, slots=slots, batch=1, window=1
     )
     return [(lane, priority) for priority in Priority for lane in plan.next(priority)]
@@ -128,22 +128,22 @@ def next_opening(lags: Mapping[str, float]) -> float | None:
 
 
 @dataclass(kw_only=True)
-class _Plan:
+class _ClaimPlanner:
     """The shares made so far, and what they leave.
 
     Whatever is asked for each lane is kept as a sum: hundreds of lanes may wait, and a sweep is to
     take some milliseconds.
     """
 
-    due: Mapping[Way, Due]
-    flight: Mapping[Way, Flight]
+    due: Mapping[LaneKey, DueEmails]
+    flight: Mapping[LaneKey, InFlight]
     lanes: Lanes
     lags: Mapping[str, float]
     rooms: Mapping[str, float]
     slots: int
     batch: int
     window: int
-    shares: list[Share] = field(default_factory=list)
+    shares: list[ClaimRequest] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._loads = Counter[str]()  # batches in flight by lane
@@ -200,7 +200,7 @@ class _Plan:
         return self._claimable([lane], priority)[lane] > 0 and self._has_room(lane)
 
     def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
-        self.shares.append(Share(lane=lane, priority=priority, batches=batches, size=size))
+        self.shares.append(ClaimRequest(lane=lane, priority=priority, batches=batches, size=size))
         self._used[route_of(lane)] += batches
 
     def _room(self, priority: Priority) -> int:
@@ -272,5 +272,5 @@ class _Plan:
 
     def _least(self, lane: str) -> int:
         """Return the mails below which a batch of this lane is not split."""
-        chunk = self.lanes.chunk(lane)
+        chunk = self.lanes.max_window(lane)
         return self.window if chunk is None else min(chunk, self.window)

@@ -42,7 +42,7 @@ def route_of(lane: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Charge:
+class PermitCost:
     """What a window costs: of `wants` every bucket must be open, `debts` are charged anyway.
 
     Debts come from mails to several domains: such a mail waits for its own lane's only, or two
@@ -110,16 +110,16 @@ class Lanes:
         """Return whether a bucket of this lane lags by more than `most` seconds behind now."""
         return any(lags.get(name, -inf) > most for name in self.buckets(lane))
 
-    def chunk(self, lane: str) -> int | None:
+    def max_window(self, lane: str) -> int | None:
         """Return the most permits for one window of this lane; None where nothing limits it."""
         return min((rate.chunk for rate in self.buckets(lane).values()), default=None)
 
-    def horizon(self, lane: str) -> int | None:
+    def max_claimed(self, lane: str) -> int | None:
         """Return the most mails of this lane to be claimed at a time; None where nothing does."""
         rates = self.buckets(lane).values()
         return min((rate.within(HORIZON) for rate in rates), default=None)
 
-    def charge(self, lane: str, recipients: Sequence[str]) -> Charge:
+    def cost(self, lane: str, recipients: Sequence[str]) -> PermitCost:
         """Return what it costs to send to these recipients, each of them one permit."""
         ours = self.buckets(lane)
         counts = {name: len(recipients) for name in ours if not name.startswith(_DOMAIN)}
@@ -129,7 +129,7 @@ class Lanes:
                 if domain in self.domains:
                     counts[_DOMAIN + domain] = permits
                     rates[_DOMAIN + domain] = self.domains[domain]
-        return Charge(
+        return PermitCost(
             wants={name: (rates[name], counts[name]) for name in counts if name in ours},
             debts={name: (rates[name], counts[name]) for name in counts if name not in ours},
         )

@@ -73,7 +73,7 @@ def lag(tat: datetime, taken_at: datetime | None, now: datetime) -> float:
     return (tat - (now if taken_at is None else max(now, taken_at))).total_seconds()
 
 
-def taken(lag: float, rate: Rate, permits: int) -> float:
+def lag_after(lag: float, rate: Rate, permits: int) -> float:
     """Return the lag of an open bucket after these permits were taken.
 
     Any number may be taken of an open bucket: one mail to a thousand recipients fits every rate,

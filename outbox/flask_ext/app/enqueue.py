@@ -21,7 +21,7 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.automated import Automatic
 from ...domain.message.merge_fields import Draft, FieldsOf, Merge
 from ...domain.message.personalize import Recipient, address_of, individuals, message_ids
-from ...domain.message.render import Prepared, prepare, render_shared
+from ...domain.message.render import RenderedMessage, render, render_shared
 from ...store.connection.prepared_statements import unprepared
 from ...store.records import Email
 from ...store.session.all_or_none import Caller
@@ -59,30 +59,30 @@ class Writing:
             state=state, session=session, options=options, automatic=automatic or Automatic()
         )
 
-    def one(self, message: object) -> Email:
+    def enqueue(self, message: object) -> Email:
         """Write one email."""
-        mail = self.prepare(message)
+        mail = self.render(message)
         with self._writer() as writer:
             email = writer.add(mail, self.options)
         self._note(int(email.created))
         return email
 
-    def many(self, messages: Iterable[object], key: KeyOf | None) -> int:
+    def enqueue_many(self, messages: Iterable[object], key: KeyOf | None) -> int:
         """Write a mail for each message; return how many are new."""
         with midst(self.session), self._writer() as writer:
             mails: Iterable[Mail]
             if key is None:
                 given = read_first(writer.connection, messages)
-                mails = ((self.prepare(message), self.options) for message in given)
+                mails = ((self.render(message), self.options) for message in given)
             else:
                 chosen = list(messages)
                 pairs = _by_key(key(message) for message in chosen)
-                mails = ((self.prepare(chosen[i]), self._keyed(k)) for k, i in pairs)
+                mails = ((self.render(chosen[i]), self._keyed(k)) for k, i in pairs)
             added = writer.add_many(mails, self._caller)
         self._note(added)
         return added
 
-    def shared(
+    def enqueue_shared(
         self,
         message: object,
         recipients: Iterable[Recipient],
@@ -138,7 +138,7 @@ class Writing:
 
     def _own(
         self,
-        write: Callable[[Iterable[Recipient]], Iterator[Prepared]],
+        write: Callable[[Iterable[Recipient]], Iterator[RenderedMessage]],
         recipients: Iterable[Recipient],
         key: KeyOf | None,
     ) -> Iterator[Mail]:
@@ -156,7 +156,7 @@ class Writing:
         self.automatic.refuse_own(found)
         return found
 
-    def prepare(self, message: object) -> Prepared:
+    def render(self, message: object) -> RenderedMessage:
         """Return the mail that `one` would write, with the sender that the message names."""
         mail = self._rendered(message)
         if not self.automatic.adds:
@@ -169,12 +169,12 @@ class Writing:
             return replace(mail, headers=added + mail.headers)
         return replace(mail, content=added + mail.content)
 
-    def _rendered(self, message: object) -> Prepared:
+    def _rendered(self, message: object) -> RenderedMessage:
         settings = self.state.runtime.settings
         refuse_heavy(message, settings.max_size)
         self._refuse_null_sender(message)
         if not (getattr(message, "extra_headers", None) and self.automatic.adds):
-            found = fast_path.prepare(
+            found = fast_path.render_fast(
                 message,
                 send_at=self.options.send_at,
                 max_size=settings.max_size,
@@ -183,7 +183,7 @@ class Writing:
             )
             if found is not None:
                 return found
-        mail = prepare(
+        mail = render(
             self._standard(message),
             send_at=self.options.send_at,
             max_size=settings.max_size,
@@ -210,7 +210,7 @@ class Writing:
     def _keyed(self, key: str) -> Options:
         return self.options._replace(key=key)
 
-    def _lane(self, mail: Prepared, options: Options) -> str:
+    def _lane(self, mail: RenderedMessage, options: Options) -> str:
         runtime = self.state.runtime
         route = runtime.routes.route_of(mail.sender, options.tag)
         return runtime.lanes.of(route, mail.recipients)

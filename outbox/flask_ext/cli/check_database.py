@@ -9,7 +9,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...domain.errors import ConfigurationError
 from ...store.connection import prepared_statements
 from ...store.connection.drivers import in_memory
-from ...store.queries.inspect_schema import Schema, found, narrow, weakened
+from ...store.queries.inspect_schema import (
+    Schema,
+    durability_warnings,
+    inspect_schema,
+    packet_warnings,
+)
 from ...store.queries.server_status import alerts
 from ...store.schema.version import VERSION
 from .finding import Finding, error, ok, warn
@@ -28,7 +33,7 @@ _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what
 def database_findings(runtime: Runtime) -> list[Finding]:
     """Return the findings on the database; where tables are missing, on these only."""
     try:
-        schema = found(runtime.database)
+        schema = inspect_schema(runtime.database)
         return _version(schema) + ([] if schema.absent else _settings(runtime))
     except ConfigurationError as refusal:
         return [error(str(refusal))]
@@ -58,9 +63,9 @@ def _version(schema: Schema) -> list[Finding]:
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
     findings = [warn(_IN_MEMORY)] if in_memory(database.engine) else []
-    findings += [warn(f"{text}: it can forget a mail") for text in weakened(database)]
+    findings += [warn(f"{text}: it can forget a mail") for text in durability_warnings(database)]
     findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
-    packets = narrow(database, runtime.settings.max_size)
+    packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large mail fails") for text in packets]
     servers = server_figures(runtime)["servers"]
     urgent = alerts(servers)

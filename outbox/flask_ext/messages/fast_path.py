@@ -17,7 +17,7 @@ import flask_mail
 from ...domain.errors import InvalidMessage
 from ...domain.header.fields import DESTINATIONS, LEAKS, MAX_HEADER
 from ...domain.message import fast_render
-from ...domain.message.render import MAX_RECIPIENTS, Prepared, check_message_id, split
+from ...domain.message.render import MAX_RECIPIENTS, RenderedMessage, check_message_id, split
 from .convert import Head, check_options, extra_value, read_head, texts_of
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
@@ -29,14 +29,14 @@ _HOLLOW = re.compile(r"\n(?![ \t]+[^\s])")
 """A fold with nothing on its next line."""
 
 
-def prepare(
+def render_fast(
     source: object,
     *,
     send_at: datetime | None,
     max_size: int,
     split_size: int,
     id_domain: str = "",
-) -> Prepared | None:
+) -> RenderedMessage | None:
     """Return what is stored of a letter, or None for what is none, or has a fault."""
     if not isinstance(source, flask_mail.Message) or not _is_letter(source):
         return None
@@ -55,7 +55,7 @@ def prepare(
     if data is None or len(data) > max_size:
         return None
     headers, content = split(data, split_size)
-    return Prepared(
+    return RenderedMessage(
         sender=head.sender[1],
         recipients=recipients,
         message_id=message_id,

@@ -105,7 +105,7 @@ def trip(
     until the server takes an email. `refusal` is the fingerprint of how it refuses every email.
     """
     table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
-    until = database.now(_pause(cause, alert=alert, named=named))
+    until = database.now(_open_seconds(cause, alert=alert, named=named))
     known = {"refusal": refusal, "suspect_id": suspect_id}
     newest: dict[str, Any] = {
         "retry_at": case((table.c.retry_at < until, until), else_=table.c.retry_at),
@@ -131,7 +131,7 @@ def trip(
     database.run(work)
 
 
-def _pause(cause: Cause, *, alert: bool, named: float | None) -> float:
+def _open_seconds(cause: Cause, *, alert: bool, named: float | None) -> float:
     if cause is Cause.EMAILS:
         return min(OPEN_MAX[cause], max(open_seconds(1, cause), named or 0.0))
     return max(open_seconds(1, cause), named or 0.0, ALERT_PAUSE if alert else 0.0)

@@ -13,7 +13,7 @@ from ...domain.delivery.blame import Common, Traits
 from ...domain.delivery.transaction import Verdict
 from ...domain.header.address import domain_of
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import Way
+from ...domain.scheduling.claim_plan import LaneKey
 from ..connection.database import Database
 from ..schema.clock import utc
 from .pause import EVERYTHING, paused, scope_of
@@ -43,7 +43,7 @@ class Candidate:
     expires: bool
 
 
-def candidates(database: Database, ways: Iterable[Way]) -> list[Candidate]:
+def candidates(database: Database, ways: Iterable[LaneKey]) -> list[Candidate]:
     """Return due emails of these lanes and priorities, the oldest and the newest of each."""
     email = database.tables.email.c
     looks = [
@@ -65,7 +65,7 @@ def _rows(database: Database, look: Select[*tuple[Any, ...]]) -> Sequence[Any]:
 
 
 def _look(
-    database: Database, way: Way, order: Sequence[UnaryExpression[Any]], limit: int
+    database: Database, way: LaneKey, order: Sequence[UnaryExpression[Any]], limit: int
 ) -> Select[*tuple[Any, ...]]:
     email, (lane, priority) = database.tables.email.c, way
     columns = (
@@ -93,7 +93,7 @@ def _candidate(row: Any) -> Candidate:
 
 
 def outsider_waits(
-    database: Database, ways: Iterable[Way], is_outsider: Callable[[Traits], bool]
+    database: Database, ways: Iterable[LaneKey], is_outsider: Callable[[Traits], bool]
 ) -> bool:
     """Return whether an email waits that `is_outsider` of all that was halted.
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ...domain.scheduling.lanes import Wants
-from ...domain.scheduling.token_bucket import LONGEST, SLACK, lag, taken, wait
+from ...domain.scheduling.token_bucket import LONGEST, SLACK, lag, lag_after, wait
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..schema.clock import utc
@@ -96,7 +96,7 @@ def _in_steps(database: Database, costs: Wants, wants: Wants, margin: float) -> 
         last = max((lags[name] for name in wants), default=-inf)
         if not wait(last, margin):
             for name, (rate, permits) in sorted(costs.items()):
-                tat = now + timedelta(seconds=taken(lags[name], rate, permits))
+                tat = now + timedelta(seconds=lag_after(lags[name], rate, permits))
                 change = update(bucket).where(bucket.c.name == name)
                 connection.execute(change.values(tat=tat, taken_at=now))
         return last
@@ -149,7 +149,7 @@ def set_right(database: Database, names: Collection[str]) -> None:
     database.run(work)
 
 
-def waits(database: Database, names: Collection[str]) -> dict[str, float]:
+def seconds_until_open(database: Database, names: Collection[str]) -> dict[str, float]:
     """Return in how many seconds each of these buckets opens, 0.0 where it is open; as of now.
 
     One from which was never taken is open, and not among them.
@@ -159,7 +159,7 @@ def waits(database: Database, names: Collection[str]) -> dict[str, float]:
     return {row.name: wait(_lag(row)) for row in rows}
 
 
-def closed(connection: Connection, database: Database) -> list[dict[str, Any]]:
+def rate_limited(connection: Connection, database: Database) -> list[dict[str, Any]]:
     """Return the buckets that are closed now, and in how many seconds each opens.
 
     Bulk's own are left out: they hold bulk back while urgent mail stirs, and nobody else.

@@ -16,7 +16,7 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Verdict
 from ..connection.database import Database
 from ..connection.error_codes import code_of
-from ..records import Entry
+from ..records import EmailResult
 from ..schema.column_types import REPLY_LENGTH
 
 _STATEMENT = """
@@ -113,7 +113,7 @@ _HELD = "55P03"
 def advance(
     database: Database,
     token: UUID,
-    results: Sequence[Entry],
+    results: Sequence[EmailResult],
     following: Sequence[int],
     *,
     worker: str,
@@ -158,19 +158,19 @@ def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, 
     return _STATEMENT.format(**names, **words, **results)
 
 
-def _end(entry: Entry) -> tuple[str, int, int, int, float]:
+def _end(entry: EmailResult) -> tuple[str, int, int, int, float]:
     end = entry.conclusion
     return end.status.value, end.attempts, end.deliveries, end.doubts, end.delay
 
 
-def _one_for_all(entries: Sequence[Entry]) -> dict[str, Any]:
+def _one_for_all(entries: Sequence[EmailResult]) -> dict[str, Any]:
     nothing = (Status.SENDING.value, 0, 0, 0, 0.0)  # before the first window: no row is looked at
     end = _end(entries[0]) if entries else nothing
     names = ("status", "attempts", "deliveries", "doubts", "delay")
     return dict(zip(names, end, strict=True))
 
 
-def _results(entries: Sequence[Entry]) -> dict[str, Any]:
+def _results(entries: Sequence[EmailResult]) -> dict[str, Any]:
     ends = [entry.conclusion for entry in entries]
     return {
         "statuses": _array([end.status for end in ends]),
@@ -181,7 +181,7 @@ def _results(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _attempts(entries: Sequence[Entry], worker: str) -> dict[str, Any]:
+def _attempts(entries: Sequence[EmailResult], worker: str) -> dict[str, Any]:
     kept = [entry for entry in entries if entry.verdict is not Verdict.HALT]
     replies = [entry.conclusion.reply for entry in kept]
     return {

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, SmallInteger, TextualSelect, bindparam, text
 
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import Way
+from ...domain.scheduling.claim_plan import LaneKey
 from ..connection.database import Database
 from ..schema.clock import MOMENT
 from ..schema.column_types import LANE
@@ -55,9 +55,9 @@ def count(
     connection: Connection,
     database: Database,
     now: datetime,
-    starts: Mapping[Way, Mark],
-    limits: Mapping[Way, int],
-) -> dict[Way, Backlog]:
+    starts: Mapping[LaneKey, Mark],
+    limits: Mapping[LaneKey, int],
+) -> dict[LaneKey, Backlog]:
     """Count the emails of these ways that are due now, each from its start; those of none are out.
 
     One statement. Elsewhere than on PostgreSQL it has a term for each way, and starts at the first.
@@ -90,7 +90,7 @@ def count_statement(database: Database, ways: int) -> TextualSelect:
 
 
 def counted(
-    database: Database, starts: Mapping[Way, Mark], limits: Mapping[Way, int]
+    database: Database, starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int]
 ) -> dict[str, Any]:
     """Return the parameters by which these ways are counted."""
     if database.dialect == "postgresql":

@@ -22,7 +22,7 @@ from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..control import circuit_breaker
 from ..control.circuit_breaker import Breaker
-from ..records import Batch, Waiting
+from ..records import Batch, ClaimedEmail
 from ..schema.clock import utc
 from . import server_limits
 
@@ -99,7 +99,7 @@ def _traits(row: Any) -> Traits:
     return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
 
 
-def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
+def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedEmail:
     (  # a row's attributes by name would take longer than all the rest of the batch's reading
         email_id, _, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
         waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options, merge,
@@ -113,7 +113,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> Waiting:
         doubtful = frozenset(r.address for r in open_ if r.status == RecipientStatus.UNKNOWN)
         settled = frozenset(r.status for r in several if r.status not in _OPEN)
     mail_options, rcpt_options = json.loads(options) if options else ((), ())
-    return Waiting(
+    return ClaimedEmail(
         id=email_id,
         content_id=content_id,
         size=size,
@@ -156,7 +156,7 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
 
 
 def _suppressed(
-    connection: Connection, database: Database, mails: Iterable[Waiting]
+    connection: Connection, database: Database, mails: Iterable[ClaimedEmail]
 ) -> frozenset[str]:
     """Return the suppressed keys among the recipients, of which a batch may have any number."""
     address = database.tables.suppression.c.address
@@ -167,7 +167,7 @@ def _suppressed(
     return frozenset(found)
 
 
-def _without(mail: Waiting, suppressed: frozenset[str]) -> Waiting:
+def _without(mail: ClaimedEmail, suppressed: frozenset[str]) -> ClaimedEmail:
     gone = frozenset(
         address for address in mail.envelope.recipients if suppression_key(address) in suppressed
     )

@@ -22,7 +22,7 @@ class Schema:
     demanded: list[str] = field(default_factory=list)  # columns we do not know and must fill
 
 
-def found(database: Database) -> Schema:
+def inspect_schema(database: Database) -> Schema:
     """Compare the tables as they stand with those that this code wants."""
     tables = [getattr(database.tables, each.name) for each in fields(database.tables)]
 
@@ -35,7 +35,7 @@ def found(database: Database) -> Schema:
     return database.run(work)
 
 
-def weakened(database: Database) -> list[str]:
+def durability_warnings(database: Database) -> list[str]:
     """Return the settings of PostgreSQL by which a commit may be forgotten; the promise needs them.
 
     SQLite's durability is set with each of our transactions.
@@ -50,7 +50,7 @@ def weakened(database: Database) -> list[str]:
     return database.read(work)
 
 
-def narrow(database: Database, size: int) -> list[str]:
+def packet_warnings(database: Database, size: int) -> list[str]:
     """Return what keeps a mail of `size` bytes out of the database: MariaDB's limit of a statement.
 
     It ends the connection of the enqueue that exceeds it. MariaDB 10.11 was seen to take only half

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import BigInteger, SmallInteger, TextualSelect, text
 
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import Way
+from ...domain.scheduling.claim_plan import LaneKey
 from ..connection.database import Database
 from ..schema.clock import MOMENT
 from ..schema.column_types import LANE
@@ -97,7 +97,7 @@ def ways(database: Database, priorities: Collection[Priority] = tuple(Priority))
     )
 
 
-def marked(database: Database, marks: Mapping[Way, Mark]) -> dict[str, Any]:
+def marked(database: Database, marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
     """Return the parameters of `ways`: marked ones are taken for found, where their mark stands."""
     if database.dialect != "postgresql":
         return {}

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Table, bindparam, tuple_
 
-from ...domain.scheduling.claim_plan import Due, Way
+from ...domain.scheduling.claim_plan import DueEmails, LaneKey
 
 TRUST = 1.0
 """Seconds after which a sweep looks at everything again."""
@@ -30,7 +30,7 @@ class Mark:
     id: int
 
 
-def beyond(email: Table, way: Way) -> ColumnElement[bool]:
+def beyond(email: Table, way: LaneKey) -> ColumnElement[bool]:
     """The mail stands at this way's mark or after it; one range of the index of due mails."""
     moment, key = _names(way)
     mark = tuple_(
@@ -39,7 +39,7 @@ def beyond(email: Table, way: Way) -> ColumnElement[bool]:
     return tuple_(email.c.due_at, email.c.id) >= mark
 
 
-def values(marks: Mapping[Way, Mark]) -> dict[str, Any]:
+def mark_parameters(marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
     """Return the parameters of `beyond` of each way."""
     found: dict[str, Any] = {}
     for way, mark in marks.items():
@@ -47,7 +47,7 @@ def values(marks: Mapping[Way, Mark]) -> dict[str, Any]:
     return found
 
 
-def _names(way: Way) -> tuple[str, str]:
+def _names(way: LaneKey) -> tuple[str, str]:
     lane, priority = way
     name = f"since_{lane.encode().hex()}_{priority.value}"
     return f"{name}_due", f"{name}_id"
@@ -58,15 +58,19 @@ class LowWater:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._marks: Mapping[Way, Mark] = {}
+        self._marks: Mapping[LaneKey, Mark] = {}
         self._until = clock()
 
-    def marks(self) -> Mapping[Way, Mark]:
+    def marks(self) -> Mapping[LaneKey, Mark]:
         """Return the marks that may be used now."""
         return self._marks if self._clock() < self._until else {}
 
     def note(
-        self, used: Mapping[Way, Mark], due: Mapping[Way, Due], first: Mapping[Way, Mark], most: int
+        self,
+        used: Mapping[LaneKey, Mark],
+        due: Mapping[LaneKey, DueEmails],
+        first: Mapping[LaneKey, Mark],
+        most: int,
     ) -> bool:
         """Keep what a sweep saw from the `used` marks on; False where it must look without them."""
         long = {way: first[way] for way, found in due.items() if found.mails >= most}

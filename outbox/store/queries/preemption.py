@@ -18,7 +18,7 @@ from ...domain.scheduling.claim_plan import AHEAD
 from ...domain.scheduling.lanes import Lanes, route_of
 from ..connection.database import Database
 from .lane_keys import marked
-from .tagged_rows import Findings, finding, lagging, now, pauses, waiting
+from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 
 _STUCK = 0.3
 """Seconds in which an urgent batch is started wherever a process is free."""
@@ -29,7 +29,7 @@ _LEFT = 0.03
 _URGENT = Priority.URGENT
 
 
-def urgent_stirs(database: Database, lanes: Lanes, lane: str) -> bool:
+def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
     """Return whether urgent mail that takes permits from this lane is due, or in flight."""
     found = _look(database, _stirring)
     stirring = {row.name for row in found["flight"]}
@@ -43,11 +43,11 @@ def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     return union_all(
         now(database),
         finding("flight", lease.lane).where(flying).group_by(lease.lane),
-        waiting(database, _URGENT),
+        due_query(database, _URGENT),
     )
 
 
-def urgent_waits(
+def should_yield_to_urgent(
     database: Database, lanes: Lanes, *, slots: int, routes: Routes | None = None
 ) -> bool:
     """Return whether urgent mail could go and no slot is free for it, nor a process to claim it.
@@ -80,7 +80,7 @@ def _waits(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         finding("halted", breaker.server).where(breaker.state == BreakerState.OPEN),
         *lagging(database, AHEAD),
         pauses(database),
-        waiting(database, _URGENT),
+        due_query(database, _URGENT),
     )
 
 

@@ -17,7 +17,7 @@ from ..connection.database import Database
 from ..control import circuit_breaker
 from ..control.counter import read as read_counters
 from ..control.pause import paused
-from ..control.rate_limits import closed
+from ..control.rate_limits import rate_limited
 from ..schema.clock import utc
 
 
@@ -81,7 +81,7 @@ def stats(connection: Connection, database: Database) -> dict[str, Any]:
         "statuses": {status.value: found.get(status, 0) for status in Status},
         "due": {priority.name.lower(): waiting[priority] for priority in Priority},
         "lanes": dict(sorted(lanes.items())),
-        "closed": closed(connection, database),
+        "closed": rate_limited(connection, database),
         "oldest_due_seconds": round(oldest_due(connection, database), 3),
         "batches_in_flight": in_flight,
         "paused": paused(connection, database),

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from ...domain.config.servers import ServerSettings
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import AHEAD, Due, Flight, Way
+from ...domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ...domain.scheduling.lanes import Lanes
 from ...domain.scheduling.token_bucket import SLACK
 from ..conditions import expired
@@ -28,7 +28,7 @@ from . import server_limits
 from .backlog import count
 from .lane_keys import marked
 from .low_water_mark import Mark
-from .tagged_rows import Findings, constant, finding, lagging, now, pauses, waiting
+from .tagged_rows import Findings, constant, due_query, finding, lagging, now, pauses
 
 COUNTED = 200
 """Ways whose emails are counted at most; of the others one email is known to wait. They are as many
@@ -39,9 +39,11 @@ as there are slots in three priorities, and SQLite takes no more than 500 terms.
 class Survey:
     """The state of the outbox as a sweep sees it."""
 
-    due: Mapping[Way, Due]  # where mails wait that may go: no paused priority, no closed lane
-    first: Mapping[Way, Mark]  # of those, where to start looking for them
-    flight: Mapping[Way, Flight]  # leases that hold, whether their task has started or not
+    due: Mapping[
+        LaneKey, DueEmails
+    ]  # where mails wait that may go: no paused priority, no closed lane
+    first: Mapping[LaneKey, Mark]  # of those, where to start looking for them
+    flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
     ahead: tuple[str, ...]  # buckets that were taken from in the future: the clock was ahead
     overdue: bool  # a lease has run out
@@ -54,7 +56,7 @@ class Survey:
         return sum(flight.batches for flight in self.flight.values())
 
 
-Choose = Callable[[Survey], Iterable[Way]]
+Choose = Callable[[Survey], Iterable[LaneKey]]
 
 
 def survey(
@@ -63,7 +65,7 @@ def survey(
     servers: Sequence[ServerSettings],
     *,
     limit: int,
-    since: Mapping[Way, Mark] = MappingProxyType({}),
+    since: Mapping[LaneKey, Mark] = MappingProxyType({}),
     choose: Choose = lambda state: state.due,
 ) -> Survey:
     """Look at everything that a sweep decides by, and count the emails of the ways that are chosen.
@@ -78,14 +80,14 @@ def survey(
         state = _uncounted(found, lanes, servers)
         ways = [way for way in dict.fromkeys([*since, *choose(state)]) if way in state.due]
         starts = {way: state.first[way] for way in ways[:COUNTED]}
-        limits = {way: min(limit, lanes.horizon(way[0]) or limit) for way in starts}
+        limits = {way: min(limit, lanes.max_claimed(way[0]) or limit) for way in starts}
         due, first = dict(state.due), dict(state.first)
         counted = count(connection, database, found.now, starts, limits)
         for way in starts:
             if way in counted:
                 first[way] = counted[way].first
                 age = found.age(first[way].due_at)
-                due[way] = Due(mails=counted[way].mails, age=age)
+                due[way] = DueEmails(mails=counted[way].mails, age=age)
             else:  # those of the mark have gone, or others were faster
                 del due[way], first[way]
         return replace(state, due=due, first=first)
@@ -101,10 +103,10 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
     limits = server_limits.limits(found)
     first = _first(found, lanes, lags)
     return Survey(
-        due={way: Due(mails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
+        due={way: DueEmails(mails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
         first=first,
         flight={
-            (row.name, Priority(row.priority)): Flight(batches=row.number, mails=int(row.mails))
+            (row.name, Priority(row.priority)): InFlight(batches=row.number, mails=int(row.mails))
             for row in found["flight"]
         },
         lags=lags,
@@ -117,7 +119,7 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
 _FLAGS = ("overdue", "expired")
 
 
-def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Way, Mark]:
+def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[LaneKey, Mark]:
     """Return the ways on which emails are due that may go, each with its first one."""
     paused = found.paused
     return {
@@ -146,7 +148,7 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         *server_limits.limiting(database),
         *lagging(database, -SLACK),
         pauses(database),
-        waiting(database),
+        due_query(database),
     )
 
 

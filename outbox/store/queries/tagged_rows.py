@@ -71,7 +71,7 @@ def now(database: Database) -> Select[*tuple[Any, ...]]:
     return finding("now", moment=database.now())
 
 
-def waiting(database: Database, *priorities: Priority) -> Select[*tuple[Any, ...]]:
+def due_query(database: Database, *priorities: Priority) -> Select[*tuple[Any, ...]]:
     """The ways on which emails wait, and the first of each; it takes the parameters of `marked`."""
     way = ways(database, priorities or tuple(Priority)).subquery("way").c
     return finding("way", way.lane, way.priority, moment=way.due_at, first=way.id)

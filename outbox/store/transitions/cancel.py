@@ -14,7 +14,7 @@ from ..connection.row_locks import Locked, among, rows
 from ..mysql import cancel
 from ..session.unread_results import refuse_unread
 
-CHUNK = 1000
+CANCEL_CHUNK = 1000
 
 
 def withdraw(
@@ -45,7 +45,7 @@ def withdraw(
     refuse_unread(connection)
     found = select(email.c.id).where(*which, _waits(database)).order_by(email.c.id)
     ids = connection.execute(found).scalars().all()
-    chunks = (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
+    chunks = (ids[start : start + CANCEL_CHUNK] for start in range(0, len(ids), CANCEL_CHUNK))
     return sum(withdraw_ids(connection, database, chunk) for chunk in chunks)
 
 

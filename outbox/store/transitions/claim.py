@@ -27,9 +27,9 @@ from sqlalchemy import (
 from ...domain.delivery.outcome import ALONE_FROM
 from ...domain.delivery.status import Status
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import Share, Way
+from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..connection.database import Database
-from ..queries.low_water_mark import Mark, beyond, values
+from ..queries.low_water_mark import Mark, beyond, mark_parameters
 from ..records import Claim
 from ..schema.clock import clock
 from ..schema.tables import Tables
@@ -48,16 +48,16 @@ def claim(
     They are one batch, but for mails whose workers keep dying: each of those is claimed alone, so
     that it can take no neighbour along.
     """
-    share = Share(lane=lane, priority=priority, batches=1, size=limit)
+    share = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
     return claim_shares(database, [share], lease=lease)
 
 
 def claim_shares(
     database: Database,
-    shares: Sequence[Share],
+    shares: Sequence[ClaimRequest],
     *,
     lease: float,
-    since: Mapping[Way, Mark] = MappingProxyType({}),
+    since: Mapping[LaneKey, Mark] = MappingProxyType({}),
 ) -> list[Claim]:
     """Claim all that a sweep has decided on, in one transaction; return the claims in order.
 
@@ -79,7 +79,7 @@ def claim_shares(
 
 
 def claim_probe(
-    database: Database, way: Way, email_id: int | None, *, lease: float
+    database: Database, way: LaneKey, email_id: int | None, *, lease: float
 ) -> Claim | None:
     """Claim this one email as a probe, or no email at all: then the probe is a session.
 
@@ -101,7 +101,7 @@ def claim_probe(
 
 
 def _batch(
-    connection: Connection, database: Database, share: Share, since: Mark | None
+    connection: Connection, database: Database, share: ClaimRequest, since: Mark | None
 ) -> list[Claim]:
     token = uuid4()
     rows = _take(connection, database, share, token, since)
@@ -113,14 +113,14 @@ def _batch(
 
 
 def _take(
-    connection: Connection, database: Database, share: Share, token: UUID, since: Mark | None
+    connection: Connection, database: Database, share: ClaimRequest, token: UUID, since: Mark | None
 ) -> Sequence[Row[int, int]]:
     tables, now = database.tables, database.now()
     if database.dialect in RETURNING:
         mark = since if database.dialect == "postgresql" else None
         statement = database.built(_statement, replace(share, batches=1), mark is not None)
         marks = {(share.lane, share.priority): mark} if mark else {}
-        return connection.execute(statement, {"claim": token} | values(marks)).all()
+        return connection.execute(statement, {"claim": token} | mark_parameters(marks)).all()
     due = connection.execute(due_statement(tables, share, now, database.dialect)).all()
     if not due:
         return []
@@ -133,7 +133,7 @@ def _take(
     return due
 
 
-def _statement(database: Database, share: Share, is_marked: bool) -> Update:
+def _statement(database: Database, share: ClaimRequest, is_marked: bool) -> Update:
     tables = database.tables
     token: BindParameter[UUID] = bindparam("claim")
     since = beyond(tables.email, (share.lane, share.priority)) if is_marked else _EVER
@@ -142,7 +142,7 @@ def _statement(database: Database, share: Share, is_marked: bool) -> Update:
 
 def claim_statement(
     tables: Tables,
-    share: Share,
+    share: ClaimRequest,
     token: UUID | BindParameter[UUID],
     now: clock,
     dialect: str,
@@ -169,7 +169,9 @@ def claim_statement(
     )
 
 
-def due_statement(tables: Tables, share: Share, now: clock, dialect: str) -> Select[int, int]:
+def due_statement(
+    tables: Tables, share: ClaimRequest, now: clock, dialect: str
+) -> Select[int, int]:
     """Select the due mails of one batch, oldest first, passing over those that others lock."""
     email = tables.email
     due = (

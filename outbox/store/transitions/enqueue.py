@@ -13,9 +13,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from ...domain.config.enqueue_options import Options
 from ...domain.delivery.status import Status
 from ...domain.errors import KeyConflict, KeyContention
-from ...domain.message.render import Prepared
+from ...domain.message.render import RenderedMessage
 from ...domain.priority import Priority
-from ..column_values import Values, values
+from ..column_values import Values, column_values
 from ..connection.database import Database
 from ..connection.error_codes import is_transient
 from ..inserts import contents, emails
@@ -27,11 +27,11 @@ from ..session.unread_results import refuse_unread
 _CONFLICT = "a mail with other content has this key"
 _CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
 
-CHUNK = 1000
-CHUNK_BYTES = 16 * 1024 * 1024
+ENQUEUE_CHUNK = 1000
+ENQUEUE_CHUNK_BYTES = 16 * 1024 * 1024
 """Mails, and octets of theirs, in one statement, so that memory does not grow with their number."""
 
-Mail = tuple[Prepared, Options]
+Mail = tuple[RenderedMessage, Options]
 Item = TypeVar("Item")
 
 
@@ -42,9 +42,9 @@ class Writer:
     connection: Connection
     database: Database
     reuse_size: int
-    lane: Callable[[Prepared, Options], str]
+    lane: Callable[[RenderedMessage, Options], str]
 
-    def add(self, mail: Prepared, options: Options) -> Email:
+    def add(self, mail: RenderedMessage, options: Options) -> Email:
         """Insert one mail. A key that is taken gives the first mail, or KeyConflict.
 
         On every error of ours nothing of the mail stays written and the transaction is usable.
@@ -93,7 +93,7 @@ class Writer:
             added += email.created
         return added
 
-    def _is_plain(self, mail: Prepared, options: Options) -> bool:
+    def _is_plain(self, mail: RenderedMessage, options: Options) -> bool:
         """Whether the mail needs no answer of its own and can go with many in one statement."""
         return (
             options.key is None
@@ -152,18 +152,18 @@ class Writer:
             raise KeyContention(_CONTENTION) from None
 
     def _rows(self, chunk: Iterable[Mail]) -> Iterator[Values]:
-        return (values(mail, options, self.lane(mail, options)) for mail, options in chunk)
+        return (column_values(mail, options, self.lane(mail, options)) for mail, options in chunk)
 
-    def _insert_whole(self, mail: Prepared, options: Options) -> Email:
+    def _insert_whole(self, mail: RenderedMessage, options: Options) -> Email:
         """Insert a mail so that no other transaction, and no commit, sees a part of its rows."""
         if len(mail.recipients) == 1 or emails.is_one_statement(self.connection):
             return self._insert(mail, options)
         with savepoint(self.connection):
             return self._insert(mail, options)
 
-    def _insert(self, mail: Prepared, options: Options) -> Email:
+    def _insert(self, mail: RenderedMessage, options: Options) -> Email:
         reuse = len(mail.content) >= self.reuse_size
-        row = values(mail, options, self.lane(mail, options))
+        row = column_values(mail, options, self.lane(mail, options))
         email_id = emails.one(
             self.connection, self.database, row, mail.content, reuse, mail.recipients
         )
@@ -207,7 +207,7 @@ class Writer:
 def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
     """Yield lists of what goes in one statement; none is empty."""
     pending = iter(items)
-    while chunk := list(islice(pending, CHUNK)):
+    while chunk := list(islice(pending, ENQUEUE_CHUNK)):
         yield chunk
 
 
@@ -218,7 +218,7 @@ def in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
     for pair in mails:
         chunk.append(pair)
         size += pair[0].size
-        if len(chunk) == CHUNK or size >= CHUNK_BYTES:
+        if len(chunk) == ENQUEUE_CHUNK or size >= ENQUEUE_CHUNK_BYTES:
             yield chunk
             chunk, size = [], 0
     if chunk:

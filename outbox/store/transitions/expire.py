@@ -10,7 +10,7 @@ from ..connection.database import Database
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import free, rows
 
-CHUNK = 1000
+EXPIRE_CHUNK = 1000
 
 
 def expire(database: Database) -> int:
@@ -21,7 +21,7 @@ def expire(database: Database) -> int:
     def work(connection: Connection) -> int:
         # In the index's order: by the id, the planner may walk through every mail for the few. And
         # not in the order of other locks: what skips the locked ones waits for nobody.
-        statement = rows(database).where(over).order_by(email.c.expires_at).limit(CHUNK)
+        statement = rows(database).where(over).order_by(email.c.expires_at).limit(EXPIRE_CHUNK)
         found = {row.id: row for row in connection.execute(free(statement))}
 
         def end_these(ids: frozenset[int]) -> None:

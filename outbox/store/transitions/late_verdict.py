@@ -19,7 +19,7 @@ from ...domain.delivery.transaction import Verdict
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..connection.row_locks import among
-from ..records import Entry
+from ..records import EmailResult
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
 
@@ -34,14 +34,14 @@ def doubted(database: Database, token: UUID) -> ColumnElement[bool]:
     return (email.doubt_token == token) & email.status.in_([Status.PENDING, Status.UNKNOWN])
 
 
-def tells_of_a_copy(entry: Entry) -> bool:
+def tells_of_a_copy(entry: EmailResult) -> bool:
     """Whether the server took the email, for one recipient at least."""
     if not entry.several:
         return entry.conclusion.status is Status.SENT
     return any(status is RecipientStatus.SENT for _, status, _ in entry.conclusion.recipients)
 
 
-def resolve(connection: Connection, database: Database, entry: Entry) -> None:
+def resolve(connection: Connection, database: Database, entry: EmailResult) -> None:
     """Write down whom the server took the email for; the row is locked and in doubt.
 
     Who was refused without an earlier doubt has no copy either. The email stays in doubt for the
@@ -59,14 +59,14 @@ def resolve(connection: Connection, database: Database, entry: Entry) -> None:
     _clear(connection, database, entry, **ended)
 
 
-def _clear(connection: Connection, database: Database, entry: Entry, **values: Any) -> None:
+def _clear(connection: Connection, database: Database, entry: EmailResult, **values: Any) -> None:
     email = database.tables.email
     ours = update(email).where(email.c.id == entry.email_id)
     connection.execute(ours.values(doubts=0, doubt_token=None, **values))
 
 
 def _settle_recipients(
-    connection: Connection, database: Database, entry: Entry
+    connection: Connection, database: Database, entry: EmailResult
 ) -> frozenset[RecipientStatus]:
     """Write the outcomes of those in doubt; return what all recipients have come to."""
     table = database.tables.recipient
@@ -94,9 +94,9 @@ def not_written_yet(
     connection: Connection,
     database: Database,
     token: UUID,
-    entries: Sequence[Entry],
+    entries: Sequence[EmailResult],
     worker: str,
-) -> list[Entry]:
+) -> list[EmailResult]:
     """Drop the results that are in the table: a commit whose reply was lost is made again.
 
     The log tells. A halt is in no log: of its email it is only known whether a rescue took it. Of
@@ -118,7 +118,7 @@ def not_written_yet(
 
     reached = _reached(connection, database, entries)
 
-    def is_written(entry: Entry) -> bool:
+    def is_written(entry: EmailResult) -> bool:
         if entry.verdict is Verdict.HALT:
             return entry.email_id not in rescued
         if entry.several and not _taken(entry) <= reached:
@@ -130,7 +130,7 @@ def not_written_yet(
 
 
 def _reached(
-    connection: Connection, database: Database, entries: Sequence[Entry]
+    connection: Connection, database: Database, entries: Sequence[EmailResult]
 ) -> frozenset[tuple[int, str]]:
     """Return who stands as sent of the emails with several recipients: email and address."""
     table = database.tables.recipient.c
@@ -142,7 +142,7 @@ def _reached(
     return frozenset(found)
 
 
-def _taken(entry: Entry) -> frozenset[tuple[int, str]]:
+def _taken(entry: EmailResult) -> frozenset[tuple[int, str]]:
     """Return whom the server took this email for: email and address."""
     return frozenset(
         (entry.email_id, address)

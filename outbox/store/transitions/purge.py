@@ -32,7 +32,7 @@ from ..inserts.bulk import insert_rows
 from ..removal import remove
 from ..schema.clock import utc
 
-CHUNK = 500
+PURGE_CHUNK = 500
 """Emails that one transaction looks at, so that a drain beside it goes on."""
 
 SPAN = 10_000
@@ -164,7 +164,7 @@ class _Run:
             return _Chunk()
         email = self._database.tables.email.c
         ahead = select(email.id, email.created_at, email.status, email.finished_at)
-        ahead = ahead.where(email.id > mark.walked).order_by(email.id).limit(CHUNK)
+        ahead = ahead.where(email.id > mark.walked).order_by(email.id).limit(PURGE_CHUNK)
         rows = connection.execute(ahead).all()
         # Ids are not quite in the order of creation: all before the last old one are passed.
         old = [place for place, row in enumerate(rows, 1) if utc(row.created_at) <= self._horizon]
@@ -174,7 +174,7 @@ class _Run:
         self._keep(connection, walked=passed[-1].id)
         gone = self._remove(connection, passed)
         self._note(connection, [row for row in passed if row.id not in gone], mark.now)
-        return _Chunk(removed=len(gone), more=len(passed) == CHUNK)
+        return _Chunk(removed=len(gone), more=len(passed) == PURGE_CHUNK)
 
     def _look_again(self, connection: Connection) -> _Chunk:
         """Remove the next stragglers that are due for another look, or note them anew."""
@@ -193,7 +193,7 @@ class _Run:
         self._note(connection, [row for row in rows if row.id not in gone], mark.now)
         last = notes[-1]
         after = (utc(last.since), last.email_id)
-        return _Chunk(removed=len(gone), more=len(notes) == CHUNK, after=after)
+        return _Chunk(removed=len(gone), more=len(notes) == PURGE_CHUNK, after=after)
 
     def _due(self, connection: Connection) -> Sequence[Any]:
         """Return the stragglers that may be over, and that this run has not looked at."""
@@ -206,7 +206,7 @@ class _Run:
                 or_(note.since > since, note.email_id > email_id),
             )
             .order_by(note.since, note.email_id)
-            .limit(CHUNK)
+            .limit(PURGE_CHUNK)
         )
         return connection.execute(statement).all()
 

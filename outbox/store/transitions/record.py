@@ -17,7 +17,7 @@ from ...domain.delivery.transaction import Reply, Verdict
 from ..connection.database import Database
 from ..connection.row_locks import ONE_WRITER, among, lock_ids, seen
 from ..inserts.bulk import insert_rows
-from ..records import Entry, Progress
+from ..records import EmailResult, Progress
 from ..schema.column_types import REPLY_LENGTH
 from . import late_verdict
 
@@ -26,7 +26,7 @@ def record(
     connection: Connection,
     database: Database,
     token: UUID,
-    entries: Sequence[Entry],
+    entries: Sequence[EmailResult],
     *,
     worker: str,
 ) -> Progress:
@@ -57,13 +57,13 @@ def record(
     return Progress(held=held | waiting, lost=frozenset(entry.email_id for entry in lost) - waiting)
 
 
-def _of(entries: Iterable[Entry], ids: Collection[int]) -> list[Entry]:
+def _of(entries: Iterable[EmailResult], ids: Collection[int]) -> list[EmailResult]:
     return [entry for entry in entries if entry.email_id in ids]
 
 
-def _alike(entries: Sequence[Entry]) -> dict[tuple[object, ...], list[Entry]]:
+def _alike(entries: Sequence[EmailResult]) -> dict[tuple[object, ...], list[EmailResult]]:
     """Group the entries that one statement can write: nearly always a single group."""
-    groups: dict[tuple[object, ...], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[EmailResult]] = defaultdict(list)
     for entry in entries:
         end = entry.conclusion
         groups[end.status, end.attempts, end.deliveries, end.doubts, end.delay].append(entry)
@@ -74,7 +74,7 @@ def _write(
     connection: Connection,
     database: Database,
     ours: ColumnElement[bool],
-    entries: Sequence[Entry],
+    entries: Sequence[EmailResult],
     ids: frozenset[int],
 ) -> frozenset[int]:
     """Write what the emails have come to that are ours and free; return their ids."""
@@ -89,7 +89,7 @@ def _write(
     return mine
 
 
-def _update(database: Database, ours: ColumnElement[bool], group: Sequence[Entry]) -> Update:
+def _update(database: Database, ours: ColumnElement[bool], group: Sequence[EmailResult]) -> Update:
     email, end = database.tables.email, group[0].conclusion
     return (
         update(email)
@@ -104,7 +104,7 @@ def _update(database: Database, ours: ColumnElement[bool], group: Sequence[Entry
     )
 
 
-def _next_status(database: Database, entry: Entry) -> dict[str, Any]:
+def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
     email, end = database.tables.email.c, entry.conclusion
     due: Any
     match end.status:
@@ -124,7 +124,7 @@ def _next_status(database: Database, entry: Entry) -> dict[str, Any]:
 
 
 def _resolve_late(
-    connection: Connection, database: Database, token: UUID, lost: Sequence[Entry]
+    connection: Connection, database: Database, token: UUID, lost: Sequence[EmailResult]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Settle the doubts that these results answer; return the settled ids, and the held ones."""
     told = [entry for entry in lost if late_verdict.tells_of_a_copy(entry)]
@@ -137,7 +137,9 @@ def _resolve_late(
     return mine, seen(connection, database, doubted) - mine
 
 
-def _log(connection: Connection, database: Database, entries: Sequence[Entry], worker: str) -> None:
+def _log(
+    connection: Connection, database: Database, entries: Sequence[EmailResult], worker: str
+) -> None:
     rows = [
         {
             "email_id": entry.email_id,
@@ -162,7 +164,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _record_recipients(
-    connection: Connection, database: Database, entries: Sequence[Entry]
+    connection: Connection, database: Database, entries: Sequence[EmailResult]
 ) -> None:
     table = database.tables.recipient
     for entry in entries:
@@ -179,7 +181,7 @@ def _record_recipients(
             )
 
 
-def without_text(entry: Entry) -> Entry:
+def without_text(entry: EmailResult) -> EmailResult:
     """Return the entry with every reply's text dropped: what a poisoned record falls back to."""
     end = entry.conclusion
     recipients = tuple(

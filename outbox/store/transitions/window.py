@@ -15,7 +15,7 @@ from ..connection.row_locks import ONE_WRITER, among, lock_ids
 from ..control import lease
 from ..control.counter import IN_DOUBT, bump
 from ..postgresql import window
-from ..records import Entry, Progress
+from ..records import EmailResult, Progress
 from . import record, release
 
 LOST = "lease_lost"
@@ -25,7 +25,7 @@ LOST = "lease_lost"
 def advance(
     database: Database,
     token: UUID,
-    results: Sequence[Entry],
+    results: Sequence[EmailResult],
     following: Sequence[int],
     *,
     worker: str,
@@ -50,7 +50,7 @@ def advance(
 def advance_in_steps(
     database: Database,
     token: UUID,
-    results: Sequence[Entry],
+    results: Sequence[EmailResult],
     following: Sequence[int],
     *,
     worker: str,
@@ -67,7 +67,7 @@ def advance_in_steps(
 
 
 def _count(
-    connection: Connection, database: Database, results: Sequence[Entry], progress: Progress
+    connection: Connection, database: Database, results: Sequence[EmailResult], progress: Progress
 ) -> None:
     if progress.lost:
         bump(connection, database, LOST, len(progress.lost))
@@ -77,12 +77,14 @@ def _count(
         bump(connection, database, IN_DOUBT, len(doubted))
 
 
-def _is_rare(entry: Entry) -> bool:
+def _is_rare(entry: EmailResult) -> bool:
     """Whether a result takes more than one row of the table, or a count."""
     return entry.several or entry.verdict is Verdict.UNKNOWN
 
 
-def finish(database: Database, token: UUID, results: Sequence[Entry], *, worker: str) -> Progress:
+def finish(
+    database: Database, token: UUID, results: Sequence[EmailResult], *, worker: str
+) -> Progress:
     """Record the last window, give back what was not sent, and end the lease.
 
     Every email that was sent is in `results` or was recorded before: what still carries the token

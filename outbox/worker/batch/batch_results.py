@@ -8,10 +8,10 @@ from uuid import UUID
 
 from ...domain.delivery.status import Status
 from ...store.connection.error_codes import is_refusal
-from ...store.records import Entry, Progress
+from ...store.records import EmailResult, Progress
 from ...store.transitions.record import without_text
 from ...store.transitions.window import advance
-from ..process.retry_writes import outlast
+from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
@@ -25,10 +25,10 @@ class Results:
         self._runtime = runtime
         self._token = token
         self._progress = progress
-        self._waiting: list[Entry] = []
+        self._waiting: list[EmailResult] = []
         self.settled = 0  # emails whose result is in the table, or waits for it
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: EmailResult) -> None:
         """Note a result. It is written with the next `advance`."""
         self._waiting.append(entry)
         self.settled += _settles(entry)
@@ -41,7 +41,7 @@ class Results:
         return frozenset(entry.email_id for entry in gone)
 
     @property
-    def waiting(self) -> Sequence[Entry]:
+    def waiting(self) -> Sequence[EmailResult]:
         """The results that are not written yet."""
         return self._waiting
 
@@ -74,7 +74,7 @@ class Results:
     def _record_without_texts(self) -> None:
         """Record each result by itself. The rescue judges an email whose bare result is refused."""
         refused: list[Exception] = []
-        held: list[Entry] = []
+        held: list[EmailResult] = []
         try:
             while self._waiting:
                 bare = without_text(self._waiting[0])
@@ -90,14 +90,14 @@ class Results:
         if refused:  # not to be given back as unsent
             raise refused[0]
 
-    def _write(self, results: Sequence[Entry], following: Sequence[int]) -> Progress:
-        return outlast(lambda: self._record(results, following), meanwhile=self._progress)
+    def _write(self, results: Sequence[EmailResult], following: Sequence[int]) -> Progress:
+        return until_written(lambda: self._record(results, following), meanwhile=self._progress)
 
-    def _record(self, results: Sequence[Entry], following: Sequence[int]) -> Progress:
+    def _record(self, results: Sequence[EmailResult], following: Sequence[int]) -> Progress:
         runtime = self._runtime
         return advance(runtime.database, self._token, results, following, worker=runtime.worker)
 
 
-def _settles(entry: Entry) -> bool:
+def _settles(entry: EmailResult) -> bool:
     """Whether nothing more is to be done for this email in its batch."""
     return not entry.conclusion.again and entry.conclusion.status is not Status.CLAIMED

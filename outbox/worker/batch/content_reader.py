@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from ...domain.message.merge_template import Template, merged
 from ...store.connection.database import Database
 from ...store.inserts import contents
-from ...store.records import Waiting
-from ..process.retry_writes import outlast
+from ...store.records import ClaimedEmail
+from ..process.retry_writes import until_written
 
 
-class Contents:
+class ContentReader:
     """Holds the contents of the next mails, of about `limit` bytes at a time."""
 
     def __init__(self, database: Database, limit: int) -> None:
         self._database = database
         self._limit = limit
-        self._order: list[Waiting] = []
+        self._order: list[ClaimedEmail] = []
         self._place: dict[int, int] = {}
         self._held: dict[int, bytes] = {}
         self._templates: dict[int, Template] = {}  # of those that are held
 
-    def expect(self, mails: Sequence[Waiting]) -> None:
+    def expect(self, mails: Sequence[ClaimedEmail]) -> None:
         """Tell which mails will be asked for, in their order."""
         self._order = list(mails)
         self._place = {mail.id: place for place, mail in enumerate(self._order)}
 
-    def of(self, mail: Waiting) -> bytes | None:
+    def of(self, mail: ClaimedEmail) -> bytes | None:
         """Return the mail's bytes as they go on the wire, or None where they are damaged."""
         if mail.content_id not in self._held:
             self._read_from(self._place[mail.id])
@@ -61,4 +61,6 @@ class Contents:
         self._held = {}  # what was sent makes room before the next comes
         self._templates = {}
         # Read in the middle of a window: results that wait for their record must outlast it too.
-        self._held = outlast(lambda: database.read(lambda c: contents.read(c, database, wanted)))
+        self._held = until_written(
+            lambda: database.read(lambda c: contents.read(c, database, wanted))
+        )

@@ -18,20 +18,20 @@ from ...store.connection.error_codes import describe
 from ...store.connection.sqlite_memory import refuse_busy
 from ...store.control import lease
 from ...store.control.counter import bump
-from ...store.control.rate_limits import waits
-from ...store.records import Batch, Waiting
+from ...store.control.rate_limits import seconds_until_open
+from ...store.records import Batch, ClaimedEmail
 from ...store.transitions import release
 from ...store.transitions.start import start
 from ...store.transitions.window import advance, finish
 from ..process import shutdown
-from ..process.retry_writes import outlast
+from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 from .batch_results import Results
 from .heartbeat import Heartbeat
 from .send_message import Delivery
 from .send_window import Window
-from .server_choice import Way
-from .throttle import Pace, sort_out
+from .server_choice import ServerChoice
+from .throttle import Throttle, return_relaned
 
 _log = logging.getLogger("outbox")
 
@@ -48,7 +48,7 @@ def relay(runtime: Runtime, token: UUID) -> bool:
     """
     settings = runtime.settings
     refuse_busy(runtime.database.engine)  # who waited for the caller would wait for ever
-    began, batch = outlast(lambda: _start(runtime, token))
+    began, batch = until_written(lambda: _start(runtime, token))
     if batch is None:
         runtime.database.run(lambda connection: bump(connection, runtime.database, STALE))
         _log.info("outbox: a send task found no lease to start and changed nothing")
@@ -62,8 +62,8 @@ def relay(runtime: Runtime, token: UUID) -> bool:
         clock=runtime.clock,
     )
     with heartbeat:
-        batch = sort_out(runtime, token, batch)
-        with Way(
+        batch = return_relaned(runtime, token, batch)
+        with ServerChoice(
             runtime, token, batch, progress=heartbeat.progress, goes_on=heartbeat.goes_on
         ) as way:
             work = _Relay(runtime, token, batch, way, heartbeat, began)
@@ -88,7 +88,7 @@ class _Relay:
         runtime: Runtime,
         token: UUID,
         batch: Batch,
-        way: Way,
+        way: ServerChoice,
         heartbeat: Heartbeat,
         began: float,
     ) -> None:
@@ -101,7 +101,7 @@ class _Relay:
         self._heartbeat = heartbeat
         self._began = began
         self._delivery = Delivery(runtime, batch, holds=heartbeat.holds, began=began)
-        self._pace = Pace(runtime, batch, holds=heartbeat.holds)
+        self._pace = Throttle(runtime, batch, holds=heartbeat.holds)
         self._results = Results(runtime, token, progress=heartbeat.progress)
         self._most = self._settings.window  # emails of the next window
 
@@ -128,9 +128,11 @@ class _Relay:
         if self._results.waiting:  # a person's transaction holds their rows: nobody waits for it
             self._runtime.unrecorded.keep(self._token, self._results.waiting)
         elif self._results.settled == len(self._batch.mails):  # nothing is left to be given back
-            outlast(lambda: lease.drop(self._database, self._token))
+            until_written(lambda: lease.drop(self._database, self._token))
         else:
-            outlast(lambda: finish(self._database, self._token, [], worker=self._runtime.worker))
+            until_written(
+                lambda: finish(self._database, self._token, [], worker=self._runtime.worker)
+            )
 
     def _probe_session(self) -> bool:
         """Ask a server whose breaker is open for a session; return whether it can be used again."""
@@ -222,7 +224,7 @@ class _Relay:
             _log.warning("outbox: who waits could not be asked (%s)", describe(error))
         return True
 
-    def _next_window(self, left: deque[Waiting]) -> list[Waiting]:
+    def _next_window(self, left: deque[ClaimedEmail]) -> list[ClaimedEmail]:
         """Return the next emails, with their permits; none where those are not to be had soon.
 
         They go over the first server whose rate lets them, or over the one that does so soonest.
@@ -231,7 +233,9 @@ class _Relay:
             return []
         self._arrange(left)
         for _ in range(len(rates := self._way.rates)):
-            if not self._way.choose(outlast(partial(waits, self._database, rates))):
+            if not self._way.choose(
+                until_written(partial(seconds_until_open, self._database, rates))
+            ):
                 return []
             if not self._is_connected():
                 continue
@@ -244,7 +248,7 @@ class _Relay:
         )
         return window if permitted else []
 
-    def _arrange(self, left: deque[Waiting]) -> None:
+    def _arrange(self, left: deque[ClaimedEmail]) -> None:
         """Under suspicion the email that differs most from the suspects goes first.
 
         And what is like one to which the server says nothing goes last.
@@ -257,9 +261,9 @@ class _Relay:
         left.clear()
         left.extend(mails)
 
-    def _cut(self, left: Iterable[Waiting]) -> list[Waiting]:
+    def _cut(self, left: Iterable[ClaimedEmail]) -> list[ClaimedEmail]:
         """Cut off a window, bounded in emails, bytes, and recipients where a rate says."""
-        window: list[Waiting] = []
+        window: list[ClaimedEmail] = []
         most = min([self._pace.window_limit(), *(r.chunk for r in self._way.buckets.values())])
         size = recipients = 0
         for mail in islice(left, self._most):
@@ -270,14 +274,14 @@ class _Relay:
             window.append(mail)
         return window
 
-    def _sendable(self) -> list[Waiting]:
+    def _sendable(self) -> list[ClaimedEmail]:
         """Return the emails that have somebody to go to; leave out whoever is suppressed."""
         sendable = [mail for mail in self._batch.mails if mail.envelope.recipients]
         barred = [mail.id for mail in self._batch.mails if not mail.envelope.recipients]
         partly = {mail.id: mail.suppressed for mail in sendable if mail.suppressed}
         if barred or partly:
             bar = partial(release.suppress, database=self._database, token=self._token)
-            outlast(lambda: self._database.run(partial(bar, ids=barred, partly=partly)))
+            until_written(lambda: self._database.run(partial(bar, ids=barred, partly=partly)))
         return sendable
 
     def _is_over(self) -> bool:

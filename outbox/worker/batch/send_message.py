@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
-from ...domain.delivery.outcome import Conclusion, Facts, RecipientStatus, blamed, conclude, taken
+from ...domain.delivery.outcome import (
+    EmailState,
+    Outcome,
+    RecipientStatus,
+    blamed,
+    decide_outcome,
+    sent_outcome,
+)
 from ...domain.delivery.redirect import redirect, restore
 from ...domain.delivery.status import Status, settle
 from ...domain.delivery.transaction import (
@@ -19,9 +26,9 @@ from ...domain.delivery.transaction import (
 )
 from ...domain.scheduling import backoff
 from ...smtp.connection import Connection
-from ...store.records import Batch, Entry, Waiting
+from ...store.records import Batch, ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
-from .content_reader import Contents
+from .content_reader import ContentReader
 
 _GIVEN_BACK = Reply(code=0)
 
@@ -30,8 +37,8 @@ _GIVEN_BACK = Reply(code=0)
 class Outgoing:
     """An email of the open window, and what has come of it so far."""
 
-    mail: Waiting
-    started_at: float  # as `Entry` has it
+    mail: ClaimedEmail
+    started_at: float  # as `EmailResult` has it
     put_off: tuple[RecipientResult, ...] = ()  # recipients whom an earlier transaction put off
     retry_after: float | None = None  # seconds, that such a transaction named
     result: Transaction | None = None  # the last one that judged nobody
@@ -54,7 +61,7 @@ class Delivery:
         self._began = began
         self._clock = runtime.clock
         self._epoch = batch.began_at.timestamp() - began
-        self._contents = Contents(runtime.database, runtime.settings.window_bytes)
+        self._contents = ContentReader(runtime.database, runtime.settings.window_bytes)
         self._contents.expect(batch.mails)
         self.touched: int | None = None  # the email whose content may have begun to leave
 
@@ -65,12 +72,12 @@ class Delivery:
         """
         return self._epoch + self._clock()
 
-    def has_expired(self, mail: Waiting) -> bool:
+    def has_expired(self, mail: ClaimedEmail) -> bool:
         """Return whether it may not be sent any more."""
         return mail.expires_in is not None and self._spent() >= mail.expires_in
 
     def transact(
-        self, mail: Waiting, connection: Connection, following: Waiting | None
+        self, mail: ClaimedEmail, connection: Connection, following: ClaimedEmail | None
     ) -> Transaction | None:
         """Send one email over this connection; None where its stored content is damaged.
 
@@ -98,14 +105,14 @@ class Delivery:
             result = connection.connect() or result
         return restore(result, mail.envelope) if added else result
 
-    def judged(self, out: Outgoing, result: Transaction, server: str) -> Entry:
+    def judged(self, out: Outgoing, result: Transaction, server: str) -> EmailResult:
         """Return the entry of an email that was judged for itself, or for some recipients."""
         if result.verdict is Verdict.SENT and not out.mail.several:
-            return self._entry(out, taken(result), result, server)
+            return self._entry(out, sent_outcome(result), result, server)
         whole = _with_put_off(out, result)
         return self._entry(out, self._conclude(out.mail, whole), whole, server)
 
-    def rest(self, out: Outgoing, result: Transaction, so_far: Conclusion) -> Outgoing:
+    def rest(self, out: Outgoing, result: Transaction, so_far: Outcome) -> Outgoing:
         """Return the email as it goes on to the recipients that one transaction did not take."""
         whole = _with_put_off(out, result)
         left = tuple(r.address for r in whole.recipients if r.verdict is Verdict.NEXT)
@@ -122,12 +129,12 @@ class Delivery:
         named = whole.retry_after
         return Outgoing(mail=mail, started_at=self.now(), put_off=put_off, retry_after=named)
 
-    def unsent(self, out: Outgoing, result: Transaction) -> Entry:
+    def unsent(self, out: Outgoing, result: Transaction) -> EmailResult:
         """Return the entry of an email whose own command a server halted, and no other took it."""
         is_charged = bool(out.blamed_by) and result.verdict is Verdict.SUSPECT
         return self.judged(out, blamed(result) if is_charged else result, out.server)
 
-    def behind(self, out: Outgoing) -> Entry:
+    def behind(self, out: Outgoing) -> EmailResult:
         """Return the entry of an email that waits behind the others for no fault of its own."""
         nobody = tuple(
             RecipientResult(address=address, verdict=Verdict.SUSPECT, reply=_GIVEN_BACK)
@@ -139,19 +146,21 @@ class Delivery:
         conclusion = self._conclude(out.mail, _with_put_off(out, put))
         return self._entry(out, conclusion, replace(put, verdict=Verdict.HALT), "")
 
-    def back(self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0) -> Entry:
+    def back(
+        self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0
+    ) -> EmailResult:
         """Return the entry of an email that was not sent: uncharged, it keeps its place."""
-        unsent = Conclusion(status=status, reply=_GIVEN_BACK, delay=delay, doubts=out.mail.doubts)
+        unsent = Outcome(status=status, reply=_GIVEN_BACK, delay=delay, doubts=out.mail.doubts)
         return self._entry(out, unsent, _NOT_SENT, "")
 
-    def passed_over(self, out: Outgoing) -> Entry:
+    def passed_over(self, out: Outgoing) -> EmailResult:
         """Return the entry of an email that was not tried, as all like it were halted.
 
         It waits, and never ends by that: only a try of its own can tell that it is to blame.
         """
         return self.back(out, delay=backoff.passed_over(out.mail.waited))
 
-    def damaged(self, out: Outgoing, server: str) -> Entry:
+    def damaged(self, out: Outgoing, server: str) -> EmailResult:
         """Return the entry of an email whose stored content is not what was enqueued: it fails."""
         mail, reason = out.mail, Reply(code=0, text="the stored content is missing or damaged")
         end = settle(Status.FAILED, in_doubt=mail.doubts > 0)
@@ -161,11 +170,11 @@ class Delivery:
             (a, RecipientStatus.UNKNOWN if a in mail.doubtful else RecipientStatus.FAILED, reason)
             for a in mail.envelope.recipients
         )
-        failed = Conclusion(status=end, reply=reason, doubts=mail.doubts, recipients=left)
+        failed = Outcome(status=end, reply=reason, doubts=mail.doubts, recipients=left)
         fail = Transaction(verdict=Verdict.FAIL, phase=Phase.BODY, reply=reason)
         return self._entry(out, failed, fail, server)
 
-    def _addressed(self, mail: Waiting) -> tuple[Envelope, bytes]:
+    def _addressed(self, mail: ClaimedEmail) -> tuple[Envelope, bytes]:
         """Return the envelope as it goes on the wire, and what redirection puts before the mail."""
         to = self._settings.redirect_to
         if not to:
@@ -173,9 +182,9 @@ class Delivery:
         envelope, added = redirect(mail.envelope, b"", to)
         return replace(envelope, size=mail.size + len(added)), added
 
-    def _conclude(self, mail: Waiting, result: Transaction) -> Conclusion:
+    def _conclude(self, mail: ClaimedEmail, result: Transaction) -> Outcome:
         settings = self._settings
-        facts = Facts(
+        facts = EmailState(
             attempts=mail.attempts,
             max_attempts=mail.max_attempts or settings.max_attempts,
             deliveries=mail.deliveries,
@@ -188,11 +197,11 @@ class Delivery:
             doubtful=mail.doubtful,
             settled=frozenset(map(RecipientStatus, mail.settled)),
         )
-        return conclude(facts, result, random=self._runtime.random)
+        return decide_outcome(facts, result, random=self._runtime.random)
 
     def _entry(
-        self, out: Outgoing, conclusion: Conclusion, result: Transaction, server: str
-    ) -> Entry:
+        self, out: Outgoing, conclusion: Outcome, result: Transaction, server: str
+    ) -> EmailResult:
         mail = out.mail
         if mail.suppressed:
             barred = tuple(
@@ -200,7 +209,7 @@ class Delivery:
                 for address in sorted(mail.suppressed)
             )
             conclusion = replace(conclusion, recipients=conclusion.recipients + barred)
-        return Entry(
+        return EmailResult(
             email_id=mail.id,
             conclusion=conclusion,
             verdict=result.verdict,

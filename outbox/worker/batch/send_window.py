@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from ...domain.delivery.blame import Traits
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Transaction, Verdict
-from ...store.records import Entry, Waiting
+from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
 from .batch_results import Results
 from .send_message import Delivery, Outgoing
-from .server_choice import Way
+from .server_choice import ServerChoice
 from .server_watch import Finding
-from .throttle import Pace
+from .throttle import Throttle
 
 SLOW = 20.0
 """Seconds after which no email waits any longer for the one before it."""
@@ -33,9 +33,9 @@ class Window:
     def __init__(
         self,
         runtime: Runtime,
-        way: Way,
+        way: ServerChoice,
         delivery: Delivery,
-        pace: Pace,
+        pace: Throttle,
         results: Results,
         holds: Callable[[], bool],
     ) -> None:
@@ -55,11 +55,11 @@ class Window:
         self._current_since = 0.0
         self._lock = threading.Lock()  # of `_todo`: the heartbeat's thread may empty it
         self.is_relieved = False  # what waited behind a slow email was given back
-        self._left: Sequence[Waiting] = ()
+        self._left: Sequence[ClaimedEmail] = ()
 
     def send(
-        self, mails: Sequence[Waiting], left: Sequence[Waiting], *, announces: bool
-    ) -> list[Waiting]:
+        self, mails: Sequence[ClaimedEmail], left: Sequence[ClaimedEmail], *, announces: bool
+    ) -> list[ClaimedEmail]:
         """Send the emails; return those whose turn did not come before the window's time was up.
 
         `left` are the emails of the batch behind this window. Where it `announces`, the envelope of
@@ -83,7 +83,7 @@ class Window:
             raise
         return [out.mail for out in late]
 
-    def _over_this_server(self, behind: Waiting | None) -> list[Outgoing]:
+    def _over_this_server(self, behind: ClaimedEmail | None) -> list[Outgoing]:
         """Give this server what is to be sent; what it does not take stands in `_todo` again.
 
         Returns the emails whose turn did not come in time.
@@ -109,7 +109,7 @@ class Window:
         self._todo, self._aside = [*self._aside, *self._todo], []
         return late
 
-    def relieve(self) -> list[Entry] | None:
+    def relieve(self) -> list[EmailResult] | None:
         """Take out what waits behind an email that is slow; return how it is to be recorded.
 
         The heartbeat's thread asks, while this one waits for a server. Those emails are known to be
@@ -123,7 +123,7 @@ class Window:
         return [self._delivery.back(out) for out in waiting]
 
     @property
-    def slow(self) -> Waiting | None:
+    def slow(self) -> ClaimedEmail | None:
         """The email for which a server has taken its time for too long; None: there is none."""
         current = self._current
         return current.mail if current is not None and self.seconds >= SLOW else None
@@ -145,7 +145,7 @@ class Window:
     def _untried(self) -> list[Traits]:
         return [mail.traits for mail in (*(out.mail for out in self._todo), *self._left)]
 
-    def _try(self, out: Outgoing, behind: Waiting | None) -> Finding:
+    def _try(self, out: Outgoing, behind: ClaimedEmail | None) -> Finding:
         """Send one email and note what the server says, of it and of itself."""
         if self._delivery.has_expired(out.mail):
             self._current = None
@@ -234,7 +234,7 @@ class Window:
             tried.add(self._way.server.name)
         return False
 
-    def _unsent(self, out: Outgoing) -> Entry:
+    def _unsent(self, out: Outgoing) -> EmailResult:
         """Return the entry of an email that no server took, nor judged for itself."""
         if out.is_held:
             return self._delivery.behind(out)

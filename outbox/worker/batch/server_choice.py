@@ -16,12 +16,12 @@ from ...domain.scheduling.token_bucket import Rate
 from ...smtp.connection import Connection
 from ...store.control.connection_caps import take_server
 from ...store.records import Batch
-from ..process.retry_writes import outlast
+from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 from .server_watch import Watch
 
 
-class Way:
+class ServerChoice:
     """Holds one server at a time, with a connection and a place under its cap.
 
     A batch goes over the servers of its route whose breaker was closed when it began; a probe goes
@@ -100,7 +100,9 @@ class Way:
         self._lent.close()
         held, self._held = self._held, None
         database = self._runtime.database
-        name = outlast(lambda: take_server(database, self._token, names, self._caps, held=held))
+        name = until_written(
+            lambda: take_server(database, self._token, names, self._caps, held=held)
+        )
         if name is None:
             return False
         self._held, self.server = name, self._left[name]

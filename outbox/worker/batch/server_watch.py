@@ -8,11 +8,11 @@ from functools import partial
 
 from ...domain.delivery.blame import SILENCES, Common, Suspicion, Traits, most_different, patience
 from ...domain.delivery.breaker_rules import Cause, probe_seconds, session_seconds
-from ...domain.delivery.refusal_streak import Alike, Streak
+from ...domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ...domain.delivery.transaction import Transaction, Verdict
 from ...domain.priority import Priority
 from ...domain.scheduling import backoff
-from ...domain.scheduling.claim_plan import Way as LanePriority
+from ...domain.scheduling.claim_plan import LaneKey as LanePriority
 from ...store.control import circuit_breaker, suspicion
 from ...store.control.circuit_breaker import Breaker
 from ...store.control.comparison import (
@@ -22,9 +22,9 @@ from ...store.control.comparison import (
     slowest_taken,
     taken_since,
 )
-from ...store.records import Waiting
+from ...store.records import ClaimedEmail
 from ...store.transitions.uncharge import review
-from ..process.retry_writes import outlast
+from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 
 Untried = Callable[[], Sequence[Traits]]
@@ -73,7 +73,7 @@ class Watch:
         self._is_silent = False  # to all emails, as far as they were tried
         # A probe that is refused as those before it were is one more of them, and not its own end.
         known = breaker.refusal if breaker is not None and is_open else None
-        self._streak = Streak(self._settings.refused_alike, known=known)
+        self._streak = RefusalStreak(self._settings.refused_alike, known=known)
         self._last: tuple[int, str] | None = None  # the last suspect, and what it was told
         self._lacking = 0  # emails in a row that the server lacks something for
         self._tripped = False
@@ -101,7 +101,7 @@ class Watch:
         """Return the places of the emails as they are to be tried: what may be slow comes last."""
         return self._suspicion.order(untried, self._random)
 
-    def note(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
+    def note(self, mail: ClaimedEmail, result: Transaction, untried: Untried) -> Finding:
         """Note the result of an email that this server was given; `untried` tells those left."""
         if self._is_calm and result.verdict is Verdict.SENT:
             self._judged = True
@@ -128,23 +128,23 @@ class Watch:
             self._met_lack |= self._needs_what_was_lacking(mail, result)
         return Finding.JUDGED
 
-    def note_slow(self, mail: Waiting) -> None:
+    def note_slow(self, mail: ClaimedEmail) -> None:
         """Note that the server says nothing to this email for long: what is like it comes last."""
         self._suspicion.note_slow(mail.traits)
         self._is_calm = False
         keep = partial(suspicion.silent, self._database, self._server)
-        row = outlast(partial(keep, email_id=mail.id, reason=suspicion.SILENCE))
+        row = until_written(partial(keep, email_id=mail.id, reason=suspicion.SILENCE))
         if row is not None and row.failures >= max(SILENCES, self._settings.slots + 1):
             taken = partial(taken_since, self._database, self._server, row.opened_at)
-            self._is_silent = not outlast(taken)
+            self._is_silent = not until_written(taken)
 
-    def gives_up(self, mail: Waiting, seconds: float) -> bool:
+    def gives_up(self, mail: ClaimedEmail, seconds: float) -> bool:
         """Whether this email's reply, silent for so long, is waited for no more: others wait.
 
         Those are due for this server, and no process has taken them up. A probe is waited for the
         longer the more have failed: while the breaker is open nobody else can go.
         """
-        slowest = outlast(partial(slowest_taken, self._database, self._server))
+        slowest = until_written(partial(slowest_taken, self._database, self._server))
         least = patience(mail.waited, slowest)
         if self._failures:
             least = max(least, probe_seconds(self._failures))
@@ -168,22 +168,22 @@ class Watch:
         """Note that a session could be had, where no email was to be risked: that must do."""
         self._judged = True
 
-    def alert_lacking(self, mail: Waiting, result: Transaction) -> None:
+    def alert_lacking(self, mail: ClaimedEmail, result: Transaction) -> None:
         """Call a person: an email waits for what no server of its route offers."""
         told = f"{result.reply.text}; OUTBOX_LIFETIME ends the emails that need it"
         # Until it was tried again, and some: whoever needs it no more is not to alert for ever.
         seconds = 2.0 * max(backoff.behind(mail.waited), self._settings.health_age)
         keep = partial(suspicion.suspect, self._database, self._server)
-        outlast(partial(keep, email_id=mail.id, reason=told, alert=True, seconds=seconds))
+        until_written(partial(keep, email_id=mail.id, reason=told, alert=True, seconds=seconds))
 
     def settle(self) -> None:
         """After the last record: keep what is undecided, close a breaker that may be closed."""
         if self._judged and not self._tripped and self._breaker is not None:
             if self._breaker.is_open:
-                outlast(lambda: circuit_breaker.close(self._database, self._server))
+                until_written(lambda: circuit_breaker.close(self._database, self._server))
             else:
                 clear = partial(suspicion.clear, self._database, self._server)
-                outlast(partial(clear, alert=self._met_lack))
+                until_written(partial(clear, alert=self._met_lack))
         if self._last is not None and not self._tripped:
             self._keep_suspicion(*self._last)
         if (refusal := self._streak.refusal) is not None:
@@ -192,9 +192,9 @@ class Watch:
             limits = partial(
                 look, needed=self._settings.refused_alike, lifetime=self._settings.lifetime
             )
-            outlast(partial(limits, outsider_tells=self._outsider_tells))
+            until_written(partial(limits, outsider_tells=self._outsider_tells))
 
-    def _suspect(self, mail: Waiting, result: Transaction, untried: Untried) -> Finding:
+    def _suspect(self, mail: ClaimedEmail, result: Transaction, untried: Untried) -> Finding:
         self._last = (mail.id, _told(result))
         self._suspicion.add(mail.traits, silent=result.verdict is not Verdict.SUSPECT)
         if self._is_silent:
@@ -211,7 +211,7 @@ class Watch:
         self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
         return Finding.SERVER
 
-    def _witness(self, mail: Waiting, result: Transaction) -> int | None:
+    def _witness(self, mail: ClaimedEmail, result: Transaction) -> int | None:
         """Return an outsider that was taken just now, where this email was held back before.
 
         None waits, but they come and go: without this a class of which only the halted are left
@@ -221,22 +221,22 @@ class Watch:
         if mail.traits.is_fresh and not result.given_up:
             return None
         taken = partial(just_taken, self._database, self._server, self._suspicion.could_tell)
-        return outlast(taken)
+        return until_written(taken)
 
-    def _lacks(self, mail: Waiting, result: Transaction) -> Finding:
+    def _lacks(self, mail: ClaimedEmail, result: Transaction) -> Finding:
         self._lacking += 1
         if self._lacking == self._settings.refused_alike:
             self.alert_lacking(mail, result)
         return Finding.ASIDE
 
-    def _needs_what_was_lacking(self, mail: Waiting, result: Transaction) -> bool:
+    def _needs_what_was_lacking(self, mail: ClaimedEmail, result: Transaction) -> bool:
         """Whether this email may need what the alert is about: an extension, or its size."""
         is_large = 0 < self._suspect_size <= mail.size
         envelope = mail.envelope
         is_eightbit = envelope.eightbit and not result.converted
         return envelope.smtputf8 or is_eightbit or bool(envelope.demands) or is_large
 
-    def _is_refused_alike(self, mail: Waiting, result: Transaction, untried: Untried) -> bool:
+    def _is_refused_alike(self, mail: ClaimedEmail, result: Transaction, untried: Untried) -> bool:
         alike = self._streak.add(
             mail.id, result, content=mail.content_id, traits=lambda: mail.traits
         )
@@ -248,7 +248,7 @@ class Watch:
         )
         return True
 
-    def _blames_server(self, alike: Alike, untried: Untried) -> bool:
+    def _blames_server(self, alike: SystemicRefusal, untried: Untried) -> bool:
         """What one domain refuses is its own matter; of one sender another one's email tells."""
         if alike.common.domains:
             return False
@@ -259,11 +259,11 @@ class Watch:
     def _outsider_tells(self, common: Common) -> bool:
         """Another sender's email was taken lately, or waits: it is this sender's own matter."""
         taken = partial(outsider_taken, self._database, self._server, common)
-        return outlast(taken) or self._waits(lambda email: common.lacked_by(email) > 0)
+        return until_written(taken) or self._waits(lambda email: common.lacked_by(email) > 0)
 
     def _waits(self, is_outsider: Callable[[Traits], bool]) -> bool:
         ways: list[LanePriority] = [(lane, p) for lane in self._lanes() for p in Priority]
-        return outlast(lambda: outsider_waits(self._database, ways, is_outsider))
+        return until_written(lambda: outsider_waits(self._database, ways, is_outsider))
 
     def _clear(self) -> None:
         self._judged = True
@@ -285,14 +285,14 @@ class Watch:
         alert = alert or (result is not None and result.alert)
         named = result.retry_after if result is not None else None
         trip: Callable[..., None] = partial(circuit_breaker.trip, self._database, self._server)
-        outlast(partial(trip, cause=cause, reason=reason, alert=alert, named=named, **known))
+        until_written(partial(trip, cause=cause, reason=reason, alert=alert, named=named, **known))
 
     def _keep_suspicion(self, email_id: int, reason: str) -> None:
         if self._breaker is not None and self._breaker.is_open:  # the probe told nothing new
             self._open(Cause.EMAILS, reason, suspect_id=email_id)
             return
         keep = partial(suspicion.suspect, self._database, self._server)
-        outlast(partial(keep, email_id=email_id, reason=reason))
+        until_written(partial(keep, email_id=email_id, reason=reason))
 
 
 def _told(result: Transaction) -> str:

@@ -1,7 +1,8 @@
 """The pace of one batch: permits for its windows, and a place for urgent mail before it.
 
-A relay lets `sort_out` take out the mails of another lane; then it asks its `Pace` how many
-recipients the next window may have, for the window's permits, and whether to give way.
+Before its `Throttle` is asked, `return_relaned` takes out the emails of another lane. The throttle
+says how many recipients the next window may have, waits for the window's permits, and tells whether
+the batch must give way.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from uuid import UUID
 
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import AHEAD
-from ...domain.scheduling.lanes import Charge, Wants
+from ...domain.scheduling.lanes import PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
-from ...store.queries.preemption import urgent_stirs, urgent_waits
-from ...store.records import Batch, Waiting
+from ...store.queries.preemption import is_urgent_active, should_yield_to_urgent
+from ...store.records import Batch, ClaimedEmail
 from ...store.transitions import relane
 from ..process import shutdown
-from ..process.retry_writes import outlast
+from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 
 PATIENCE = 2.0
@@ -35,7 +36,7 @@ LOOK = 0.1
 """Seconds between two looks at urgent mail, and at the wish to stop, while a batch goes on."""
 
 
-class Pace:
+class Throttle:
     """Takes permits for one batch. Without rates it takes none and asks the database nothing."""
 
     def __init__(
@@ -52,7 +53,7 @@ class Pace:
         self._lane, self._priority = batch.lane, batch.priority
         self._holds = holds
         self._pause = pause
-        self._chunk = runtime.lanes.chunk(batch.lane)
+        self._chunk = runtime.lanes.max_window(batch.lane)
         self._waits = _Look(runtime.clock, after=LOOK)
         self._stirs = _Look(runtime.clock)
 
@@ -62,7 +63,7 @@ class Pace:
 
     def permit(
         self,
-        mails: Sequence[Waiting],
+        mails: Sequence[ClaimedEmail],
         *,
         beside: Mapping[str, Rate] = MappingProxyType({}),
         before_wait: Callable[[], object] = lambda: None,
@@ -75,14 +76,14 @@ class Pace:
         so that no result waits with the window.
         """
         recipients = [address for mail in mails for address in mail.envelope.recipients]
-        charge = self._lanes.charge(self._lane, recipients)
+        charge = self._lanes.cost(self._lane, recipients)
         if beside:
             more = {name: (rate, len(recipients)) for name, rate in beside.items()}
             charge = replace(charge, wants={**charge.wants, **more})
         if not charge.wants and not charge.debts:
             return True
         waited = 0.0
-        while (seconds := outlast(lambda: self._take(charge))) > 0.0:
+        while (seconds := until_written(lambda: self._take(charge))) > 0.0:
             if waited + seconds > patience or self._must_end():
                 return False
             if not waited:
@@ -92,7 +93,7 @@ class Pace:
             waited += seconds
         return True
 
-    def permit_moved(self, mails: Sequence[Waiting], buckets: Mapping[str, Rate]) -> int:
+    def permit_moved(self, mails: Sequence[ClaimedEmail], buckets: Mapping[str, Rate]) -> int:
         """Take the permits that a server has now for emails of an open window that move to it.
 
         Those of their lane the emails have. Returns how many of the first emails may go.
@@ -103,7 +104,7 @@ class Pace:
         recipients = list(accumulate(len(mail.envelope.recipients) for mail in mails))
         first = max(1, sum(total <= most for total in recipients))
         wants = {name: (rate, recipients[first - 1]) for name, rate in buckets.items()}
-        return first if outlast(lambda: take(self._database, wants)) <= 0.0 else 0
+        return first if until_written(lambda: take(self._database, wants)) <= 0.0 else 0
 
     def gives_way(self) -> bool:
         """Return whether to give the rest back, because urgent mail waits.
@@ -115,13 +116,13 @@ class Pace:
             return False
         slots, routes = self._runtime.settings.slots, self._runtime.routes
         return self._waits.at(
-            lambda: urgent_waits(self._database, self._lanes, slots=slots, routes=routes)
+            lambda: should_yield_to_urgent(self._database, self._lanes, slots=slots, routes=routes)
         )
 
     def _must_end(self) -> bool:
         return shutdown.requested() or not self._holds() or self.gives_way()
 
-    def _take(self, charge: Charge) -> float:
+    def _take(self, charge: PermitCost) -> float:
         if self._priority is Priority.URGENT:
             return take(self._database, charge.wants, debts=charge.debts)
         wants = {**charge.wants, **self._share(charge.wants)}
@@ -130,7 +131,7 @@ class Pace:
     def _share(self, wants: Wants) -> Wants:
         """Return bulk's own buckets, which hold it to its part while urgent mail stirs."""
         if self._priority is not Priority.BULK or not self._stirs.at(
-            lambda: urgent_stirs(self._database, self._lanes, self._lane)
+            lambda: is_urgent_active(self._database, self._lanes, self._lane)
         ):
             return {}
         part = self._runtime.settings.bulk_share
@@ -156,13 +157,13 @@ class _Look:
 
     def at(self, look: Callable[[], bool]) -> bool:
         if (begun := self._clock()) >= self._until:
-            self._answer = outlast(look)
+            self._answer = until_written(look)
             ended = self._clock()
             self._until = ended + max(LOOK, 9 * (ended - begun))
         return self._answer
 
 
-def sort_out(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
+def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
     """Return the batch without the mails that wait for a limit which their lane does not know.
 
     A rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
@@ -171,7 +172,7 @@ def sort_out(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
     if not lanes.domains:
         return batch
     ours, homes = lanes.buckets(batch.lane).keys(), defaultdict[str, list[int]](list)
-    kept: list[Waiting] = []
+    kept: list[ClaimedEmail] = []
     for mail in batch.mails:
         home = lanes.of(route, mail.envelope.recipients)
         if lanes.buckets(home).keys() <= ours:
@@ -180,5 +181,5 @@ def sort_out(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
             homes[home].append(mail.id)
     if not homes:
         return batch
-    outlast(lambda: relane.move(runtime.database, token, homes))
+    until_written(lambda: relane.move(runtime.database, token, homes))
     return replace(batch, mails=tuple(kept))

@@ -20,7 +20,7 @@ GRACE = 10.0
 """Seconds that a worker which is asked to stop still tries. What it cannot record is in doubt."""
 
 
-def outlast(
+def until_written(
     write: Callable[[], Result], *, meanwhile: Callable[[], object] = lambda: None
 ) -> Result:
     """Run `write` until the database takes it, however long it is away or whatever it answers.

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe
-from ...store.records import Entry
+from ...store.records import EmailResult
 from ...store.transitions.record import without_text
 from ...store.transitions.window import finish
 from .retry_writes import GRACE
@@ -35,7 +35,7 @@ class Unrecorded:
         self._worker = worker
         self._threads: list[threading.Thread] = []
 
-    def keep(self, token: UUID, results: Sequence[Entry]) -> None:
+    def keep(self, token: UUID, results: Sequence[EmailResult]) -> None:
         """Write these results of a finished batch, and give back the rest of it, when they can."""
         if not results:
             return
@@ -53,7 +53,7 @@ class Unrecorded:
             thread.join(max(0.0, deadline - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _write(self, token: UUID, results: list[Entry]) -> None:
+    def _write(self, token: UUID, results: list[EmailResult]) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
         while results:
             pause.wait(wait)

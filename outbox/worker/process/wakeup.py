@@ -16,8 +16,8 @@ from math import inf
 
 _log = logging.getLogger("outbox")
 
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 30.0
+RETRY_FIRST = 1.0
+RETRY_LONGEST = 30.0
 """Seconds without a try after a failure, doubling: a broker that is down costs nothing."""
 GAP = 0.02
 """Seconds from one publish to the next. The first wake publishes at once; in a stream of commits
@@ -101,7 +101,7 @@ class Nudge:
             self._publish()
         except Exception as error:  # noqa: BLE001  (whatever the broker does, beat is the guarantee)
             self._failures += 1
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures - 1, 10))
+            pause = min(RETRY_LONGEST, RETRY_FIRST * 2 ** min(self._failures - 1, 10))
             self._silent_until = self._clock() + pause
             if self._failures == 1:
                 _log.warning("outbox: no nudge, the broker is away (%s)", type(error).__name__)

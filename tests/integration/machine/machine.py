@@ -12,7 +12,7 @@ from outbox.domain.delivery.status import Status
 from outbox.domain.priority import Priority
 from outbox.store.control import lease, pause
 from outbox.store.queries.sweep_snapshot import survey
-from outbox.store.records import Waiting
+from outbox.store.records import ClaimedEmail
 from outbox.store.transitions import expire, purge, rescue, resolve
 from outbox.store.transitions.claim import claim, guarded_statement
 from outbox.store.transitions.start import start
@@ -181,7 +181,7 @@ class Machine(Transactions):
         finish(self.shop.database, worker.token, entries, worker=WORKER)
         self.model.finish(worker.token)
 
-    def _judged(self, worker: Worker, verdicts: list[str]) -> list[tuple[Waiting, str]]:
+    def _judged(self, worker: Worker, verdicts: list[str]) -> list[tuple[ClaimedEmail, str]]:
         judged = list(zip(worker.window.values(), verdicts, strict=False))
         for waiting, verdict in judged:
             # A copy that is told of after a person's word was out before it, and no lie of ours.

@@ -12,9 +12,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import Facts, conclude
+from outbox.domain.delivery.outcome import EmailState, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
-from outbox.store.records import Entry, Waiting
+from outbox.store.records import ClaimedEmail, EmailResult
 from tests.integration.conftest import Shop, entry
 from tests.integration.machine.model import JITTER, MAX_ATTEMPTS, MAX_DELIVERIES, Model
 
@@ -27,8 +27,8 @@ class Worker:
     """A send task that started a lease: what it remembers, stale or not."""
 
     token: UUID
-    left: dict[int, Waiting]
-    window: dict[int, Waiting] = field(default_factory=dict)
+    left: dict[int, ClaimedEmail]
+    window: dict[int, ClaimedEmail] = field(default_factory=dict)
     decided: set[int] = field(default_factory=set)  # mails that a person has spoken about since
 
 
@@ -83,12 +83,12 @@ def committed(shop: Shop) -> Tables:
     return shop.database.read(read)
 
 
-def results(window: Sequence[tuple[Waiting, str]]) -> list[Entry]:
+def results(window: Sequence[tuple[ClaimedEmail, str]]) -> list[EmailResult]:
     """Return what a worker would record for these mails, by the library's own rule."""
     return [_result(mail, verdict) for mail, verdict in window]
 
 
-def _result(mail: Waiting, verdict: str) -> Entry:
+def _result(mail: ClaimedEmail, verdict: str) -> EmailResult:
     reply = Reply(code={"sent": 250, "retry": 450, "fail": 550}.get(verdict, 0), text="told")
     (address,) = mail.envelope.recipients
     judged = Verdict(verdict)
@@ -98,7 +98,7 @@ def _result(mail: Waiting, verdict: str) -> Entry:
         reply=reply,
         recipients=(RecipientResult(address=address, verdict=judged, reply=reply),),
     )
-    facts = Facts(
+    facts = EmailState(
         attempts=mail.attempts,
         max_attempts=mail.max_attempts or MAX_ATTEMPTS,
         deliveries=mail.deliveries,
@@ -108,7 +108,7 @@ def _result(mail: Waiting, verdict: str) -> Entry:
         seconds_left=inf,
         doubtful=mail.doubtful,
     )
-    return entry(mail.id, conclude(facts, result, random=lambda: JITTER), judged)
+    return entry(mail.id, decide_outcome(facts, result, random=lambda: JITTER), judged)
 
 
 def wipe(shop: Shop) -> None:

@@ -22,7 +22,7 @@ _NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNS
 """Verdicts that judge no recipient."""
 
 
-class Refusals:
+class RecipientRefusals:
     """The recipients of one mail that were refused or put off by themselves, by their place."""
 
     __slots__ = ("envelope", "results", "retry_after", "too_many")
@@ -55,7 +55,9 @@ class Refusals:
         self.results[place] = RecipientResult(address=address, verdict=verdict, reply=reply)
 
 
-def conclude(phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusals) -> Transaction:
+def transaction_from(
+    phase: Phase, reply: Reply, judgement: Judgement, refusals: RecipientRefusals
+) -> Transaction:
     """Give the mail's verdict to every recipient that was not refused by itself.
 
     Where it judges nobody, as HALT and SUSPECT, all recipients carry it.
@@ -81,7 +83,7 @@ def conclude(phase: Phase, reply: Reply, judgement: Judgement, refusals: Refusal
     )
 
 
-def all_refused(refusals: Refusals) -> Transaction:
+def all_refused(refusals: RecipientRefusals) -> Transaction:
     """Judge a mail of which no recipient is left: RETRY where one of them was put off."""
     results = tuple(refusals.results[place] for place in sorted(refusals.results))
     put_off = [result for result in results if result.verdict is not Verdict.FAIL]
@@ -94,7 +96,7 @@ def all_refused(refusals: Refusals) -> Transaction:
     )
 
 
-def halted(phase: Phase, reply: Reply, judgement: Judgement) -> Transaction:
+def halt_transaction(phase: Phase, reply: Reply, judgement: Judgement) -> Transaction:
     """Say that no session could be had."""
     return Transaction(
         verdict=judgement.verdict,
