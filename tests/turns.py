@@ -14,7 +14,7 @@ _ACCEPTANCE = _TESTS / "acceptance"
 _MEASURED = ("unit", "integration")
 _OVER_AND_OVER = (
     "test_blame.py",
-    "test_conclusion_invariants.py",
+    "test_outcome_invariants.py",
     "test_corpus.py",
     "test_corpus_through_postfix.py",
     "test_flask_mail_through_postfix.py",

@@ -6,7 +6,7 @@ from outbox.domain.delivery.breaker_rules import SUSPICION_SECONDS, Cause
 from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop
-from tests.integration.test_store_breaker import SERVER, trip
+from tests.integration.test_store_circuit_breaker import SERVER, trip
 
 
 def test_a_suspicion_leaves_the_server_in_use_and_is_forgotten_in_time(shop: Shop) -> None:

@@ -16,7 +16,7 @@ from outbox import OutboxMail
 from outbox.worker.drain import drain
 from tests.integration.conftest import Shop, Shops
 from tests.servers.catcher import Catcher, CaughtMail
-from tests.unit.test_compose_flask_mail import fields
+from tests.unit.test_convert_flask_mail import fields
 
 DEFAULTS: dict[str, Any] = {
     "subject": "Order 1",

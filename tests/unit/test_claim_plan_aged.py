@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneKey, plan_claims
 from outbox.domain.scheduling.lanes import Lanes
-from tests.unit.test_claims import SLOW, B, N, U, cases, free, made, spread
+from tests.unit.test_claim_plan import SLOW, B, N, U, cases, free, made, spread
 
 OLD = DueEmails(mails=100_000, age=AGED + 1)
 
