@@ -4,7 +4,7 @@ WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY outbox outbox
 RUN python -m venv /venv \
- && /venv/bin/pip install --no-cache-dir --constraint constraints.txt ".[postgresql,metrics]" \
+ && /venv/bin/pip install --no-cache-dir --constraint constraints.txt ".[postgresql]" \
       flask-migrate flask-sqlalchemy flask-wtf flower gunicorn
 
 FROM python:3.13.9-slim-bookworm

@@ -148,7 +148,7 @@ class Session(smtplib.SMTP):
         self.sock.settimeout(self._patience)
         self.local_hostname = self._server.helo_name or _local_name(self.sock)
         self.phase = Phase.GREETING
-        self._wanted(*self.getreply(), first_digit=2)
+        self._expect_success(*self.getreply())
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first address that answers, within `timeout` seconds for all of them."""
@@ -182,7 +182,7 @@ class Session(smtplib.SMTP):
         code, lines = self.ehlo()
         if code >= 500 and code != 530:
             code, lines = self.helo()
-        self._wanted(code, lines, first_digit=2)
+        self._expect_success(code, lines)
 
     def _secure(self) -> None:
         """STARTTLS and EHLO again (RFC 3207): from here on the connection is TLS or closed."""
@@ -216,8 +216,8 @@ class Session(smtplib.SMTP):
         if self._ahead:  # it would be taken for the reply to MAIL, and its text kept
             raise NoReply(Event.GARBAGE, "the server said more than one reply")
 
-    def _wanted(self, code: int, lines: bytes, *, first_digit: int) -> None:
-        if code // 100 != first_digit:
+    def _expect_success(self, code: int, lines: bytes) -> None:
+        if code // 100 != 2:
             raise Unwanted(code, lines)
 
 

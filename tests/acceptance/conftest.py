@@ -14,6 +14,7 @@ import pytest
 from flask import Flask
 
 from outbox import Priority, Status
+from outbox.store.control.circuit_breaker import Breaker, read
 from outbox.store.queries import reports
 from outbox.worker.process.runtime import Runtime
 from outbox.worker.sweep import publish, sweep
@@ -144,6 +145,12 @@ class System:
         """Return what `flask outbox stats` shows."""
         database = self.runtime.database
         return database.run(lambda connection: reports.stats(connection, database))
+
+    def halted(self) -> list[Breaker]:
+        """Return the breakers that stand open."""
+        database = self.runtime.database
+        known = database.run(lambda connection: read(connection, database))
+        return [breaker for breaker in known.values() if breaker.is_open]
 
     def wait_sent(self, mails: int) -> None:
         """Wait until all of these mails are sent and none is in any other status."""

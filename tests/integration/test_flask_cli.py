@@ -30,11 +30,10 @@ def test_stats_show_statuses_and_what_waits(shop: Shop, run: Run) -> None:
         "statuses",
         "due",
         "lanes",
-        "closed",
+        "rate_limited",
         "oldest_due_seconds",
         "batches_in_flight",
         "paused",
-        "breakers",
         "counters",
         "servers",
         "redirect_to",
@@ -56,7 +55,7 @@ def test_stats_show_lanes_that_wait_and_rates_that_are_used_up(shops: Shops) -> 
     take(shop.database, {"domain:gmail.com": (rate, 1), "domain:gmail.com/bulk": (rate, 1)})
     figures = parsed(run("stats", "--json"))
     assert figures["lanes"] == {"": 1, "@gmail.com": 1}
-    assert [bucket["bucket"] for bucket in figures["closed"]] == ["domain:gmail.com"]
+    assert [bucket["bucket"] for bucket in figures["rate_limited"]] == ["domain:gmail.com"]
     text = run("stats").output
     assert "due in lane @gmail.com: 1" in text
     assert "domain:gmail.com is used up for 86" in text

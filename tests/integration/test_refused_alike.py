@@ -59,7 +59,9 @@ def test_a_server_that_refuses_everybody_charges_nobody_and_alerts(
     assert standing(shop) == {UNTOUCHED: 20}
     assert len(blocklist.asked) == NEEDED
     log = attempts(shop)
-    assert log == {(shop.runtime.server.name, "halt"): WINDOW}, "the second window's are not logged"
+    assert log == {(shop.runtime.servers[0].name, "halt"): WINDOW}, (
+        "the second window's are not logged"
+    )
     (row,) = shop.rows(shop.tables.breaker)
     assert (bool(row.alert), row.failures) == (True, 1)
     assert 4 <= (row.retry_at - row.opened_at).total_seconds() <= 6

@@ -74,9 +74,9 @@ def test_greylisting_waits_a_minute_at_least() -> None:
     assert delay(1, random=lambda: 0.0, named=GREYLIST_FLOOR) == 60
 
 
-def test_other_steps_and_another_floor_can_be_given() -> None:
-    assert delay(2, random=lambda: 0.0, steps=(1, 2), floor=0.5) == 0.5
-    assert delay(9, random=lambda: 1.0, steps=(1, 2), floor=0.5) == 2
+def test_other_steps_can_be_given() -> None:
+    assert delay(2, random=lambda: 0.0, steps=(1, 2)) == FLOOR
+    assert delay(9, random=lambda: 1.0, steps=(1, 2)) == 2
 
 
 def test_who_waits_behind_waits_each_time_as_long_as_all_times_before() -> None:

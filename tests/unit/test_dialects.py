@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import MetaData, insert
-from sqlalchemy.dialects import mssql, mysql, oracle, postgresql, sqlite
+from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite
 from sqlalchemy.dialects.mysql import mariadb
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -26,7 +26,6 @@ DIALECTS: dict[str, Any] = {
     "mysql": mysql.dialect,
     "mariadb": mariadb.MariaDBDialect,
     "mssql": mssql.dialect,
-    "oracle": oracle.dialect,
 }
 every_dialect = pytest.mark.parametrize("name", DIALECTS)
 
@@ -41,7 +40,7 @@ def sql(statement: Any, name: str) -> str:
 
 
 def due(tables: Tables, name: str) -> str:
-    return sql(due_statement(tables, SHARE, clock(), name), name)
+    return sql(due_statement(tables, SHARE, clock()), name)
 
 
 def claim(tables: Tables, name: str) -> str:
@@ -65,7 +64,7 @@ def test_sqlite_claims_in_one_statement_without_a_lock_clause(tables: Tables) ->
     assert "FOR UPDATE" not in text
 
 
-@pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb", "oracle"])
+@pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb"])
 def test_due_mails_that_others_lock_are_passed_over(tables: Tables, name: str) -> None:
     assert due(tables, name).endswith("FOR UPDATE SKIP LOCKED")
 
@@ -78,17 +77,7 @@ def test_sql_server_says_skip_locked_as_a_hint_and_not_as_a_clause(tables: Table
     assert "sysdatetimeoffset()" in text
 
 
-def test_oracle_limits_rows_in_another_query_block_than_it_locks(tables: Tables) -> None:
-    text = due(tables, "oracle")
-    outer, _, inner = text.partition(" IN (")
-    assert re.search(r"FETCH FIRST|ROWNUM", inner)
-    assert not re.search(r"FETCH FIRST|ROWNUM", outer)
-    assert "FOR UPDATE" not in inner.rpartition(")")[0]
-    assert inner.rpartition(")")[2].strip() == "FOR UPDATE SKIP LOCKED"
-    assert "systimestamp" in text
-
-
-@pytest.mark.parametrize("name", ["mysql", "mariadb", "mssql", "oracle"])
+@pytest.mark.parametrize("name", ["mysql", "mariadb", "mssql"])
 def test_the_guarded_claim_needs_no_returning(tables: Tables, name: str) -> None:
     text = sql(guarded_statement(tables, [1, 2], TOKEN), name)
     assert text.startswith("UPDATE outbox_email SET")
@@ -115,7 +104,6 @@ _CLOCKS = {
     "mysql": "utc_timestamp(6)",
     "mariadb": "utc_timestamp(6)",
     "mssql": "sysdatetimeoffset()",
-    "oracle": "systimestamp",
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.config.routing import Routes, arrange, room
+from outbox.domain.config.routing import Routes, arrange
 from outbox.domain.config.servers import ServerSettings
 from outbox.domain.errors import ConfigurationError
 from tests.servers.scripted import server_settings
@@ -158,9 +158,3 @@ def test_every_usable_server_is_tried_once(chances: list[float], halted: set[str
     arranged = names(arrange(SERVERS, halted, iter(chances).__next__))
     assert sorted(arranged) == sorted({"ses", "own", "spare"} - halted)
     assert arranged[-1] == "spare"
-
-
-def test_servers_take_together_what_each_takes_and_any_number_where_one_has_no_cap() -> None:
-    assert room([server("a", connections=2), server("b", connections=3)]) == 5
-    assert room([server("a", connections=2), server("b")]) is None
-    assert room([]) == 0

@@ -118,16 +118,6 @@ def arrange(
     return tuple(sorted(usable, key=lambda server: (server.order, -drawn[server.name])))
 
 
-def room(servers: Iterable[ServerSettings]) -> int | None:
-    """Return how many batches these servers take at once; None where one has no such cap."""
-    total = 0
-    for server in servers:
-        if server.connections is None:
-            return None
-        total += server.connections
-    return total
-
-
 def _buckets(route: str, servers: Sequence[ServerSettings]) -> dict[str, Rate]:
     rates = [server.rate for server in servers if server.rate is not None]
     if len(rates) < len(servers):

@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ConfigurationError, InvalidMessage
 from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
 from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
-
-if TYPE_CHECKING:  # where `outbox.smtp` still looks for it
-    from .servers import ServerSettings as ServerSettings
 
 PREFIX = "OUTBOX_"
 KIBI = 1024

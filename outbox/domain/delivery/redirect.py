@@ -11,8 +11,8 @@ from ..header.address import CONTROL
 from .transaction import Envelope, RecipientResult, Transaction
 
 
-def redirect(envelope: Envelope, headers: bytes, to: str) -> tuple[Envelope, bytes]:
-    """Return the envelope to `to` alone, and the headers with the recipients that it had.
+def redirect(envelope: Envelope, to: str) -> tuple[Envelope, bytes]:
+    """Return the envelope to `to` alone, and the header lines that tell whom it had.
 
     One copy of each mail leaves, however many recipients it has. Options of RCPT go: they speak of
     the recipients (RFC 3461's ORCPT names them).
@@ -21,7 +21,7 @@ def redirect(envelope: Envelope, headers: bytes, to: str) -> tuple[Envelope, byt
     # A field for each, as Postfix writes it: a list of all could be over the longest line.
     told += [f"X-Original-To: {CONTROL.sub('?', address)}" for address in envelope.recipients]
     block = "".join(f"{line}\r\n" for line in told).encode()
-    return replace(envelope, recipients=(to,), rcpt_options=()), block + headers
+    return replace(envelope, recipients=(to,), rcpt_options=()), block
 
 
 def restore(result: Transaction, envelope: Envelope) -> Transaction:

@@ -22,7 +22,6 @@ def delay(
     *,
     random: Callable[[], float],
     steps: tuple[float, ...] = STEPS,
-    floor: float = FLOOR,
     named: float | None = None,
 ) -> float:
     """Return the seconds to wait after the `attempts`-th charged attempt.
@@ -31,7 +30,7 @@ def delay(
     that the server `named` is kept as the least, jittered upwards by a tenth.
     """
     step = steps[min(max(attempts, 1), len(steps)) - 1]
-    jittered = max(floor, step * random())
+    jittered = max(FLOOR, step * random())
     if named is None:
         return jittered
     return max(jittered, named * (1 + 0.1 * random()))

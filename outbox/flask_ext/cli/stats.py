@@ -37,5 +37,5 @@ def _limits(figures: dict[str, Any]) -> Iterator[str]:
     for lane, mails in figures["lanes"].items():
         if lane:
             yield f"due in lane {lane}: {mails}"
-    for bucket in figures["closed"]:
+    for bucket in figures["rate_limited"]:
         yield f"{bucket['bucket']} is used up for {bucket['opens_in']:.1f} s"

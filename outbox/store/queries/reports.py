@@ -14,7 +14,6 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import FINISHED, Status
 from ...domain.priority import Priority
 from ..connection.database import Database
-from ..control import circuit_breaker
 from ..control.counter import read as read_counters
 from ..control.pause import paused
 from ..control.rate_limits import rate_limited
@@ -64,7 +63,7 @@ def oldest_claimed(connection: Connection, database: Database) -> float:
 
 
 def stats(connection: Connection, database: Database) -> dict[str, Any]:
-    """Return the outbox's figures: mails by status, waiting, in flight, closed, counters."""
+    """Return the outbox's figures: emails by status, what is due or in flight, limits, counters."""
     email, lease = database.tables.email.c, database.tables.lease
     found = counts(connection, database)
     due = (
@@ -81,29 +80,12 @@ def stats(connection: Connection, database: Database) -> dict[str, Any]:
         "statuses": {status.value: found.get(status, 0) for status in Status},
         "due": {priority.name.lower(): waiting[priority] for priority in Priority},
         "lanes": dict(sorted(lanes.items())),
-        "closed": rate_limited(connection, database),
+        "rate_limited": rate_limited(connection, database),
         "oldest_due_seconds": round(oldest_due(connection, database), 3),
         "batches_in_flight": in_flight,
         "paused": paused(connection, database),
-        "breakers": breakers(connection, database),
         "counters": read_counters(connection, database),
     }
-
-
-def breakers(connection: Connection, database: Database) -> list[dict[str, Any]]:
-    """Return the servers that cannot be used now, and why."""
-    return [
-        {
-            "server": breaker.server,
-            "failures": breaker.failures,
-            "opened_at": breaker.opened_at.isoformat(),
-            "retry_at": breaker.retry_at.isoformat(),
-            "alert": breaker.alert,
-            "reason": breaker.reason,
-        }
-        for _, breaker in sorted(circuit_breaker.read(connection, database).items())
-        if breaker.is_open
-    ]
 
 
 _LISTED = ("id", "status", "priority", "recipient", "recipients", "attempts", "tag", "key")

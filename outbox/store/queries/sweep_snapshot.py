@@ -50,11 +50,6 @@ class Survey:
     expired: bool  # a waiting mail's time has run out
     servers: Mapping[str, int | None]  # by name: as `server_limits.limits` say, or None
 
-    @property
-    def in_flight(self) -> int:
-        """Batches in flight."""
-        return sum(flight.batches for flight in self.flight.values())
-
 
 Choose = Callable[[Survey], Iterable[LaneKey]]
 

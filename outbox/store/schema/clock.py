@@ -63,11 +63,6 @@ def _mssql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
     return f"dateadd(millisecond, cast({seconds} * 1000 AS bigint), sysdatetimeoffset())"
 
 
-@compiles(clock, "oracle")
-def _oracle(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"(systimestamp + numtodsinterval({_seconds(element, compiler, **kw)}, 'SECOND'))"
-
-
 def utc(value: datetime) -> datetime:
     """Return a stored time as an aware one: SQLite, MySQL and MariaDB give naive UTC back."""
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -121,7 +121,7 @@ def _take(
         statement = database.built(_statement, replace(share, batches=1), mark is not None)
         marks = {(share.lane, share.priority): mark} if mark else {}
         return connection.execute(statement, {"claim": token} | mark_parameters(marks)).all()
-    due = connection.execute(due_statement(tables, share, now, database.dialect)).all()
+    due = connection.execute(due_statement(tables, share, now)).all()
     if not due:
         return []
     ids = [email_id for email_id, _ in due]
@@ -154,7 +154,7 @@ def claim_statement(
     more than the limit.
     """
     email = tables.email
-    due = due_statement(tables, share, now, dialect).where(since)
+    due = due_statement(tables, share, now).where(since)
     ids = due.with_only_columns(email.c.id)
     chosen: ColumnElement[bool] = email.c.id.in_(ids)
     if dialect == "postgresql":
@@ -169,9 +169,7 @@ def claim_statement(
     )
 
 
-def due_statement(
-    tables: Tables, share: ClaimRequest, now: clock, dialect: str
-) -> Select[int, int]:
+def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int, int]:
     """Select the due mails of one batch, oldest first, passing over those that others lock."""
     email = tables.email
     due = (
@@ -184,9 +182,6 @@ def due_statement(
         .order_by(email.c.due_at, email.c.id)
         .limit(share.size)
     )
-    if dialect == "oracle":  # FOR UPDATE excludes a row limit in the same query block
-        first = due.with_only_columns(email.c.id).scalar_subquery()
-        due = select(email.c.id, email.c.deliveries).where(email.c.id.in_(first))
     # SQL Server knows no SKIP LOCKED clause: its hint says the same, and SQLAlchemy drops ours.
     due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
     return due.with_for_update(skip_locked=True)

@@ -179,7 +179,7 @@ class Delivery:
         to = self._settings.redirect_to
         if not to:
             return mail.envelope, b""
-        envelope, added = redirect(mail.envelope, b"", to)
+        envelope, added = redirect(mail.envelope, to)
         return replace(envelope, size=mail.size + len(added)), added
 
     def _conclude(self, mail: ClaimedEmail, result: Transaction) -> Outcome:

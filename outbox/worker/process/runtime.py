@@ -78,11 +78,6 @@ class Runtime:
         return Database(self._engine(), self.tables, patience=self.settings.lease / 3)
 
     @property
-    def server(self) -> ServerSettings:
-        """The server that is used first."""
-        return self.servers[0]
-
-    @property
     def worker(self) -> str:
         """This process in the attempt log: host and process id."""
         return f"{socket.gethostname()}:{os.getpid()}"
@@ -104,23 +99,22 @@ class Runtime:
         return Publisher(app)
 
     @contextmanager
-    def connection(self, server: ServerSettings | None = None) -> Iterator[Connection]:
-        """Lend a connection to a server, or to the first, that stays open for the next batch.
+    def connection(self, server: ServerSettings) -> Iterator[Connection]:
+        """Lend a connection to a server; it stays open for the next batch.
 
         Where the server has a connection cap, it is closed: idle ones of many workers would be more
         connections than the cap. End the batch's lease after that, so that none is one too many.
         """
-        chosen = self.server if server is None else server
         with self._lock:
-            idle = self._idle[chosen.name]
-            lent = idle.pop() if idle else Connection(chosen, clock=self.clock)
+            idle = self._idle[server.name]
+            lent = idle.pop() if idle else Connection(server, clock=self.clock)
         try:
             yield lent
         finally:
-            if chosen.connections is not None:
+            if server.connections is not None:
                 lent.close()
             with self._lock:
-                self._idle[chosen.name].append(lent)
+                self._idle[server.name].append(lent)
 
     def disconnect(self) -> None:
         """Close the SMTP connections that no batch is using, and the one to the broker.
