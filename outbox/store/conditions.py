@@ -47,7 +47,7 @@ def ends(
     found: dict[Status, list[int]] = defaultdict(list)
     for row in rows:
         end = Status.SENT if row.id in partly_sent else target
-        found[Status.UNKNOWN if row.doubts else end].append(row.id)
+        found[Status.UNKNOWN if row.unknown_count else end].append(row.id)
     return dict(found)
 
 

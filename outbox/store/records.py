@@ -53,8 +53,8 @@ class ClaimedEmail:
     size: int
     attempts: int
     max_attempts: int | None
-    deliveries: int
-    doubts: int
+    crashes: int
+    unknown_count: int
     on_unknown: OnUnknown | None
     several: bool  # its recipients have rows of their own
     waited: float  # seconds: all delays that its own put-offs gave it
@@ -69,7 +69,7 @@ class ClaimedEmail:
     @property
     def traits(self) -> Traits:
         """What a server may object to in this email."""
-        is_fresh = not (self.waited or self.attempts or self.deliveries)
+        is_fresh = not (self.waited or self.attempts or self.crashes)
         return Traits.of(self.envelope, self.size, is_fresh=is_fresh)
 
 

@@ -27,6 +27,6 @@ def test_no_process_of_a_worker_uses_the_connection_of_its_parent(
         assert set(catcher.copies().values()) == {1}
         assert system.counters() == {}
         email = system.runtime.tables.email.c
-        each = select(email.attempts, email.deliveries).distinct()
+        each = select(email.attempts, email.crashes).distinct()
         charged = system.runtime.database.read(lambda c: c.execute(each).all())
         assert [tuple(row) for row in charged] == [(1, 0)]

@@ -40,7 +40,9 @@ def test_when_the_first_server_is_killed_all_goes_over_the_other_and_only_doubt_
                 system.app.test_cli_runner().invoke(args=["outbox", "drain"])
                 system.wait_sent(READERS)
             repeats = SLOTS if policy == "resend" else 0
-            assert _attempts(system) == READERS + repeats, "but for the doubts nobody was charged"
+            assert _attempts(system) == READERS + repeats, (
+                "but for the unknown ones nobody was charged"
+            )
         copies = first.copies() + second.copies()
     assert set(copies) == set(readers)
     assert sum(count - 1 for count in copies.values()) == repeats <= SLOTS * WINDOW

@@ -13,7 +13,7 @@ from tests.integration.conftest import Shop
 
 _EMAIL = {
     "id": "g", "content_id": "g", "created_at": "{at}", "finished_at": "{at}", "size": "500",
-    "priority": "1", "attempts": "1", "deliveries": "0", "doubts": "0", "recipients": "1",
+    "priority": "1", "attempts": "1", "crashes": "0", "unknown_count": "0", "recipients": "1",
     "smtputf8": "{no}", "eightbit": "{no}", "status": "'{status}'", "lane": "''",
     "sender": "'shop@shop.example'", "recipient": "'reader@readers.example'",
     "message_id": "'<1@shop.example>'", "headers": "{octet}",

@@ -79,9 +79,9 @@ def write(shop: Shop, count: int, *, tag: str | None = None, **options: Any) -> 
 
 
 def standing(shop: Shop) -> Counter[tuple[str, int, int, int]]:
-    """Count the mails by status, attempts, deliveries and doubts."""
+    """Count the mails by status, attempts, crashes and unknown results."""
     return Counter(
-        (row.status, row.attempts, row.deliveries, row.doubts)
+        (row.status, row.attempts, row.crashes, row.unknown_count)
         for row in shop.rows(shop.tables.email)
     )
 

@@ -43,7 +43,7 @@ def stuck(shop: Shop, status: Status) -> int:
         status=status,
         reply=Reply(code=550, text="no \u202e such"),
         attempts=1,
-        doubts=int(status is Status.UNKNOWN),
+        unknown_count=int(status is Status.UNKNOWN),
     )
     shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
     return email.id

@@ -57,5 +57,5 @@ def test_what_the_host_slept_through_counts_against_the_lease(
             gate.open()
         work.result(PATIENCE)
     assert catcher.mails == ()
-    ends = {(m.status, m.attempts, m.doubts) for m in sending.rows(sending.tables.email)}
+    ends = {(m.status, m.attempts, m.unknown_count) for m in sending.rows(sending.tables.email)}
     assert ends == {("pending", 0, 0)}

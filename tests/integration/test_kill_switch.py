@@ -121,7 +121,7 @@ def send(shop: Shop, readers: list[str], text: str = "New ink!") -> None:
 
 def spent(shop: Shop) -> set[tuple[str, int, int, int]]:
     rows = shop.rows(shop.tables.email)
-    return {(row.status, row.attempts, row.deliveries, row.doubts) for row in rows}
+    return {(row.status, row.attempts, row.crashes, row.unknown_count) for row in rows}
 
 
 def die_in_the_middle_of_bodies(workers: Workers, port: int) -> None:

@@ -66,7 +66,7 @@ def test_250_recipients_go_to_a_server_of_100_in_three_transactions_each_committ
         Counter(sent=200, pending=50),
     ]
     row = shop.mail(email.id)
-    assert (row.status, row.attempts, row.deliveries, row.doubts) == ("sent", 1, 0, 0)
+    assert (row.status, row.attempts, row.crashes, row.unknown_count) == ("sent", 1, 0, 0)
     assert outcomes(shop, email.id) == Counter(sent=250)
     log = shop.rows(shop.tables.attempt)
     assert [(entry.verdict, entry.code) for entry in log] == [("sent", 250)] * 3
@@ -98,7 +98,7 @@ def test_what_befalls_the_second_transaction_concerns_nobody_of_the_first(
         drain(shop.runtime)
         row = shop.mail(email.id)
         assert (row.status, row.token) == ("pending", None)
-        assert (row.attempts, row.deliveries, row.doubts) == counters
+        assert (row.attempts, row.crashes, row.unknown_count) == counters
         assert outcomes(shop, email.id) == left
         shop.later(DAY)
         drain(shop.runtime)
@@ -134,7 +134,7 @@ def test_nobody_gets_two_copies_when_the_worker_dies_between_two_transactions(
             relay(shop.runtime, made.token)
         patch.undo()
         row = shop.mail(email.id)
-        assert (row.status, row.doubts) == ("pending", 0), "the rest never left"
+        assert (row.status, row.unknown_count) == ("pending", 0), "the rest never left"
         assert outcomes(shop, email.id) == Counter(sent=100, pending=150)
         shop.later(DAY + LEASE)
         drain(shop.runtime)

@@ -131,7 +131,7 @@ def test_a_class_to_which_the_server_says_nothing_stops_no_other_and_costs_it_no
             until(shop, "good", {"sent": 120})
             email = shop.tables.email
             bad = shop.rows(email, email.c.tag == "bad")
-            assert {(row.attempts, row.deliveries, row.doubts) for row in bad} == {(0, 0, 0)}
+            assert {(row.attempts, row.crashes, row.unknown_count) for row in bad} == {(0, 0, 0)}
             one.released.set()
         assert set(one.copies.values()) == {1, 2}, "the readers got two newsletters"
 

@@ -28,11 +28,11 @@ def test_emails_at_the_ends_of_time_are_due_at_once_or_never(shop: Shop) -> None
     ]
 
 
-@pytest.mark.parametrize("column", ["attempts", "deliveries"])
+@pytest.mark.parametrize("column", ["attempts", "crashes"])
 def test_an_email_that_was_tried_as_often_as_may_be_ends_and_stops_no_other(
     shops: Shops, column: str
 ) -> None:
-    shop = shops.open(OUTBOX_MAX_ATTEMPTS=MOST_TRIES, OUTBOX_MAX_DELIVERIES=MOST_TRIES)
+    shop = shops.open(OUTBOX_MAX_ATTEMPTS=MOST_TRIES, OUTBOX_MAX_CRASHES=MOST_TRIES)
     email = shop.enqueue()
     change(shop, email.id, **{column: MOST_TRIES - 1})
     shop.sending(email.id)

@@ -43,7 +43,7 @@ def partly(shop: Shop, **changes: RecipientStatus) -> int:
         status=status,
         reply=Reply(code=0),
         attempts=1,
-        doubts=int(status is Status.UNKNOWN),
+        unknown_count=int(status is Status.UNKNOWN),
         recipients=tuple((f"{n}@x.example", s, Reply(code=0)) for n, s in changes.items()),
     )
     result = entry(email.id, end, Verdict.UNKNOWN, several=True)
@@ -180,11 +180,11 @@ def test_a_withdrawal_and_a_claim_at_once_agree_on_every_mail(shop: Shop) -> Non
 def test_a_failed_mail_is_sent_again_with_fresh_counters(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
-    end = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts=3, deliveries=2)
+    end = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts=3, crashes=2)
     shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
     assert again(shop, email.id) == 1
     row = shop.mail(email.id)
-    assert (row.status, row.attempts, row.deliveries, row.doubts) == (Status.PENDING, 0, 0, 0)
+    assert (row.status, row.attempts, row.crashes, row.unknown_count) == (Status.PENDING, 0, 0, 0)
     assert row.finished_at is None
     assert len(shop.claim()) == 1
 
@@ -221,7 +221,7 @@ def test_a_person_settles_a_mail_in_doubt_and_its_recipients(shop: Shop, outcome
     email_id = partly(shop, a=RecipientStatus.FAILED, b=RecipientStatus.UNKNOWN)
     assert settle(shop, outcome, email_id) == 1
     row = shop.mail(email_id)
-    assert (row.status, row.doubts, row.doubt_token) == (outcome, 0, None)
+    assert (row.status, row.unknown_count, row.unknown_token) == (outcome, 0, None)
     assert shop.recipients(email_id) == {"a@x.example": "failed", "b@x.example": outcome.value}
     assert settle(shop, outcome, email_id) == 0
 

@@ -144,8 +144,8 @@ def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
     ids = [shop.enqueue().id for _ in range(4)]
     email = shop.tables.email
     with shop.engine.begin() as connection:
-        connection.execute(update(email).where(email.c.id == ids[1]).values(deliveries=2))
-        connection.execute(update(email).where(email.c.id == ids[2]).values(deliveries=1))
+        connection.execute(update(email).where(email.c.id == ids[1]).values(crashes=2))
+        connection.execute(update(email).where(email.c.id == ids[2]).values(crashes=1))
 
     claims = shop.claim()
     tokens = {row.id: row.token for row in shop.rows(email)}

@@ -98,7 +98,7 @@ def test_an_outage_charges_nobody_opens_the_breaker_and_loses_nothing(
     drain(sending.runtime)
     for row in sending.rows(sending.tables.email):
         assert (row.status, row.token) == (Status.PENDING, None)
-        assert (row.attempts, row.deliveries, row.doubts) == (0, 0, 0)
+        assert (row.attempts, row.crashes, row.unknown_count) == (0, 0, 0)
         assert row.due_at == row.created_at
     (breaker,) = sending.rows(sending.tables.breaker)
     assert "connect" in breaker.reason
@@ -147,7 +147,7 @@ def test_a_server_that_goes_away_in_the_middle_charges_nobody(
     assert len(seen) == 9  # two show that it is the server: nothing more was tried
     assert sending.rows(sending.tables.breaker)[0].failures == 1
     waiting = [row for row in sending.rows(sending.tables.email) if row.status == "pending"]
-    assert {(row.attempts, row.deliveries, row.doubts) for row in waiting} == {(0, 0, 0)}
+    assert {(row.attempts, row.crashes, row.unknown_count) for row in waiting} == {(0, 0, 0)}
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_faulty_row_keeps_no_other_of_its_claim_nor_of_another(
     assert judge(shop) == 1
     assert shop.status(faulty.id) is Status.PENDING
     assert shop.count(shop.tables.lease) == 0
-    assert {row.deliveries for row in shop.rows(shop.tables.email)} == {1}
+    assert {row.crashes for row in shop.rows(shop.tables.email)} == {1}
     assert shop.count(shop.tables.attempt) == (MANY if in_doubt else 0)
 
 

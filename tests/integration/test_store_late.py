@@ -43,7 +43,12 @@ def test_a_late_250_for_several_recipients_settles_the_doubt_of_each(
     assert set(shop.recipients(email.id).values()) == {"unknown"}
     shop.record(made.token, [several(email.id, RecipientStatus.SENT, other, Status.SENT)])
     row = shop.mail(email.id)
-    assert (row.status, row.doubts, row.doubt_token, row.due_at) == (Status.SENT, 0, None, None)
+    assert (row.status, row.unknown_count, row.unknown_token, row.due_at) == (
+        Status.SENT,
+        0,
+        None,
+        None,
+    )
     assert row.finished_at is not None
     assert shop.recipients(email.id) == {TWO[0]: "sent", TWO[1]: other.value}
     assert [r.code for r in shop.rows(shop.tables.recipient)] == [
@@ -81,7 +86,7 @@ def test_a_late_250_for_one_of_several_leaves_the_other_in_doubt(
     late = several(email.id, RecipientStatus.SENT, RecipientStatus.PENDING, status)
     shop.record(made.token, [late])
     assert shop.recipients(email.id) == {TWO[0]: "sent", TWO[1]: "unknown"}
-    assert (shop.status(email.id), shop.mail(email.id).doubts) == (Status.PENDING, 1)
+    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.PENDING, 1)
     (again,) = shop.claim()
     batch = shop.start(again.token)
     assert batch is not None
@@ -142,7 +147,7 @@ def test_a_result_that_is_written_again_after_a_lost_reply_is_no_lost_lease(
         reply=DONE,
         attempts=int(verdict is not Verdict.HALT and status is not Status.SENDING),
         delay=30.0,
-        doubts=int(verdict is Verdict.UNKNOWN),
+        unknown_count=int(verdict is Verdict.UNKNOWN),
         again=status is Status.SENDING,
     )
     results = [entry(email.id, end, verdict, several=end.again)]
@@ -159,10 +164,10 @@ def test_a_result_that_is_written_again_after_a_lost_reply_is_no_lost_lease(
     before = shop.mail(email.id)
     record()
     after = shop.mail(email.id)
-    assert (after.status, after.attempts, after.doubts) == (
+    assert (after.status, after.attempts, after.unknown_count) == (
         before.status,
         before.attempts,
-        before.doubts,
+        before.unknown_count,
     )
     assert shop.counter(LOST) == 0
     assert shop.counter(IN_DOUBT) == int(verdict is Verdict.UNKNOWN)

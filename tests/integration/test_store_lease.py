@@ -137,10 +137,10 @@ def test_a_stale_workers_250_changes_nothing_of_a_mail_that_was_never_in_doubt(s
 def test_a_late_250_resolves_the_doubt_of_a_rescued_mail(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.lose(email.id)
-    assert shop.mail(email.id).doubts == 1
+    assert shop.mail(email.id).unknown_count == 1
     shop.record(made.token, [sent(email.id)])
     row = shop.mail(email.id)
-    assert (row.status, row.doubts, row.due_at) == (Status.SENT, 0, None)
+    assert (row.status, row.unknown_count, row.due_at) == (Status.SENT, 0, None)
     assert row.finished_at is not None
     assert shop.counter(LOST) == 1
     assert [log.verdict for log in shop.rows(shop.tables.attempt)] == ["unknown", "sent"]
@@ -267,7 +267,7 @@ def test_finishing_ends_the_lease_and_gives_back_what_is_left_in_its_place(shop:
     finish(shop.database, made.token, [sent(ids[0])], worker=WORKER)
     rows = shop.rows(shop.tables.email)
     assert [row.status for row in rows] == [Status.SENT, Status.PENDING, Status.PENDING]
-    assert [(row.attempts, row.deliveries) for row in rows[1:]] == [(0, 0), (0, 0)]
+    assert [(row.attempts, row.crashes) for row in rows[1:]] == [(0, 0), (0, 0)]
     assert all(row.due_at == row.created_at for row in rows[1:])
     assert all(abs((row.due_at - before[row.id]).total_seconds()) < 1 for row in rows[1:])
     assert shop.count(shop.tables.lease) == 0

@@ -92,18 +92,18 @@ def again(shop: Shop, email_id: int) -> None:
 
 def late(shop: Shop, email_id: int) -> None:
     """The lost worker's 250 comes after all."""
-    shop.record(shop.mail(email_id).doubt_token, [sent(email_id)])
+    shop.record(shop.mail(email_id).unknown_token, [sent(email_id)])
 
 
-def deliveries(shop: Shop, email_id: int) -> None:
+def crashes(shop: Shop, email_id: int) -> None:
     table = shop.tables.email
     with shop.engine.begin() as connection:
-        connection.execute(update(table).where(table.c.id == email_id).values(deliveries=4))
+        connection.execute(update(table).where(table.c.id == email_id).values(crashes=4))
 
 
 P, C, S = Status.PENDING, Status.CLAIMED, Status.SENDING
 DOUBT: tuple[Step, ...] = (claim, open_, rescue)
-UNKNOWN: tuple[Step, ...] = (claim, open_, end(Status.UNKNOWN, doubts=1))
+UNKNOWN: tuple[Step, ...] = (claim, open_, end(Status.UNKNOWN, unknown_count=1))
 FAILED: tuple[Step, ...] = (claim, open_, end(Status.FAILED))
 
 WAYS: dict[tuple[Status, Status], list[tuple[Step, ...]]] = {
@@ -117,14 +117,14 @@ WAYS: dict[tuple[Status, Status], list[tuple[Step, ...]]] = {
     (C, Status.CANCELLED): [(claim, withdraw)],
     (C, Status.EXPIRED): [(claim, lambda shop, _: shop.later(1000), release)],
     (C, Status.SUPPRESSED): [(claim, bar)],
-    (C, Status.FAILED): [(deliveries, claim, rescue)],
+    (C, Status.FAILED): [(crashes, claim, rescue)],
     (C, Status.SENT): [(part, claim, withdraw), (part, claim, bar)],
     (C, Status.UNKNOWN): [(*DOUBT, claim, withdraw), (*DOUBT, claim, bar)],
     (S, Status.SENT): [(claim, open_, end(Status.SENT))],
     (S, P): [(claim, open_, end(P, delay=30.0)), (claim, open_, rescue), (claim, open_, release)],
     (S, C): [(claim, open_, end(C))],
     (S, Status.FAILED): [FAILED],
-    (S, Status.UNKNOWN): [UNKNOWN, (deliveries, claim, open_, rescue)],
+    (S, Status.UNKNOWN): [UNKNOWN, (crashes, claim, open_, rescue)],
     (Status.UNKNOWN, Status.SENT): [(*UNKNOWN, settle(Status.SENT)), (*DOUBT, withdraw, late)],
     (Status.UNKNOWN, P): [(*UNKNOWN, again)],
     (Status.UNKNOWN, Status.FAILED): [(*UNKNOWN, settle(Status.FAILED))],
@@ -168,7 +168,7 @@ def _values(status: Status, /, **changes: object) -> dict[str, object]:
         "status": status,
         "token": "0" * 32 if leased else None,
         "due_at": "now" if pending else None,
-        "doubts": 0,
+        "unknown_count": 0,
     } | changes
 
 
@@ -187,7 +187,7 @@ ILLEGAL = {
         for column, value in (("due_at", "now"), ("token", "0" * 32))
     },
     **{
-        f"{status} in doubt": _values(status, doubts=1)
+        f"{status} in doubt": _values(status, unknown_count=1)
         for status in (Status.FAILED, Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED)
     },
 }

@@ -47,7 +47,7 @@ def test_a_window_whose_contents_cannot_be_read_is_recorded_after_the_outage(
         catcher.reply_to_content = die
         drain_through_an_outage(shop, server, caplog)
         rows = shop.rows(shop.tables.email)
-    assert {(row.status, row.attempts, row.doubts) for row in rows} == {("sent", 1, 0)}
+    assert {(row.status, row.attempts, row.unknown_count) for row in rows} == {("sent", 1, 0)}
     assert set(catcher.copies().values()) == {1}
     assert len(catcher.copies()) == 6
 
@@ -73,5 +73,5 @@ def test_a_window_that_meets_two_outages_is_recorded_after_them(
         rows = shop.rows(shop.tables.email)
         halted = shop.count(shop.tables.breaker)
     assert [row.status for row in rows] == ["sent", "sent", "pending", "pending"]
-    assert {(row.deliveries, row.doubts) for row in rows} == {(0, 0)}
+    assert {(row.crashes, row.unknown_count) for row in rows} == {(0, 0)}
     assert halted == 1

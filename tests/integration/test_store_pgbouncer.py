@@ -80,7 +80,7 @@ def test_each_mail_is_sent_once_by_several_workers_behind_a_pool(
             done.result(PATIENCE)
     shop = workers[0]
     email = shop.tables.email.c
-    ends = select(email.status, email.attempts, email.deliveries, email.doubts).distinct()
+    ends = select(email.status, email.attempts, email.crashes, email.unknown_count).distinct()
     found = [tuple(row) for row in shop.database.read(lambda c: c.execute(ends).all())]
     assert found == [("sent", 1, 0, 0)]
     assert set(catcher.copies().values()) == {1}

@@ -67,7 +67,9 @@ def test_what_was_sent_while_no_connection_was_to_be_had_is_recorded_once(
             on_the_wire.open()
             frozen.thaw()
         assert all(task.result(PATIENCE) for task in work)
-    ends = {(m.status, m.attempts, m.deliveries, m.doubts) for m in shop.rows(shop.tables.email)}
+    ends = {
+        (m.status, m.attempts, m.crashes, m.unknown_count) for m in shop.rows(shop.tables.email)
+    }
     assert ends == {("sent", 1, 0, 0)}
     assert set(catcher.copies().values()) == {1}
     assert len(catcher.copies()) == BATCHES * MAILS

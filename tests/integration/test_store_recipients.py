@@ -28,7 +28,7 @@ def test_recipients_over_the_servers_limit_go_with_the_next_transaction(
     ]
     assert len({mail.content for mail in catcher.mails}) == 1
     row = sending.mail(email.id)
-    assert (row.status, row.attempts, row.doubts) == ("sent", 1, 0)
+    assert (row.status, row.attempts, row.unknown_count) == ("sent", 1, 0)
     assert set(sending.recipients(email.id).values()) == {"sent"}
 
 

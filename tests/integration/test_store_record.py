@@ -28,9 +28,9 @@ def facts(mail: ClaimedEmail, **changes: object) -> EmailState:
     values: dict[str, object] = {
         "attempts": mail.attempts,
         "max_attempts": 12,
-        "deliveries": mail.deliveries,
-        "max_deliveries": 5,
-        "doubts": mail.doubts,
+        "crashes": mail.crashes,
+        "max_crashes": 5,
+        "unknown_count": mail.unknown_count,
         "on_unknown": OnUnknown.RESEND,
         "seconds_left": 1e9,
         "doubtful": mail.doubtful,
@@ -95,7 +95,7 @@ def test_a_mail_that_was_put_off_waits_for_its_backoff(shop: Shop) -> None:
     email = shop.enqueue()
     attempt(shop, ("a@customers.example", Verdict.RETRY, 451))
     row = shop.mail(email.id)
-    assert (row.status, row.attempts, row.deliveries) == (Status.PENDING, 1, 0)
+    assert (row.status, row.attempts, row.crashes) == (Status.PENDING, 1, 0)
     assert shop.claim() == []
     shop.later(16)  # half of thirty seconds, and no more
     assert len(shop.claim()) == 1
@@ -107,7 +107,7 @@ def test_a_mail_that_a_halt_gave_back_is_uncharged_and_in_no_log(shop: Shop) -> 
     end = Outcome(status=Status.PENDING, reply=Reply(code=421))
     shop.record(made.token, [entry(email.id, end, Verdict.HALT)])
     row = shop.mail(email.id)
-    assert (row.status, row.attempts, row.deliveries) == (Status.PENDING, 0, 0)
+    assert (row.status, row.attempts, row.crashes) == (Status.PENDING, 0, 0)
     assert row.due_at == row.created_at
     assert shop.count(shop.tables.attempt) == 0
 
@@ -169,11 +169,11 @@ def test_a_doubt_of_several_recipients_is_recorded_for_each(shop: Shop) -> None:
     email = shop.enqueue(*TWO)
     attempt(shop, ("a@x.example", Verdict.UNKNOWN, 0), ("b@x.example", Verdict.FAIL, 550))
     assert shop.recipients(email.id) == {"a@x.example": "unknown", "b@x.example": "failed"}
-    assert (shop.status(email.id), shop.mail(email.id).doubts) == (Status.PENDING, 1)
+    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.PENDING, 1)
     shop.later(86_400)
     attempt(shop, ("a@x.example", Verdict.SENT, 250))
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "failed"}
-    assert (shop.status(email.id), shop.mail(email.id).doubts) == (Status.SENT, 0)
+    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.SENT, 0)
 
 
 def test_a_mail_in_doubt_that_is_refused_afterwards_is_unknown_and_not_failed(shop: Shop) -> None:
@@ -192,16 +192,16 @@ def test_results_of_every_kind_are_recorded_together(shop: Shop) -> None:
         (Outcome(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT),
         (Outcome(status=Status.FAILED, reply=reply, attempts=1), Verdict.FAIL),
         (Outcome(status=Status.PENDING, reply=reply, attempts=1, delay=60.0), Verdict.RETRY),
-        (Outcome(status=Status.PENDING, reply=reply, deliveries=1, delay=30.0), Verdict.UNSENT),
-        (Outcome(status=Status.UNKNOWN, reply=reply, attempts=1, doubts=1), Verdict.UNKNOWN),
+        (Outcome(status=Status.PENDING, reply=reply, crashes=1, delay=30.0), Verdict.UNSENT),
+        (Outcome(status=Status.UNKNOWN, reply=reply, attempts=1, unknown_count=1), Verdict.UNKNOWN),
     ]
     results = [entry(i, end, verdict) for i, (end, verdict) in zip(emails, ends, strict=True)]
     shop.record(made.token, results)
     rows = shop.rows(shop.tables.email)
     assert [row.status for row in rows] == ["sent", "failed", "pending", "pending", "unknown"]
     assert [row.attempts for row in rows] == [1, 1, 1, 0, 1]
-    assert [row.deliveries for row in rows] == [0, 0, 0, 1, 0]
-    assert [row.doubts for row in rows] == [0, 0, 0, 0, 1]
+    assert [row.crashes for row in rows] == [0, 0, 0, 1, 0]
+    assert [row.unknown_count for row in rows] == [0, 0, 0, 0, 1]
     assert shop.count(shop.tables.attempt) == 5
     assert shop.counter(LOST) == 0
 

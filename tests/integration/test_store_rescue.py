@@ -52,7 +52,7 @@ def test_a_lease_that_never_started_is_given_back_uncharged_at_once(shop: Shop) 
     assert judge(shop) == 1
     row = shop.mail(email.id)
     assert (row.status, row.token) == (Status.PENDING, None)
-    assert (row.attempts, row.deliveries, row.doubts) == (0, 0, 0)
+    assert (row.attempts, row.crashes, row.unknown_count) == (0, 0, 0)
     assert row.due_at == row.created_at
     assert shop.count(shop.tables.lease) == shop.count(shop.tables.attempt) == 0
     assert shop.counter(RESCUED) == 1
@@ -81,7 +81,7 @@ def test_claimed_mails_of_a_lost_worker_are_charged_a_delivery_and_no_attempt(sh
     for email_id in ids:
         row = shop.mail(email_id)
         assert (row.status, row.token) == (Status.PENDING, None)
-        assert (row.attempts, row.deliveries, row.doubts) == (0, 1, 0)
+        assert (row.attempts, row.crashes, row.unknown_count) == (0, 1, 0)
     assert shop.count(shop.tables.attempt) == 0
     assert shop.counter(IN_DOUBT) == 0
 
@@ -92,10 +92,10 @@ def test_a_mail_in_an_open_window_is_in_doubt_and_sent_again_after_a_backoff(sho
     shop.open(made.token, email.id)
     assert shop.rescue() == 1
     row = shop.mail(email.id)
-    assert (row.status, row.token, row.doubt_token) == (Status.PENDING, None, made.token)
-    assert (row.attempts, row.deliveries, row.doubts) == (1, 1, 1)
+    assert (row.status, row.token, row.unknown_token) == (Status.PENDING, None, made.token)
+    assert (row.attempts, row.crashes, row.unknown_count) == (1, 1, 1)
     assert utc(row.due_at) - utc(shop.mail(waiting.id).due_at) > timedelta(seconds=10)
-    assert shop.mail(waiting.id).doubts == 0
+    assert shop.mail(waiting.id).unknown_count == 0
     assert shop.counter(IN_DOUBT) == 1
 
 
@@ -126,7 +126,7 @@ def test_a_mail_in_doubt_under_hold_waits_for_a_person(shops: Shops, where: str)
     email = shop.enqueue(on_unknown="hold" if where == "mail" else None)
     shop.lose(email.id)
     row = shop.mail(email.id)
-    assert (row.status, row.doubts, row.attempts, row.due_at) == (Status.UNKNOWN, 1, 1, None)
+    assert (row.status, row.unknown_count, row.attempts, row.due_at) == (Status.UNKNOWN, 1, 1, None)
     assert row.finished_at is not None
 
 
@@ -139,17 +139,20 @@ def test_the_mails_own_policy_overrides_the_setting(shops: Shops) -> None:
 
 def test_the_third_doubt_is_the_last(shop: Shop) -> None:
     email = shop.enqueue()
-    for doubts in (1, 2):
+    for unknown_count in (1, 2):
         shop.lose(email.id)
-        assert (shop.mail(email.id).doubts, shop.status(email.id)) == (doubts, Status.PENDING)
+        assert (shop.mail(email.id).unknown_count, shop.status(email.id)) == (
+            unknown_count,
+            Status.PENDING,
+        )
     shop.lose(email.id)
     row = shop.mail(email.id)
-    assert (row.status, row.doubts, row.attempts, row.deliveries) == (Status.UNKNOWN, 3, 3, 3)
+    assert (row.status, row.unknown_count, row.attempts, row.crashes) == (Status.UNKNOWN, 3, 3, 3)
     assert shop.claim() == []
 
 
 def test_a_mail_whose_workers_keep_dying_fails_at_its_bound_of_deliveries(shops: Shops) -> None:
-    shop = shops.open(OUTBOX_MAX_DELIVERIES=3)
+    shop = shops.open(OUTBOX_MAX_CRASHES=3)
     email = shop.enqueue()
     for _ in range(2):
         shop.started()
@@ -158,15 +161,15 @@ def test_a_mail_whose_workers_keep_dying_fails_at_its_bound_of_deliveries(shops:
     shop.started()
     shop.rescue()
     row = shop.mail(email.id)
-    assert (row.status, row.deliveries, row.attempts, row.token) == (Status.FAILED, 3, 0, None)
+    assert (row.status, row.crashes, row.attempts, row.token) == (Status.FAILED, 3, 0, None)
     assert row.finished_at is not None
 
 
 def test_a_mail_in_doubt_at_its_bound_of_deliveries_is_unknown_and_not_failed(shops: Shops) -> None:
-    shop = shops.open(OUTBOX_MAX_DELIVERIES=3)
+    shop = shops.open(OUTBOX_MAX_CRASHES=3)
     claimed, sending = shop.enqueue(), shop.enqueue()
-    change(shop, claimed.id, doubts=1, deliveries=2, attempts=1)
-    change(shop, sending.id, deliveries=2)
+    change(shop, claimed.id, unknown_count=1, crashes=2, attempts=1)
+    change(shop, sending.id, crashes=2)
     for made in shop.claim():
         shop.start(made.token)
         shop.open(made.token, sending.id)
@@ -176,7 +179,7 @@ def test_a_mail_in_doubt_at_its_bound_of_deliveries_is_unknown_and_not_failed(sh
 
 
 def test_a_healthy_mail_does_not_fail_for_its_poisonous_neighbour(shops: Shops) -> None:
-    shop = shops.open(OUTBOX_MAX_DELIVERIES=3)
+    shop = shops.open(OUTBOX_MAX_CRASHES=3)
     poison, healthy = shop.enqueue(), shop.enqueue()
     for _ in range(4):
         for made in shop.claim():
@@ -210,7 +213,7 @@ def test_only_recipients_without_an_outcome_are_in_doubt(shop: Shop) -> None:
         "b@x.example": "failed",
         "c@x.example": "unknown",
     }
-    assert shop.mail(email.id).doubts == 1
+    assert shop.mail(email.id).unknown_count == 1
 
     shop.later(86_400)
     (again,) = shop.claim()
@@ -228,7 +231,7 @@ def test_a_mail_that_expired_with_its_lost_worker_ends_expired(shop: Shop) -> No
     shop.started()
     shop.rescue()
     row = shop.mail(email.id)
-    assert (row.status, row.deliveries) == (Status.EXPIRED, 1)
+    assert (row.status, row.crashes) == (Status.EXPIRED, 1)
 
 
 def test_two_rescues_at_once_judge_a_lease_once(shop: Shop) -> None:
@@ -241,7 +244,7 @@ def test_two_rescues_at_once_judge_a_lease_once(shop: Shop) -> None:
     with ThreadPoolExecutor(4) as pool:
         judged = sum(pool.map(lambda _: judge(shop), range(4)))
     assert judged == shop.counter(RESCUED) == 1
-    assert {row.deliveries for row in shop.rows(shop.tables.email)} == {1}
+    assert {row.crashes for row in shop.rows(shop.tables.email)} == {1}
     assert shop.count(shop.tables.attempt) == shop.counter(IN_DOUBT) == 20
 
 

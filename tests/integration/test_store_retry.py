@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from outbox import Status
 from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import MAX_DOUBTS, EmailState, decide_outcome
+from outbox.domain.delivery.outcome import MAX_UNKNOWN, EmailState, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.store.control import suppression
 from outbox.store.transitions.expire import expire
@@ -48,9 +48,9 @@ def judged(shop: Shop, verdict: Verdict, **changes: object) -> None:
     known: dict[str, object] = {
         "attempts": mail.attempts,
         "max_attempts": 12,
-        "deliveries": mail.deliveries,
-        "max_deliveries": 5,
-        "doubts": mail.doubts,
+        "crashes": mail.crashes,
+        "max_crashes": 5,
+        "unknown_count": mail.unknown_count,
         "on_unknown": OnUnknown.RESEND,
         "seconds_left": 1e9,
         "doubtful": mail.doubtful,
@@ -97,7 +97,7 @@ ENDS: dict[str, End] = {
     "suppressed": suppressed,
     "refused": lambda shop, _: judged(shop, Verdict.FAIL),
     "put off too often": lambda shop, _: judged(shop, Verdict.RETRY, max_attempts=1),
-    "dropped too often": lambda shop, _: judged(shop, Verdict.UNSENT, max_deliveries=1),
+    "dropped too often": lambda shop, _: judged(shop, Verdict.UNSENT, max_crashes=1),
     "its workers died too often": lost_again_and_again,
 }
 
@@ -121,24 +121,27 @@ def test_one_that_is_taken_ends_sent(shop: Shop, to: tuple[str, ...]) -> None:
     email_id = in_doubt(shop, *to)
     judged(shop, Verdict.SENT)
     row = shop.mail(email_id)
-    assert (row.status, row.doubts, row.attempts) == (Status.SENT, 0, 1)
+    assert (row.status, row.unknown_count, row.attempts) == (Status.SENT, 0, 1)
     assert set(shop.recipients(email_id).values()) <= {"sent"}
 
 
 def test_a_retry_makes_room_for_further_doubts(shop: Shop) -> None:
     """The third doubt is the last. A person's retry after it is sent, and may be in doubt again."""
     email = shop.enqueue()
-    for _ in range(MAX_DOUBTS):
+    for _ in range(MAX_UNKNOWN):
         shop.lose(email.id)
     for _ in range(2):
-        assert (shop.mail(email.id).doubts, shop.status(email.id)) == (MAX_DOUBTS, Status.UNKNOWN)
+        assert (shop.mail(email.id).unknown_count, shop.status(email.id)) == (
+            MAX_UNKNOWN,
+            Status.UNKNOWN,
+        )
         assert shop.database.run(lambda c: retry(c, shop.database, [email.id])) == 1
         row = shop.mail(email.id)
-        assert (row.doubts, row.attempts, row.deliveries) == (1, 0, 0)
-        for doubts in (2, 3):
+        assert (row.unknown_count, row.attempts, row.crashes) == (1, 0, 0)
+        for unknown_count in (2, 3):
             assert shop.status(email.id) is Status.PENDING
             shop.lose(email.id)
-            assert shop.mail(email.id).doubts == doubts
+            assert shop.mail(email.id).unknown_count == unknown_count
 
 
 def test_an_email_that_a_person_sends_again_has_its_whole_lifetime_before_it(shop: Shop) -> None:
@@ -156,7 +159,7 @@ def test_a_failed_mail_that_a_person_sends_again_is_in_no_doubt(shop: Shop) -> N
     judged(shop, Verdict.FAIL)
     told = shop.app.test_cli_runner().invoke(args=["outbox", "retry", str(email.id)]).output
     assert "doubt" not in told
-    assert (shop.status(email.id), shop.mail(email.id).doubts) == (Status.PENDING, 0)
+    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.PENDING, 0)
 
 
 def test_whom_the_list_bars_no_lost_worker_brings_into_doubt(shop: Shop) -> None:

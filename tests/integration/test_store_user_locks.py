@@ -117,7 +117,7 @@ def test_a_withdrawal_that_is_not_committed_holds_up_one_mail_and_not_its_batch(
         motion.beat()
     assert shop.status(ids[6]) is (Status.CANCELLED if commits else Status.SENT)
     assert shop.count(shop.tables.lease) == 0
-    assert shop.mail(ids[6]).deliveries == 0
+    assert shop.mail(ids[6]).crashes == 0
     assert set(catcher.copies().values()) == {1}
     assert shop.rows(shop.tables.counter) == []
 
@@ -188,7 +188,7 @@ def test_a_result_whose_row_is_held_is_kept_and_written_when_it_is_free(
         assert worker.runtime.unrecorded.wait(PATIENCE)
     assert shop.status(ids[1]) is Status.SENT
     assert shop.count(shop.tables.lease) == 0
-    assert (shop.mail(ids[1]).attempts, shop.mail(ids[1]).doubts) == (1, 0)
+    assert (shop.mail(ids[1]).attempts, shop.mail(ids[1]).unknown_count) == (1, 0)
     assert set(catcher.copies().values()) == {1}
     assert shop.rows(shop.tables.counter) == []
 

@@ -43,7 +43,7 @@ def test_what_another_process_claimed_goes_back_uncharged(shop: Shop, catcher: C
     [made] = shop.claim()
     assert relay(shop.runtime, made.token) is False
     row = shop.mail(email.id)
-    assert (row.status, row.attempts, row.deliveries) == ("pending", 0, 0)
+    assert (row.status, row.attempts, row.crashes) == ("pending", 0, 0)
     assert shop.count(shop.tables.lease) == 0
     assert catcher.sessions == 0
 

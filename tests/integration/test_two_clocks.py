@@ -16,7 +16,7 @@ EHLO_AUTH = expect("EHLO", "250-scripted.example\n250 AUTH PLAIN")
 
 
 def states(shop: Shop) -> set[tuple[str, int, int]]:
-    return {(row.status, row.attempts, row.deliveries) for row in shop.rows(shop.tables.email)}
+    return {(row.status, row.attempts, row.crashes) for row in shop.rows(shop.tables.email)}
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ def expect(shop: Shop, played: Played) -> None:
     halts = played.verdict in (HALT, SUSPECT, UNSENT)
     want = OUTCOMES[HALT if halts else played.verdict]
     for row in shop.rows(shop.tables.email):
-        assert (row.status, row.attempts, row.deliveries, row.doubts) == (
-            (want.status, want.attempts, want.deliveries, want.doubts)
+        assert (row.status, row.attempts, row.crashes, row.unknown_count) == (
+            (want.status, want.attempts, want.crashes, want.unknown_count)
         )
     breakers, log = shop.rows(shop.tables.breaker), shop.rows(shop.tables.attempt)
     if halts:
@@ -160,7 +160,11 @@ def test_aiosmtpd_plays_the_row_to_one_mail_and_takes_the_next(
     email, behind = sending.enqueue("a@x.example"), sending.enqueue("b@x.example")
     drain(sending.runtime)
     row, want = sending.mail(email.id), OUTCOMES[verdict]
-    assert (row.status, row.attempts, row.doubts) == (want.status, want.attempts, want.doubts)
+    assert (row.status, row.attempts, row.unknown_count) == (
+        want.status,
+        want.attempts,
+        want.unknown_count,
+    )
     table = sending.tables.attempt
     log = sending.rows(table, table.c.email_id == email.id)
     assert sending.status(behind.id) == "sent"
@@ -181,7 +185,7 @@ def test_a_name_that_does_not_resolve_charges_nobody(shops: Shops) -> None:
         session.commit()
     drain(shop.runtime)
     row = shop.mail(email.id)
-    assert (row.status, row.attempts, row.deliveries) == ("pending", 0, 0)
+    assert (row.status, row.attempts, row.crashes) == ("pending", 0, 0)
     [breaker] = shop.rows(shop.tables.breaker)
     assert breaker.reason.startswith("connect: 0 gaierror")
     assert shop.count(shop.tables.attempt) == shop.count(shop.tables.lease) == 0

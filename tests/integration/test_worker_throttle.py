@@ -235,7 +235,7 @@ def test_mails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) 
     assert [mail.id for mail in kept.mails] == [ids[0], ids[2]]
     row = shop.mail(ids[1])
     assert (row.status, row.lane, row.token) == (Status.PENDING, "@gmail.com", None)
-    assert (row.attempts, row.deliveries, row.due_at) == (0, 0, row.created_at)
+    assert (row.attempts, row.crashes, row.due_at) == (0, 0, row.created_at)
     assert shop.open(made.token, *ids) == {ids[0], ids[2]}
 
 

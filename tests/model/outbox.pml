@@ -18,8 +18,8 @@ mtype = { never_lost, never_twice, no_copy_under_hold, no_copy_untold, fenced, f
 typedef Mail {                       /* outbox_email */
 	mtype status = nothing;
 	bit due;                     /* `due_at` is set and has come: what a claim looks for */
-	byte token, doubt_token, doubts, attempts;
-	byte copies, declared;       /* ghosts: copies the server took, doubts ever declared */
+	byte token, unknown_token, unknown_count, attempts;
+	byte copies, declared;       /* ghosts: copies the server took, unknown_count ever declared */
 }
 typedef Lease {                      /* outbox_lease; its number is the claim's token */
 	mtype is = gone;
@@ -78,9 +78,9 @@ inline new_token() {
 /* outbox.store.transitions.rescue._doubt, outbox.store.transitions.rescue._is_final, outbox.domain.delivery.outcome._doubt */
 inline declare_doubt() {
 	promise(faults > 0, doubt_needs_a_fault);
-	mail[id].declared++; mail[id].doubts++; mail[id].attempts++; mail[id].token = 0;
+	mail[id].declared++; mail[id].unknown_count++; mail[id].attempts++; mail[id].token = 0;
 	if
-	:: id == HELD_BACK || mail[id].doubts >= MAX_DOUBTS || mail[id].attempts >= MAX_ATTEMPTS ->
+	:: id == HELD_BACK || mail[id].unknown_count >= MAX_UNKNOWN || mail[id].attempts >= MAX_ATTEMPTS ->
 		printf("      mail %d is in doubt, and a person decides\n", id);
 		mail[id].status = unknown
 	:: else ->
@@ -97,7 +97,7 @@ inline give_back() {
 
 /* outbox.store.conditions.ends, outbox.domain.delivery.status.settle */
 inline end_as(target) {
-	mail[id].status = (mail[id].doubts && !DOUBT_FORGOTTEN -> unknown : target);
+	mail[id].status = (mail[id].unknown_count && !DOUBT_FORGOTTEN -> unknown : target);
 	mail[id].due = 0; mail[id].token = 0; mail[id].attempts = 0;
 	promise(mail[id].status == unknown || !mail[id].copies, status_never_lies)
 }

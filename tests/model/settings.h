@@ -24,7 +24,7 @@
 #ifndef ONLY                         /* the one promise to look at; 0: all of them */
 #define ONLY 0
 #endif
-#define MAX_DOUBTS 3
+#define MAX_UNKNOWN 3
 #define MAX_ATTEMPTS 3
 
 #ifndef NO_TOKEN_IN_RECORD           /* a result is written on the status alone */

@@ -26,7 +26,7 @@ inline claim(s) {
 			:: in(sweep[s].picked, id) && (mail[id].due || CLAIM_UNGUARDED) ->
 				printf("sweep %d: claims mail %d under token %d\n", s, id, tok);
 				mail[id].status = claimed; mail[id].token = tok;
-				mail[id].due = CLAIM_STAYS_DUE; mail[id].doubt_token = 0;
+				mail[id].due = CLAIM_STAYS_DUE; mail[id].unknown_token = 0;
 				some = 1
 			:: else
 			fi
@@ -89,7 +89,7 @@ inline rescue(s) {
 				:: mail[id].token != tok
 				:: mail[id].token == tok && mail[id].status == sending && !RESCUE_WITHOUT_DOUBT ->
 					declare_doubt();
-					mail[id].doubt_token = tok * worked_on(tok);
+					mail[id].unknown_token = tok * worked_on(tok);
 					lease[tok].settled = lease[tok].settled | (worked_on(tok) << id)
 				:: else -> give_back()
 				fi

@@ -82,11 +82,11 @@ inline conclude(came) {
 /* outbox.store.transitions.record._next_status */
 inline accept() {
 	mail[id].status = sent; mail[id].token = 0; mail[id].due = 0;
-	mail[id].doubts = 0; mail[id].doubt_token = 0; mail[id].attempts = 0
+	mail[id].unknown_count = 0; mail[id].unknown_token = 0; mail[id].attempts = 0
 }
 
 #define in_doubt_of(l) \
-	(mail[id].doubt_token == l && (mail[id].status == pending || mail[id].status == unknown))
+	(mail[id].unknown_token == l && (mail[id].status == pending || mail[id].status == unknown))
 
 /* outbox.store.transitions.record._resolve_late: and whatever was sent and is not recorded, stands in doubt */
 inline record_late(i) {
@@ -231,7 +231,7 @@ inline crash(i, redelivered) {
 inline forget(i) {
 	for (id : 0 .. MAILS - 1) {
 		me.result[id] = none;
-		mail[id].doubt_token = (mail[id].doubt_token == me.token -> 0 : mail[id].doubt_token)
+		mail[id].unknown_token = (mail[id].unknown_token == me.token -> 0 : mail[id].unknown_token)
 	}
 	lease[me.token].settled = 0;
 	me.at = idle; me.token = 0; me.holds = 0; me.left = 0; me.window = 0; me.mail = 0

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import MetaData, SmallInteger
 
 from outbox.domain.config.settings import MOST, MOST_TRIES, Settings
-from outbox.domain.delivery.outcome import MAX_DOUBTS
+from outbox.domain.delivery.outcome import MAX_UNKNOWN
 from outbox.domain.message.render import MAX_RECIPIENTS
 from outbox.domain.priority import Priority
 from outbox.smtp.reply import parse_line
@@ -21,8 +21,8 @@ TABLES = define(MetaData())
 LARGEST = {
     "outbox_email.priority": max(Priority),
     "outbox_email.attempts": MOSTS["max_attempts"] + 1,  # a doubt is charged, too
-    "outbox_email.deliveries": MOSTS["max_deliveries"] + 1,
-    "outbox_email.doubts": MAX_DOUBTS + 1,
+    "outbox_email.crashes": MOSTS["max_crashes"] + 1,
+    "outbox_email.unknown_count": MAX_UNKNOWN + 1,
     "outbox_email.max_attempts": MOST_TRIES,
     "outbox_email.recipients": MAX_RECIPIENTS,
     "outbox_recipient.position": MAX_RECIPIENTS,

@@ -52,7 +52,7 @@ def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tabl
     assert re.match(r"WITH due AS MATERIALIZED \(SELECT .* FOR UPDATE SKIP LOCKED\)", text)
     assert "LIMIT" in text
     assert "UPDATE outbox_email SET" in text
-    assert text.endswith("RETURNING outbox_email.id, outbox_email.deliveries")
+    assert text.endswith("RETURNING outbox_email.id, outbox_email.crashes")
     assert "clock_timestamp()" in text
     assert "now()" not in text
 
@@ -60,7 +60,7 @@ def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tabl
 def test_sqlite_claims_in_one_statement_without_a_lock_clause(tables: Tables) -> None:
     text = claim(tables, "sqlite")
     assert text.startswith("UPDATE outbox_email SET")
-    assert "RETURNING id, deliveries" in text
+    assert "RETURNING id, crashes" in text
     assert "FOR UPDATE" not in text
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from outbox.domain.config.settings import OnUnknown
 from outbox.domain.delivery.outcome import (
-    MAX_DOUBTS,
+    MAX_UNKNOWN,
     EmailState,
     Outcome,
     decide_outcome,
@@ -46,9 +46,9 @@ def cases(draw: st.DrawFn) -> tuple[EmailState, Transaction, float]:
     known = EmailState(
         attempts=draw(st.integers(0, 15)),
         max_attempts=draw(st.integers(1, 12)),
-        deliveries=draw(st.integers(0, 6)),
-        max_deliveries=draw(st.integers(3, 6)),
-        doubts=draw(st.integers(1, MAX_DOUBTS - 1)) if doubtful else 0,
+        crashes=draw(st.integers(0, 6)),
+        max_crashes=draw(st.integers(3, 6)),
+        unknown_count=draw(st.integers(1, MAX_UNKNOWN - 1)) if doubtful else 0,
         on_unknown=draw(st.sampled_from(OnUnknown)),
         seconds_left=draw(st.floats(-10, 10_000) | st.just(float("inf"))),
         doubtful=doubtful,
@@ -89,7 +89,7 @@ def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
     found = judged(case)
     if doubt_after(case[0], found) and found.status in FINISHED | {Status.UNKNOWN}:
         assert found.status in (Status.SENT, Status.UNKNOWN)
-        assert found.doubts > 0 or found.status is Status.SENT
+        assert found.unknown_count > 0 or found.status is Status.SENT
 
 
 @ALWAYS
@@ -111,7 +111,7 @@ def test_doubts_is_zero_if_and_only_if_nobody_is_in_doubt(
 ) -> None:
     found = judged(case)
     if found.status in (Status.PENDING, Status.FAILED, Status.SENDING):
-        assert (found.doubts > 0) is bool(doubt_after(case[0], found))
+        assert (found.unknown_count > 0) is bool(doubt_after(case[0], found))
 
 
 @ALWAYS
@@ -143,7 +143,7 @@ def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
     found = judged(case)
     judges = result.verdict not in NOBODY
     assert found.attempts == int(judges and not found.again)
-    assert found.deliveries == int(result.verdict is V.UNSENT)
+    assert found.crashes == int(result.verdict is V.UNSENT)
 
 
 @ALWAYS
@@ -152,7 +152,7 @@ def test_an_outage_changes_nothing_of_a_mail(case: tuple[EmailState, Transaction
     known, result, chance = case
     halted = replace(result, verdict=V.HALT)
     found = decide_outcome(known, halted, random=lambda: chance)
-    assert found == Outcome(status=Status.PENDING, reply=REPLY, doubts=known.doubts)
+    assert found == Outcome(status=Status.PENDING, reply=REPLY, unknown_count=known.unknown_count)
 
 
 @ALWAYS
@@ -162,10 +162,10 @@ def test_doubt_ends_at_the_third_at_once_under_hold_and_where_nothing_is_left_to
 ) -> None:
     known, result, chance = case
     found = judged(case)
-    assert found.doubts <= MAX_DOUBTS
+    assert found.unknown_count <= MAX_UNKNOWN
     if result.verdict is V.UNKNOWN:
-        assert found.doubts == known.doubts + 1
-        held = known.on_unknown is OnUnknown.HOLD or found.doubts == MAX_DOUBTS
+        assert found.unknown_count == known.unknown_count + 1
+        held = known.on_unknown is OnUnknown.HOLD or found.unknown_count == MAX_UNKNOWN
         wait = delay(known.attempts + 1, random=lambda: chance)
         used_up = known.attempts + 1 >= known.max_attempts or wait >= known.seconds_left
         assert found.status is (Status.UNKNOWN if held or used_up else Status.PENDING)
@@ -217,4 +217,4 @@ def test_used_up_attempts_or_deliveries_end_a_mail(
         assert known.attempts + 1 < known.max_attempts
         assert found.delay < known.seconds_left
     if found.status is Status.PENDING and result.verdict is V.UNSENT:
-        assert known.deliveries + 1 < known.max_deliveries
+        assert known.crashes + 1 < known.max_crashes

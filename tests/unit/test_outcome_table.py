@@ -9,7 +9,7 @@ import pytest
 from outbox.domain.config.settings import OnUnknown
 from outbox.domain.delivery.outcome import (
     LOST_DELAY,
-    MAX_DOUBTS,
+    MAX_UNKNOWN,
     EmailState,
     Outcome,
     decide_outcome,
@@ -27,9 +27,9 @@ def facts(**changes: Any) -> EmailState:
     given: dict[str, Any] = {
         "attempts": 0,
         "max_attempts": 12,
-        "deliveries": 0,
-        "max_deliveries": 5,
-        "doubts": 0,
+        "crashes": 0,
+        "max_crashes": 5,
+        "unknown_count": 0,
         "on_unknown": RESEND,
         "seconds_left": 100_000.0,
     }
@@ -60,7 +60,7 @@ def states(conclusion: Outcome) -> str:
     return " ".join(status for _, status, _ in conclusion.recipients)
 
 
-# one recipient: facts, verdict -> status, attempts, deliveries, doubts, delay
+# one recipient: facts, verdict -> status, attempts, crashes, unknown_count, delay
 ONE = [
     ({}, V.SENT, Status.SENT, 1, 0, 0, 0),
     ({"attempts": 11}, V.SENT, Status.SENT, 1, 0, 0, 0),
@@ -77,9 +77,9 @@ ONE = [
     ({}, V.HALT, Status.PENDING, 0, 0, 0, 0),
     ({"attempts": 11, "seconds_left": 0.0}, V.HALT, Status.PENDING, 0, 0, 0, 0),
     ({}, V.UNSENT, Status.PENDING, 0, 1, 0, LOST_DELAY),
-    ({"deliveries": 3}, V.UNSENT, Status.PENDING, 0, 1, 0, 4 * LOST_DELAY),
-    ({"deliveries": 4}, V.UNSENT, Status.FAILED, 0, 1, 0, 0),
-    ({"deliveries": 9}, V.UNSENT, Status.FAILED, 0, 1, 0, 0),
+    ({"crashes": 3}, V.UNSENT, Status.PENDING, 0, 1, 0, 4 * LOST_DELAY),
+    ({"crashes": 4}, V.UNSENT, Status.FAILED, 0, 1, 0, 0),
+    ({"crashes": 9}, V.UNSENT, Status.FAILED, 0, 1, 0, 0),
     ({"attempts": 11, "seconds_left": 0.0}, V.UNSENT, Status.PENDING, 0, 1, 0, LOST_DELAY),
     ({}, V.UNKNOWN, Status.PENDING, 1, 0, 1, 30),
     ({"attempts": 2}, V.UNKNOWN, Status.PENDING, 1, 0, 1, 600),
@@ -88,67 +88,69 @@ ONE = [
 
 
 @pytest.mark.parametrize(
-    ("known", "verdict", "status", "attempts", "deliveries", "doubts", "delay"), ONE
+    ("known", "verdict", "status", "attempts", "crashes", "unknown_count", "delay"), ONE
 )
 def test_a_mail_without_doubt_ends_as_the_table_says(
     known: dict[str, Any],
     verdict: Verdict,
     status: Status,
     attempts: int,
-    deliveries: int,
-    doubts: int,
+    crashes: int,
+    unknown_count: int,
     delay: float,
 ) -> None:
     found = judge(facts(**known), transaction(verdict))
-    assert (found.status, found.attempts, found.deliveries) == (status, attempts, deliveries)
-    assert (found.doubts, found.delay, found.again) == (doubts, delay, False)
+    assert (found.status, found.attempts, found.crashes) == (status, attempts, crashes)
+    assert (found.unknown_count, found.delay, found.again) == (unknown_count, delay, False)
     assert found.reply is REPLY
 
 
-# one recipient who is in doubt already: facts, verdict -> status, attempts, deliveries, doubts
+# one recipient who is in doubt already: facts, verdict -> status, attempts, crashes, unknown_count
 DOUBTFUL = [
-    ({"doubts": 1}, V.SENT, Status.SENT, 1, 0, 0),
-    ({"doubts": 2}, V.SENT, Status.SENT, 1, 0, 0),
-    ({"doubts": 1}, V.FAIL, Status.UNKNOWN, 1, 0, 1),
-    ({"doubts": 1}, V.RETRY, Status.PENDING, 1, 0, 1),
-    ({"doubts": 2}, V.RETRY, Status.PENDING, 1, 0, 2),
-    ({"doubts": 1, "attempts": 11}, V.RETRY, Status.UNKNOWN, 1, 0, 1),
-    ({"doubts": 1, "seconds_left": 0.0}, V.RETRY, Status.UNKNOWN, 1, 0, 1),
-    ({"doubts": 1}, V.HALT, Status.PENDING, 0, 0, 1),
-    ({"doubts": 1}, V.UNSENT, Status.PENDING, 0, 1, 1),
-    ({"doubts": 1, "deliveries": 4}, V.UNSENT, Status.UNKNOWN, 0, 1, 1),
-    ({"doubts": 1}, V.UNKNOWN, Status.PENDING, 1, 0, 2),
-    ({"doubts": 2}, V.UNKNOWN, Status.UNKNOWN, 1, 0, 3),
-    ({"doubts": 1, "on_unknown": HOLD}, V.UNKNOWN, Status.UNKNOWN, 1, 0, 2),
+    ({"unknown_count": 1}, V.SENT, Status.SENT, 1, 0, 0),
+    ({"unknown_count": 2}, V.SENT, Status.SENT, 1, 0, 0),
+    ({"unknown_count": 1}, V.FAIL, Status.UNKNOWN, 1, 0, 1),
+    ({"unknown_count": 1}, V.RETRY, Status.PENDING, 1, 0, 1),
+    ({"unknown_count": 2}, V.RETRY, Status.PENDING, 1, 0, 2),
+    ({"unknown_count": 1, "attempts": 11}, V.RETRY, Status.UNKNOWN, 1, 0, 1),
+    ({"unknown_count": 1, "seconds_left": 0.0}, V.RETRY, Status.UNKNOWN, 1, 0, 1),
+    ({"unknown_count": 1}, V.HALT, Status.PENDING, 0, 0, 1),
+    ({"unknown_count": 1}, V.UNSENT, Status.PENDING, 0, 1, 1),
+    ({"unknown_count": 1, "crashes": 4}, V.UNSENT, Status.UNKNOWN, 0, 1, 1),
+    ({"unknown_count": 1}, V.UNKNOWN, Status.PENDING, 1, 0, 2),
+    ({"unknown_count": 2}, V.UNKNOWN, Status.UNKNOWN, 1, 0, 3),
+    ({"unknown_count": 1, "on_unknown": HOLD}, V.UNKNOWN, Status.UNKNOWN, 1, 0, 2),
 ]
 
 
 @pytest.mark.parametrize(
-    ("known", "verdict", "status", "attempts", "deliveries", "doubts"), DOUBTFUL
+    ("known", "verdict", "status", "attempts", "crashes", "unknown_count"), DOUBTFUL
 )
 def test_a_mail_in_doubt_ends_sent_or_unknown(
     known: dict[str, Any],
     verdict: Verdict,
     status: Status,
     attempts: int,
-    deliveries: int,
-    doubts: int,
+    crashes: int,
+    unknown_count: int,
 ) -> None:
     found = judge(facts(**known, doubtful=frozenset("a")), transaction(verdict))
     assert (found.status, found.attempts) == (status, attempts)
-    assert (found.deliveries, found.doubts) == (deliveries, doubts)
+    assert (found.crashes, found.unknown_count) == (crashes, unknown_count)
 
 
 def test_a_mail_in_doubt_is_sent_again_twice_at_most() -> None:
     known, path = facts(), []
-    for _ in range(MAX_DOUBTS):
+    for _ in range(MAX_UNKNOWN):
         found = judge(known, transaction(V.UNKNOWN))
         path.append(found.status)
-        known = facts(doubts=found.doubts, attempts=known.attempts + 1, doubtful=frozenset("a"))
+        known = facts(
+            unknown_count=found.unknown_count, attempts=known.attempts + 1, doubtful=frozenset("a")
+        )
     assert path == [Status.PENDING, Status.PENDING, Status.UNKNOWN]
 
 
-# several recipients: facts, their verdicts, the whole's -> status, their outcomes, doubts
+# several recipients: facts, their verdicts, the whole's -> status, their outcomes, unknown_count
 SEVERAL: list[tuple[dict[str, Any], list[Verdict], Verdict, Status, str, int]] = [
     ({}, [V.SENT, V.SENT], V.SENT, Status.SENT, "sent sent", 0),
     ({}, [V.SENT, V.FAIL], V.SENT, Status.SENT, "sent failed", 0),
@@ -170,29 +172,34 @@ SEVERAL: list[tuple[dict[str, Any], list[Verdict], Verdict, Status, str, int]] =
     ({}, [V.UNKNOWN, V.NEXT], V.UNKNOWN, Status.PENDING, "unknown pending", 1),
     ({"attempts": 11}, [V.FAIL, V.NEXT], V.FAIL, Status.FAILED, "failed failed", 0),
     # a is in doubt from before
-    ({"doubts": 1}, [V.SENT, V.RETRY], V.SENT, Status.PENDING, "sent pending", 0),
-    ({"doubts": 1}, [V.SENT, V.FAIL], V.SENT, Status.SENT, "sent failed", 0),
-    ({"doubts": 1}, [V.FAIL, V.RETRY], V.RETRY, Status.PENDING, "unknown pending", 1),
-    ({"doubts": 1}, [V.RETRY, V.SENT], V.SENT, Status.PENDING, "unknown sent", 1),
-    ({"doubts": 1}, [V.FAIL, V.SENT], V.SENT, Status.UNKNOWN, "unknown sent", 1),
-    ({"doubts": 1}, [V.FAIL, V.FAIL], V.FAIL, Status.UNKNOWN, "unknown failed", 1),
-    ({"doubts": 2}, [V.UNKNOWN, V.FAIL], V.UNKNOWN, Status.UNKNOWN, "unknown failed", 3),
-    ({"doubts": 1, "attempts": 11}, [V.RETRY, V.SENT], V.SENT, Status.UNKNOWN, "unknown sent", 1),
+    ({"unknown_count": 1}, [V.SENT, V.RETRY], V.SENT, Status.PENDING, "sent pending", 0),
+    ({"unknown_count": 1}, [V.SENT, V.FAIL], V.SENT, Status.SENT, "sent failed", 0),
+    ({"unknown_count": 1}, [V.FAIL, V.RETRY], V.RETRY, Status.PENDING, "unknown pending", 1),
+    ({"unknown_count": 1}, [V.RETRY, V.SENT], V.SENT, Status.PENDING, "unknown sent", 1),
+    ({"unknown_count": 1}, [V.FAIL, V.SENT], V.SENT, Status.UNKNOWN, "unknown sent", 1),
+    ({"unknown_count": 1}, [V.FAIL, V.FAIL], V.FAIL, Status.UNKNOWN, "unknown failed", 1),
+    ({"unknown_count": 2}, [V.UNKNOWN, V.FAIL], V.UNKNOWN, Status.UNKNOWN, "unknown failed", 3),
+    (
+        {"unknown_count": 1, "attempts": 11},
+        [V.RETRY, V.SENT], V.SENT, Status.UNKNOWN, "unknown sent", 1,
+    ),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("known", "verdicts", "whole", "status", "outcomes", "doubts"), SEVERAL)
+@pytest.mark.parametrize(
+    ("known", "verdicts", "whole", "status", "outcomes", "unknown_count"), SEVERAL
+)
 def test_each_recipient_has_an_outcome_of_their_own(
     known: dict[str, Any],
     verdicts: list[Verdict],
     whole: Verdict,
     status: Status,
     outcomes: str,
-    doubts: int,
+    unknown_count: int,
 ) -> None:
-    doubtful = frozenset("a") if known.get("doubts") else frozenset()
+    doubtful = frozenset("a") if known.get("unknown_count") else frozenset()
     found = judge(facts(**known, doubtful=doubtful), transaction(*verdicts, whole=whole))
-    assert (found.status, states(found), found.doubts) == (status, outcomes, doubts)
+    assert (found.status, states(found), found.unknown_count) == (status, outcomes, unknown_count)
     assert found.attempts == 1
 
 
@@ -216,7 +223,7 @@ def test_what_earlier_transactions_came_to_counts(
 
 @pytest.mark.parametrize(("settled", "status"), [(R.SENT, Status.SENT), (R.FAILED, Status.FAILED)])
 def test_the_last_delivery_ends_a_mail_as_what_is_true_of_it(settled: R, status: Status) -> None:
-    known = facts(deliveries=4, settled=frozenset({settled}))
+    known = facts(crashes=4, settled=frozenset({settled}))
     assert judge(known, transaction(V.UNSENT)).status is status
 
 
@@ -228,9 +235,9 @@ def test_more_recipients_than_one_transaction_takes_go_on_at_once_uncharged() ->
 
 
 def test_a_recipient_in_doubt_who_must_wait_for_the_next_transaction_stays_in_doubt() -> None:
-    known = facts(doubts=1, doubtful=frozenset("b"))
+    known = facts(unknown_count=1, doubtful=frozenset("b"))
     found = judge(known, transaction(V.SENT, V.NEXT))
-    assert (states(found), found.doubts, found.again) == ("sent unknown", 1, True)
+    assert (states(found), found.unknown_count, found.again) == ("sent unknown", 1, True)
 
 
 def test_the_one_recipient_left_of_several_has_their_outcome_recorded() -> None:

@@ -182,7 +182,7 @@ def test_the_dot_s_patience_is_what_rfc_5321_asks_for() -> None:
     assert not Settings().cleartext_auth
 
 
-@pytest.mark.parametrize("key", ["OUTBOX_MAX_ATTEMPTS", "OUTBOX_MAX_DELIVERIES"])
+@pytest.mark.parametrize("key", ["OUTBOX_MAX_ATTEMPTS", "OUTBOX_MAX_CRASHES"])
 def test_what_is_counted_of_a_mail_fits_its_column(key: str) -> None:
     assert refused(**{key: 100_000}) == f"{key} must be at most 30000"
     assert read(**{key: 30_000})

@@ -48,7 +48,7 @@ class TableRow(StrEnum):
     OVERDUE = "before the final dot | the transaction takes too long | RETRY on a new connection"
     GIVEN_UP = "MAIL, RCPT, DATA | silence, while others wait | waits behind, uncharged"
     LOST_LEASE = "before the content | our lease is lost | given back, no breaker"
-    BODY_LOST = "body | lost before the dot was handed over | given back, bounded by deliveries"
+    BODY_LOST = "body | lost before the dot was handed over | given back, bounded by crashes"
     BODY_TORN = "body | an error in or after a write that holds the final dot | UNKNOWN"
     DOT_ACCEPTED = "after the final dot | 2xx, by its first digit | SENT"
     DOT_REFUSED = "after the final dot | 4xx / 5xx | RETRY / FAIL"
@@ -74,8 +74,8 @@ class Outcome:
 
     status: str
     attempts: int = 0
-    deliveries: int = 0
-    doubts: int = 0
+    crashes: int = 0
+    unknown_count: int = 0
     delay: float = 0.0
 
 
@@ -83,11 +83,11 @@ OUTCOMES: Mapping[Verdict, Outcome] = {
     SENT: Outcome(status="sent", attempts=1),
     RETRY: Outcome(status="pending", attempts=1, delay=15.0),
     FAIL: Outcome(status="failed", attempts=1),
-    UNKNOWN: Outcome(status="pending", attempts=1, doubts=1, delay=15.0),
+    UNKNOWN: Outcome(status="pending", attempts=1, unknown_count=1, delay=15.0),
     HALT: Outcome(status="pending"),
     SUSPECT: Outcome(status="pending", attempts=1, delay=15.0),  # the next email is taken
     LACKING: Outcome(status="pending", delay=5.0),
-    UNSENT: Outcome(status="pending", deliveries=1, delay=30.0),
+    UNSENT: Outcome(status="pending", crashes=1, delay=30.0),
 }
 FOLLOWING: Mapping[Verdict, Following] = {
     SENT: Following.SAME,

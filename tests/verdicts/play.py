@@ -147,8 +147,8 @@ def expect_the_mail(stage: Stage, before: datetime, after: datetime) -> None:
     """The row, its recipients' rows and the attempt log tell what happened."""
     case, row = stage.case, stage.shop.mail(stage.mail.id)
     want = case.outcome
-    assert (row.status, row.attempts, row.deliveries, row.doubts, row.token) == (
-        (want.status, want.attempts, want.deliveries, want.doubts, None)
+    assert (row.status, row.attempts, row.crashes, row.unknown_count, row.token) == (
+        (want.status, want.attempts, want.crashes, want.unknown_count, None)
     )
     if want.status != "pending":
         assert row.due_at is None
@@ -232,7 +232,7 @@ def _expect_text(case: Case, text: str, told: str) -> None:
 def expect_the_one_behind(stage: Stage) -> None:
     """The next mail goes out as if nothing had been, or waits uncharged for a halted server."""
     row, accepted = stage.shop.mail(stage.behind.id), stage.accepted(stage.behind)
-    assert row.deliveries == row.doubts == 0
+    assert row.crashes == row.unknown_count == 0
     if stage.case.following is Following.LATER:
         assert (row.status, row.attempts, accepted) == ("pending", 0, [])
         assert row.due_at == row.created_at
@@ -275,7 +275,7 @@ def expect_the_end(stage: Stage) -> None:
     assert sorted(envelope) == [
         name for name, fate in zip(names, fates, strict=True) if fate in served
     ]
-    assert shop.mail(stage.mail.id).doubts == (0 if resent else case.outcome.doubts)
+    assert shop.mail(stage.mail.id).unknown_count == (0 if resent else case.outcome.unknown_count)
     first = [_charged(case.verdict).value] * case.transactions if case.is_logged else []
     verdicts = [row.verdict for row in stage.log(stage.mail)]
     assert verdicts == first + (["sent"] if resent else [])

@@ -119,9 +119,9 @@ class Settings:
     max_attempts: int = setting(
         12, "SMTP attempts with a verdict on the mail, up to 30,000", least=1, most=MOST_TRIES
     )
-    max_deliveries: int = setting(
+    max_crashes: int = setting(
         5,
-        "lost workers, the last ones alone, before a mail fails, up to 30,000",
+        "worker crashes while an email was sent, after which it fails, up to 30,000",
         least=3,
         most=MOST_TRIES,
     )

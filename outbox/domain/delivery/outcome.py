@@ -12,7 +12,7 @@ from ..values import value_type
 from .status import Status, settle
 from .transaction import RecipientResult, Reply, Transaction, Verdict
 
-MAX_DOUBTS = 3
+MAX_UNKNOWN = 3
 """The third doubt is the last: in doubt twice, a mail is sent again at most twice."""
 
 ALONE_FROM = 2
@@ -40,9 +40,9 @@ class EmailState:
 
     attempts: int
     max_attempts: int
-    deliveries: int
-    max_deliveries: int
-    doubts: int
+    crashes: int
+    max_crashes: int
+    unknown_count: int
     on_unknown: OnUnknown
     waited: float = 0.0  # seconds: all delays that its own put-offs have given it
     seconds_left: float  # of its lifetime; infinite where it has an `expires_at`
@@ -62,8 +62,8 @@ class Outcome:
     reply: Reply
     delay: float = 0.0
     attempts: int = 0
-    deliveries: int = 0
-    doubts: int = 0  # the new value, not a change: 0 once no recipient is in doubt
+    crashes: int = 0
+    unknown_count: int = 0  # the new value, not a change: 0 once no recipient is in doubt
     recipients: tuple[tuple[str, RecipientStatus, Reply], ...] = ()
     again: bool = False  # more recipients than one transaction takes: go on at once
 
@@ -102,7 +102,7 @@ def decide_outcome(
         status=Status.PENDING,
         reply=result.reply,
         attempts=1,
-        doubts=facts.doubts if RecipientStatus.UNKNOWN in reached else 0,
+        unknown_count=facts.unknown_count if RecipientStatus.UNKNOWN in reached else 0,
         recipients=recipients,
     )
     if Verdict.NEXT in verdicts and result.verdict is Verdict.SENT:
@@ -144,11 +144,11 @@ def _end(reached: frozenset[RecipientStatus]) -> Status:
 
 
 def _doubt(facts: EmailState, common: Outcome, random: Callable[[], float]) -> Outcome:
-    doubted = replace(common, doubts=facts.doubts + 1)
+    doubted = replace(common, unknown_count=facts.unknown_count + 1)
     wait = backoff.delay(facts.attempts + 1, random=random, steps=facts.backoff)
     over = (
         facts.on_unknown is OnUnknown.HOLD
-        or facts.doubts + 1 >= MAX_DOUBTS
+        or facts.unknown_count + 1 >= MAX_UNKNOWN
         or facts.attempts + 1 >= facts.max_attempts
         or wait >= facts.seconds_left
     )
@@ -183,10 +183,10 @@ def _give_up(facts: EmailState, address: str, status: RecipientStatus) -> Recipi
 
 def _lost(facts: EmailState, result: Transaction) -> Outcome:
     """The server is up and dropped this email before its final dot: only a life is charged."""
-    lives = facts.deliveries + 1
-    if lives >= facts.max_deliveries:
-        return replace(_given_up(facts, result), deliveries=1)
-    return replace(_put_back(facts, result), deliveries=1, delay=LOST_DELAY * lives)
+    lives = facts.crashes + 1
+    if lives >= facts.max_crashes:
+        return replace(_given_up(facts, result), crashes=1)
+    return replace(_put_back(facts, result), crashes=1, delay=LOST_DELAY * lives)
 
 
 def _behind(facts: EmailState, result: Transaction) -> Outcome:
@@ -198,7 +198,7 @@ def _behind(facts: EmailState, result: Transaction) -> Outcome:
 
 
 def _put_back(facts: EmailState, result: Transaction) -> Outcome:
-    return Outcome(status=Status.PENDING, reply=result.reply, doubts=facts.doubts)
+    return Outcome(status=Status.PENDING, reply=result.reply, unknown_count=facts.unknown_count)
 
 
 def _given_up(facts: EmailState, result: Transaction) -> Outcome:
@@ -209,4 +209,6 @@ def _given_up(facts: EmailState, result: Transaction) -> Outcome:
         (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), result.reply)
         for r in result.recipients
     )
-    return Outcome(status=end, reply=result.reply, doubts=facts.doubts, recipients=recipients)
+    return Outcome(
+        status=end, reply=result.reply, unknown_count=facts.unknown_count, recipients=recipients
+    )

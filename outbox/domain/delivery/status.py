@@ -70,7 +70,7 @@ ARROWS: tuple[Arrow, ...] = (
         (Status.SENT, "2xx after the final dot"),
         (Status.PENDING, "4xx or doubt, charged; halt or lost before the final dot, uncharged"),
         (Status.CLAIMED, "its window closed by time before its turn: known to be unsent"),
-        (Status.FAILED, "5xx for all, or attempts, lifetime or deliveries used up"),
+        (Status.FAILED, "5xx for all, or attempts, lifetime or crashes used up"),
         (
             Status.UNKNOWN,
             "in doubt under `hold`, for the third time, or with no way left to settle",

@@ -28,7 +28,7 @@ Change = Callable[[Connection, Database, list[int]], int]
 """What changes emails that it is given by their ids; it returns how many."""
 Columns = TypeVarTuple("Columns")
 Locked = Row[int, int, int]
-"""A locked row: its id, its doubts, and how many recipients it has."""
+"""A locked row: its id, how often it was unknown, and how many recipients it has."""
 
 
 def lock(connection: Connection, database: Database, which: ColumnElement[bool]) -> list[Locked]:
@@ -70,7 +70,7 @@ def on_free(
 def rows(database: Database) -> Select[int, int, int]:
     """Select what is asked of a locked row."""
     email = database.tables.email.c
-    return select(email.id, email.doubts, email.recipients)
+    return select(email.id, email.unknown_count, email.recipients)
 
 
 def free(statement: Select[*Columns]) -> Select[*Columns]:

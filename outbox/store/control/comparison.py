@@ -70,7 +70,7 @@ def _look(
     email, (lane, priority) = database.tables.email.c, way
     columns = (
         email.id, email.lane, email.priority, email.sender, email.recipient, email.size,
-        email.waited, email.attempts, email.deliveries, email.expires_at,
+        email.waited, email.attempts, email.crashes, email.expires_at,
     )  # fmt: skip
     due = (email.lane == lane) & (email.priority == int(priority))
     return select(*columns).where(due, email.due_at <= database.now()).order_by(*order).limit(limit)
@@ -87,7 +87,7 @@ def _candidate(row: Any) -> Candidate:
         lane=row.lane,
         priority=Priority(row.priority),
         traits=_traits(row),
-        is_fresh=not (row.waited or row.attempts or row.deliveries),
+        is_fresh=not (row.waited or row.attempts or row.crashes),
         expires=row.expires_at is not None,
     )
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from ..connection.database import Database
 
 IN_DOUBT = "in_doubt"
-"""The counter of doubts, whether the connection was lost after the final dot or the worker."""
+"""Counts unknown results: the connection was lost after the final dot, or the worker."""
 
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:

@@ -29,7 +29,7 @@ STRAIGHT_JOIN {recipient} AS recipient FORCE INDEX (PRIMARY)
     ON recipient.email_id = chosen.id AND recipient.position = chosen.position
 """
 _LOCK = """
-SELECT email.id, email.doubts, email.recipients FROM {emails}
+SELECT email.id, email.unknown_count, email.recipients FROM {emails}
 WHERE email.status IN (:first, :second) ORDER BY email.id FOR UPDATE
 """
 _READ = "SELECT recipient.email_id, recipient.status FROM {recipients} FOR UPDATE"

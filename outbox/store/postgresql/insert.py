@@ -45,8 +45,8 @@ SELECT id, created_at, coalesce(%(send_at)s::timestamptz, created_at), {values} 
 
 _NEW = {
     "attempts": "0",
-    "deliveries": "0",
-    "doubts": "0",
+    "crashes": "0",
+    "unknown_count": "0",
     "status": f"'{Status.PENDING.value}'",
 }
 """What is the same for each new email: a parameter less is a hundredth of an enqueue's time."""

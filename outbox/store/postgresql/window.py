@@ -35,8 +35,8 @@ WITH {free}moment AS MATERIALIZED (
         finished_at = CASE
             WHEN r.status NOT IN ('pending', 'claimed', 'sending') THEN moment.now END,
         attempts = e.attempts + r.attempts,
-        deliveries = e.deliveries + r.deliveries,
-        doubts = r.doubts,
+        crashes = e.crashes + r.crashes,
+        unknown_count = r.unknown_count,
         waited = e.waited + ceil(r.delay)::integer
     FROM result AS r, moment
     WHERE {match}e.token = %(token)s AND e.status = 'sending'
@@ -66,7 +66,7 @@ SELECT (SELECT array_agg(id) FROM opened), (SELECT array_agg(id) FROM written)
 
 _ALIKE = {
     "result": """SELECT %(status)s::text AS status, %(attempts)s::smallint AS attempts,
-        %(deliveries)s::smallint AS deliveries, %(doubts)s::smallint AS doubts,
+        %(crashes)s::smallint AS crashes, %(unknown_count)s::smallint AS unknown_count,
         %(delay)s::float8 AS delay""",
     "match": "",
 }
@@ -75,8 +75,8 @@ _ALIKE = {
 _EACH = {
     "result": """SELECT * FROM unnest(
         %(ids)s::bigint[], %(statuses)s::text[], %(attempts)s::smallint[],
-        %(deliveries)s::smallint[], %(doubts)s::smallint[], %(delays)s::float8[]
-    ) AS r (id, status, attempts, deliveries, doubts, delay)""",
+        %(crashes)s::smallint[], %(unknown_count)s::smallint[], %(delays)s::float8[]
+    ) AS r (id, status, attempts, crashes, unknown_count, delay)""",
     "match": "e.id = r.id AND ",
 }
 
@@ -160,13 +160,13 @@ def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, 
 
 def _end(entry: EmailResult) -> tuple[str, int, int, int, float]:
     end = entry.conclusion
-    return end.status.value, end.attempts, end.deliveries, end.doubts, end.delay
+    return end.status.value, end.attempts, end.crashes, end.unknown_count, end.delay
 
 
 def _one_for_all(entries: Sequence[EmailResult]) -> dict[str, Any]:
     nothing = (Status.SENDING.value, 0, 0, 0, 0.0)  # before the first window: no row is looked at
     end = _end(entries[0]) if entries else nothing
-    names = ("status", "attempts", "deliveries", "doubts", "delay")
+    names = ("status", "attempts", "crashes", "unknown_count", "delay")
     return dict(zip(names, end, strict=True))
 
 
@@ -175,8 +175,8 @@ def _results(entries: Sequence[EmailResult]) -> dict[str, Any]:
     return {
         "statuses": _array([end.status for end in ends]),
         "attempts": _array([str(end.attempts) for end in ends]),
-        "deliveries": _array([str(end.deliveries) for end in ends]),
-        "doubts": _array([str(end.doubts) for end in ends]),
+        "crashes": _array([str(end.crashes) for end in ends]),
+        "unknown_count": _array([str(end.unknown_count) for end in ends]),
         "delays": _array([str(end.delay) for end in ends]),
     }
 

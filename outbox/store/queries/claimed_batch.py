@@ -72,7 +72,7 @@ def _mails(database: Database) -> Select[*tuple[Any, ...]]:
     email = database.tables.email.c
     columns = (
         email.id, email.recipients, email.content_id, email.size, email.attempts,
-        email.max_attempts, email.deliveries, email.doubts, email.on_unknown,
+        email.max_attempts, email.crashes, email.unknown_count, email.on_unknown,
         email.waited, email.expires_at,
         email.sender, email.recipient, email.smtputf8, email.eightbit, email.headers,
         email.esmtp_options, email.merge,
@@ -101,11 +101,11 @@ def _traits(row: Any) -> Traits:
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedEmail:
     (  # a row's attributes by name would take longer than all the rest of the batch's reading
-        email_id, _, content_id, size, attempts, max_attempts, deliveries, doubts, on_unknown,
+        email_id, _, content_id, size, attempts, max_attempts, crashes, unknown_count, on_unknown,
         waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options, merge,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
-    doubtful = frozenset(addresses) if doubts else _NONE
+    doubtful = frozenset(addresses) if unknown_count else _NONE
     settled = _NONE
     if several is not None:
         open_ = [r for r in several if r.status in _OPEN]
@@ -119,8 +119,8 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
         size=size,
         attempts=attempts,
         max_attempts=max_attempts,
-        deliveries=deliveries,
-        doubts=doubts,
+        crashes=crashes,
+        unknown_count=unknown_count,
         on_unknown=OnUnknown(on_unknown) if on_unknown else None,
         several=several is not None,
         waited=float(waited),

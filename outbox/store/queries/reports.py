@@ -125,8 +125,8 @@ def detail(connection: Connection, database: Database, email_id: int) -> dict[st
         "message_id": row.message_id,
         "envelope_from": row.sender or "<>",
         "size": row.size,
-        "deliveries": row.deliveries,
-        "doubts": row.doubts,
+        "crashes": row.crashes,
+        "unknown_count": row.unknown_count,
         "recipient_list": _recipients(connection, database, row),
         "attempt_list": _attempts(connection, database, email_id),
     }

@@ -67,7 +67,9 @@ def email(metadata: MetaData) -> Table:
         Column("content_id", ID, ForeignKey("outbox_content.id"), nullable=False),
         Column("due_at", MOMENT),
         Column("token", Uuid()),
-        Column("doubt_token", Uuid()),  # the claim whose late verdict may still settle its doubt
+        Column(
+            "unknown_token", Uuid()
+        ),  # the claim whose late verdict may still tell of an unknown end
         Column("created_at", MOMENT, nullable=False),
         Column("send_at", MOMENT),
         Column("expires_at", MOMENT),
@@ -75,8 +77,8 @@ def email(metadata: MetaData) -> Table:
         Column("size", Integer, nullable=False),
         Column("priority", SmallInteger, nullable=False),
         Column("attempts", SmallInteger, nullable=False, default=0),
-        Column("deliveries", SmallInteger, nullable=False, default=0),
-        Column("doubts", SmallInteger, nullable=False, default=0),
+        Column("crashes", SmallInteger, nullable=False, default=0),
+        Column("unknown_count", SmallInteger, nullable=False, default=0),
         # Seconds: all delays that its own put-offs gave it. Its lifetime is counted in them.
         Column("waited", Integer, nullable=False, default=0, server_default="0"),
         Column("max_attempts", SmallInteger),
@@ -99,7 +101,7 @@ def email(metadata: MetaData) -> Table:
         CheckConstraint(exactly(frozenset({Status.PENDING}), "due_at"), name="ck_outbox_email_due"),
         CheckConstraint(exactly(LEASED, "token"), name="ck_outbox_email_token"),
         CheckConstraint(
-            f"doubts = 0 OR status NOT IN ({words(FINISHED - {Status.SENT})})",
+            f"unknown_count = 0 OR status NOT IN ({words(FINISHED - {Status.SENT})})",
             name="ck_outbox_email_doubt",
         ),
         sqlite_autoincrement=True,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Column, Index
 
-VERSION = 5
+VERSION = 6
 """Raised with every change of a table, a column, an index or a constraint. 0 is what had none."""
 
 _PREFIX = "ix_outbox_schema_"

@@ -105,8 +105,8 @@ def _batch(
 ) -> list[Claim]:
     token = uuid4()
     rows = _take(connection, database, share, token, since)
-    batch = [email_id for email_id, deliveries in rows if deliveries < ALONE_FROM]
-    alone = [email_id for email_id, deliveries in rows if deliveries >= ALONE_FROM]
+    batch = [email_id for email_id, crashes in rows if crashes < ALONE_FROM]
+    alone = [email_id for email_id, crashes in rows if crashes >= ALONE_FROM]
     first = Claim(token=token, priority=share.priority, mails=len(batch), lane=share.lane)
     moved = [_move(connection, database, first, email_id) for email_id in alone]
     return [first, *moved] if batch else moved
@@ -128,7 +128,7 @@ def _take(
     taken = connection.execute(guarded_statement(tables, ids, token)).rowcount
     if taken != len(ids):  # another claimed some: what is ours now carries our token
         email = tables.email.c
-        ours = select(email.id, email.deliveries).where(email.token == token)
+        ours = select(email.id, email.crashes).where(email.token == token)
         return connection.execute(ours).all()
     return due
 
@@ -165,7 +165,7 @@ def claim_statement(
         update(email)
         .where(chosen, email.c.status == Status.PENDING)
         .values(_claimed(token))
-        .returning(email.c.id, email.c.deliveries)
+        .returning(email.c.id, email.c.crashes)
     )
 
 
@@ -173,7 +173,7 @@ def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int
     """Select the due mails of one batch, oldest first, passing over those that others lock."""
     email = tables.email
     due = (
-        select(email.c.id, email.c.deliveries)
+        select(email.c.id, email.c.crashes)
         .where(
             email.c.lane == share.lane,
             email.c.priority == int(share.priority),
@@ -198,7 +198,7 @@ def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
 
 
 def _claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:
-    return {"status": Status.CLAIMED, "token": token, "due_at": None, "doubt_token": None}
+    return {"status": Status.CLAIMED, "token": token, "due_at": None, "unknown_token": None}
 
 
 def _move(connection: Connection, database: Database, old: Claim, email_id: int) -> Claim:

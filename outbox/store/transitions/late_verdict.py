@@ -31,7 +31,7 @@ _SLACK = 0.001
 def doubted(database: Database, token: UUID) -> ColumnElement[bool]:
     """The email is in doubt by the loss of this claim, and nobody has claimed it since."""
     email = database.tables.email.c
-    return (email.doubt_token == token) & email.status.in_([Status.PENDING, Status.UNKNOWN])
+    return (email.unknown_token == token) & email.status.in_([Status.PENDING, Status.UNKNOWN])
 
 
 def tells_of_a_copy(entry: EmailResult) -> bool:
@@ -62,7 +62,7 @@ def resolve(connection: Connection, database: Database, entry: EmailResult) -> N
 def _clear(connection: Connection, database: Database, entry: EmailResult, **values: Any) -> None:
     email = database.tables.email
     ours = update(email).where(email.c.id == entry.email_id)
-    connection.execute(ours.values(doubts=0, doubt_token=None, **values))
+    connection.execute(ours.values(unknown_count=0, unknown_token=None, **values))
 
 
 def _settle_recipients(
@@ -113,7 +113,7 @@ def not_written_yet(
     for row in connection.execute(logged):
         known[row.email_id, row.verdict].append(utc(row.started_at).timestamp())
     email = database.tables.email.c
-    taken = select(email.id).where(email.doubt_token == token, among(database, ids))
+    taken = select(email.id).where(email.unknown_token == token, among(database, ids))
     rescued = frozenset(connection.execute(taken).scalars())
 
     reached = _reached(connection, database, entries)

@@ -66,7 +66,7 @@ def _alike(entries: Sequence[EmailResult]) -> dict[tuple[object, ...], list[Emai
     groups: dict[tuple[object, ...], list[EmailResult]] = defaultdict(list)
     for entry in entries:
         end = entry.conclusion
-        groups[end.status, end.attempts, end.deliveries, end.doubts, end.delay].append(entry)
+        groups[end.status, end.attempts, end.crashes, end.unknown_count, end.delay].append(entry)
     return groups
 
 
@@ -96,8 +96,8 @@ def _update(database: Database, ours: ColumnElement[bool], group: Sequence[Email
         .where(ours, among(database, (entry.email_id for entry in group)))
         .values(
             attempts=email.c.attempts + end.attempts,
-            deliveries=email.c.deliveries + end.deliveries,
-            doubts=end.doubts,
+            crashes=email.c.crashes + end.crashes,
+            unknown_count=end.unknown_count,
             waited=email.c.waited + ceil(end.delay),
             **_next_status(database, group[0]),
         )
@@ -126,7 +126,7 @@ def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
 def _resolve_late(
     connection: Connection, database: Database, token: UUID, lost: Sequence[EmailResult]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Settle the doubts that these results answer; return the settled ids, and the held ones."""
+    """Settle what was unknown and these results tell; return the settled ids, and the held ones."""
     told = [entry for entry in lost if late_verdict.tells_of_a_copy(entry)]
     if not told:
         return frozenset(), frozenset()

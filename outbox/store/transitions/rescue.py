@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
 
 from ...domain.config.settings import OnUnknown, Settings
-from ...domain.delivery.outcome import MAX_DOUBTS, RecipientStatus
+from ...domain.delivery.outcome import MAX_UNKNOWN, RecipientStatus
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
@@ -128,10 +128,8 @@ def _charge(
     """Count the delivery, and end the claimed emails whose workers have died too often."""
     email = database.tables.email
     held = (email.c.token == token) & among(database, ids)
-    connection.execute(update(email).where(held).values(deliveries=email.c.deliveries + 1))
-    used_up = and_(
-        held, email.c.status == Status.CLAIMED, email.c.deliveries >= settings.max_deliveries
-    )
+    connection.execute(update(email).where(held).values(crashes=email.c.crashes + 1))
+    used_up = and_(held, email.c.status == Status.CLAIMED, email.c.crashes >= settings.max_crashes)
     end(connection, database, lock(connection, database, used_up), Status.FAILED)
 
 
@@ -145,8 +143,8 @@ def _doubt(
 ) -> None:
     email, token = database.tables.email, lease.token
     sending = (
-        select(email.c.id, email.c.attempts, email.c.doubts, email.c.on_unknown,
-               email.c.deliveries, email.c.recipients, email.c.max_attempts)
+        select(email.c.id, email.c.attempts, email.c.unknown_count, email.c.on_unknown,
+               email.c.crashes, email.c.recipients, email.c.max_attempts)
         .where(email.c.token == token, email.c.status == Status.SENDING, among(database, ids))
         .order_by(email.c.id)
     )  # fmt: skip
@@ -161,8 +159,8 @@ def _doubt(
             .where(email.c.id == row.id, email.c.token == token)
             .values(
                 token=None,
-                doubt_token=token,
-                doubts=email.c.doubts + 1,
+                unknown_token=token,
+                unknown_count=email.c.unknown_count + 1,
                 attempts=email.c.attempts + 1,
                 **values,
             )
@@ -177,9 +175,9 @@ def _is_final(row: Any, settings: Settings) -> bool:
     policy = row.on_unknown or settings.on_unknown
     return (
         policy == OnUnknown.HOLD
-        or row.doubts + 1 >= MAX_DOUBTS
+        or row.unknown_count + 1 >= MAX_UNKNOWN
         or row.attempts + 1 >= (row.max_attempts or settings.max_attempts)
-        or row.deliveries >= settings.max_deliveries
+        or row.crashes >= settings.max_crashes
     )
 
 

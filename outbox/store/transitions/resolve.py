@@ -25,15 +25,15 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> i
     email = database.tables.email
     chosen = _locked(connection, database, among(database, ids) & email.c.status.in_(_STUCK))
     _turn(connection, database, chosen, RecipientStatus.FAILED, RecipientStatus.PENDING)
-    fresh = {"attempts": 0, "deliveries": 0, "waited": 0}
-    values = {**fresh, "doubt_token": None, "finished_at": None}
+    fresh = {"attempts": 0, "crashes": 0, "waited": 0}
+    values = {**fresh, "unknown_token": None, "finished_at": None}
     connection.execute(
         update(email)
         .where(among(database, chosen))
         .values(
             status=Status.PENDING,
             due_at=database.now(),
-            doubts=case((email.c.doubts > 0, 1), else_=0),
+            unknown_count=case((email.c.unknown_count > 0, 1), else_=0),
             **values,
         )
     )
@@ -43,7 +43,7 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> i
 def in_doubt(connection: Connection, database: Database, ids: Collection[int]) -> int:
     """Return of how many of these emails, pending again, a copy may have arrived already."""
     email = database.tables.email.c
-    doubtful = among(database, ids) & (email.status == Status.PENDING) & (email.doubts > 0)
+    doubtful = among(database, ids) & (email.status == Status.PENDING) & (email.unknown_count > 0)
     return connection.execute(select(func.count()).where(doubtful)).scalar_one()
 
 
@@ -64,7 +64,7 @@ def resolve(
     several = [row.id for row in chosen.values() if row.recipients > 1]
     waiting = having(connection, database, several, RecipientStatus.PENDING)
     sent = having(connection, database, several) - waiting
-    settled = {"doubts": 0, "doubt_token": None}
+    settled = {"unknown_count": 0, "unknown_token": None}
     again = {"status": Status.PENDING, "due_at": database.now(), "finished_at": None}
     for group, values in (
         (waiting, again),

@@ -122,7 +122,7 @@ class Delivery:
         mail = replace(
             out.mail,
             envelope=replace(out.mail.envelope, recipients=left),
-            doubts=so_far.doubts,
+            unknown_count=so_far.unknown_count,
             doubtful=out.mail.doubtful & waiting,
             settled=out.mail.settled | settled,
         )
@@ -150,7 +150,9 @@ class Delivery:
         self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0
     ) -> EmailResult:
         """Return the entry of an email that was not sent: uncharged, it keeps its place."""
-        unsent = Outcome(status=status, reply=_GIVEN_BACK, delay=delay, doubts=out.mail.doubts)
+        unsent = Outcome(
+            status=status, reply=_GIVEN_BACK, delay=delay, unknown_count=out.mail.unknown_count
+        )
         return self._entry(out, unsent, _NOT_SENT, "")
 
     def passed_over(self, out: Outgoing) -> EmailResult:
@@ -163,14 +165,16 @@ class Delivery:
     def damaged(self, out: Outgoing, server: str) -> EmailResult:
         """Return the entry of an email whose stored content is not what was enqueued: it fails."""
         mail, reason = out.mail, Reply(code=0, text="the stored content is missing or damaged")
-        end = settle(Status.FAILED, in_doubt=mail.doubts > 0)
+        end = settle(Status.FAILED, in_doubt=mail.unknown_count > 0)
         if RecipientStatus.SENT in mail.settled and end is Status.FAILED:
             end = Status.SENT
         left = tuple(
             (a, RecipientStatus.UNKNOWN if a in mail.doubtful else RecipientStatus.FAILED, reason)
             for a in mail.envelope.recipients
         )
-        failed = Outcome(status=end, reply=reason, doubts=mail.doubts, recipients=left)
+        failed = Outcome(
+            status=end, reply=reason, unknown_count=mail.unknown_count, recipients=left
+        )
         fail = Transaction(verdict=Verdict.FAIL, phase=Phase.BODY, reply=reason)
         return self._entry(out, failed, fail, server)
 
@@ -187,9 +191,9 @@ class Delivery:
         facts = EmailState(
             attempts=mail.attempts,
             max_attempts=mail.max_attempts or settings.max_attempts,
-            deliveries=mail.deliveries,
-            max_deliveries=settings.max_deliveries,
-            doubts=mail.doubts,
+            crashes=mail.crashes,
+            max_crashes=settings.max_crashes,
+            unknown_count=mail.unknown_count,
             on_unknown=mail.on_unknown or settings.on_unknown,
             waited=mail.waited,
             seconds_left=inf if mail.expires_in is not None else settings.lifetime - mail.waited,

@@ -169,7 +169,9 @@ def judge(case: Case, made: World) -> None:
     assert Counter(row.status for row in good) == {"sent": case.good}, told
     assert max(made.waits("good")) <= LATEST, told
     assert {copies[row.recipient] for row in good} == {1}, told
-    assert {(row.attempts, row.doubts) for row in good} == {(1, 0)}, f"they are charged: {told}"
+    assert {(row.attempts, row.unknown_count) for row in good} == {(1, 0)}, (
+        f"they are charged: {told}"
+    )
     ends = {_ENDS.get(case.part.row.verdict, "failed")}
     if case.servers in (Servers.FIRST, Servers.EITHER):
         ends |= {"sent"}

@@ -80,7 +80,7 @@ def test_an_email_alone_whose_connections_are_dropped_waits_for_a_server_that_ta
         write(made, message("a@one.example"), tag="good")
         made.simulation.run(seconds=3600.0, gives_up=DAY)
         [email] = made.emails("good")
-        assert (email.status, email.attempts, email.deliveries) == ("pending", 0, 0)
+        assert (email.status, email.attempts, email.crashes) == ("pending", 0, 0)
         is_down = False
         made.simulation.run(seconds=3 * DAY, gives_up=DAY)
         assert [row.status for row in made.emails("good")] == ["sent"]

@@ -66,7 +66,7 @@ class Machine(Transactions):
             ids = {i for i, row in rows.items() if row[1] == one.token}
             assert one.token not in self.tokens
             assert one.mails == len(ids)
-            assert len(ids) == 1 or all(model.mails[i].deliveries < 2 for i in ids)
+            assert len(ids) == 1 or all(model.mails[i].crashes < 2 for i in ids)
             model.claim(one.token, ids)
             taken |= ids
         assert taken <= due
@@ -219,7 +219,7 @@ class Machine(Transactions):
     @alone
     @rule(key=KEYS, tag=TAGS, pick=PICK)
     def cancel(self, key: str | None, tag: str | None, pick: int) -> None:
-        mails = sorted(self.model.mails.values(), key=lambda m: (-m.doubts, m.id))
+        mails = sorted(self.model.mails.values(), key=lambda m: (-m.unknown_count, m.id))
         chosen: dict[str, object] = {"id": mails[pick % len(mails)].id if mails else 1}
         if key or tag:
             chosen = {"key": key} if key else {"tag": tag}
@@ -277,4 +277,4 @@ def _is_honest(mail: Mail) -> bool:
     bounded = mail.copies <= 1 + mail.declared
     if mail.hold:
         bounded = mail.copies <= 1 + mail.retries
-    return bounded and not (mail.status in UNSENT and (mail.copies or mail.doubts))
+    return bounded and not (mail.status in UNSENT and (mail.copies or mail.unknown_count))

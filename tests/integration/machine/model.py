@@ -14,8 +14,8 @@ from outbox.domain.delivery.status import Status
 
 LEASE = 30.0
 MAX_ATTEMPTS = 4
-MAX_DELIVERIES = 3
-MAX_DOUBTS = 3
+MAX_CRASHES = 3
+MAX_UNKNOWN = 3
 STEPS = (30, 120, 600, 1800)
 JITTER = 0.5
 UNSENT = {Status.FAILED, Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED}
@@ -37,10 +37,10 @@ class Mail:
     hold: bool = False
     status: Status = Status.PENDING
     token: UUID | None = None
-    doubt_token: UUID | None = None
+    unknown_token: UUID | None = None
     attempts: int = 0
-    deliveries: int = 0
-    doubts: int = 0
+    crashes: int = 0
+    unknown_count: int = 0
     finished: float | None = None
     copies: int = 0
     declared: int = 0
@@ -49,7 +49,8 @@ class Mail:
     def row(self) -> tuple[object, ...]:
         """Return what the table must say."""
         return (
-            self.status, self.token, self.doubt_token, self.attempts, self.deliveries, self.doubts,
+            self.status, self.token, self.unknown_token,
+            self.attempts, self.crashes, self.unknown_count,
             self.due is not None, self.finished is not None,
         )  # fmt: skip
 
@@ -87,7 +88,12 @@ class Model:
         self.leases[token] = Lease(expires=self.now + LEASE)
         for email_id in ids:
             mail = self.mails[email_id]
-            mail.status, mail.token, mail.due, mail.doubt_token = Status.CLAIMED, token, None, None
+            mail.status, mail.token, mail.due, mail.unknown_token = (
+                Status.CLAIMED,
+                token,
+                None,
+                None,
+            )
 
     def start(self, token: UUID) -> bool:
         lease = self.leases.get(token)
@@ -116,7 +122,7 @@ class Model:
             return
         if mail.token == token and mail.status is Status.SENDING:
             _VERDICTS[verdict](self, mail)
-        elif verdict == "sent" and mail.doubt_token == token and mail.status in DOUBTFUL:
+        elif verdict == "sent" and mail.unknown_token == token and mail.status in DOUBTFUL:
             self._end(mail, Status.SENT)
 
     def give_back(self, token: UUID) -> None:
@@ -150,21 +156,23 @@ class Model:
         )
 
     def _lost_worker(self, mail: Mail, token: UUID) -> None:
-        mail.deliveries += 1
-        worn = mail.deliveries >= MAX_DELIVERIES
+        mail.crashes += 1
+        worn = mail.crashes >= MAX_CRASHES
         if mail.status is Status.SENDING:
             self._doubt(mail, final=worn)
-            mail.doubt_token = token
+            mail.unknown_token = token
         elif worn:
             self._end(mail, Status.FAILED)
 
     def _doubt(self, mail: Mail, *, final: bool = False) -> None:
-        mail.attempts, mail.doubts, mail.declared = (
+        mail.attempts, mail.unknown_count, mail.declared = (
             mail.attempts + 1,
-            mail.doubts + 1,
+            mail.unknown_count + 1,
             mail.declared + 1,
         )
-        final = final or mail.hold or mail.doubts >= MAX_DOUBTS or mail.attempts >= MAX_ATTEMPTS
+        final = (
+            final or mail.hold or mail.unknown_count >= MAX_UNKNOWN or mail.attempts >= MAX_ATTEMPTS
+        )
         if final:
             self._end(mail, Status.UNKNOWN)
         else:
@@ -186,11 +194,11 @@ class Model:
         self._end(mail, Status.SENT)
 
     def _drop(self, mail: Mail) -> None:
-        mail.deliveries += 1
-        if mail.deliveries >= MAX_DELIVERIES:
+        mail.crashes += 1
+        if mail.crashes >= MAX_CRASHES:
             self._end(mail, Status.FAILED)
         else:
-            self._wait(mail, self.now + 30.0 * mail.deliveries)
+            self._wait(mail, self.now + 30.0 * mail.crashes)
 
     def _back_off(self, mail: Mail) -> None:
         self._wait(mail, self.now + JITTER * STEPS[mail.attempts - 1])
@@ -201,8 +209,8 @@ class Model:
     def _end(self, mail: Mail, status: Status) -> None:
         """No mail in doubt ends as one that surely was not sent."""
         if status is Status.SENT:
-            mail.doubts, mail.doubt_token = 0, None
-        mail.status = Status.UNKNOWN if mail.doubts else status
+            mail.unknown_count, mail.unknown_token = 0, None
+        mail.status = Status.UNKNOWN if mail.unknown_count else status
         mail.token, mail.due, mail.finished = None, None, self.now
 
     def expire(self) -> None:
@@ -221,10 +229,10 @@ class Model:
         mail = self.mails[email_id]
         if mail.status not in (Status.FAILED, Status.UNKNOWN):
             return 0
-        mail.attempts = mail.deliveries = 0
-        mail.doubts = min(mail.doubts, 1)
+        mail.attempts = mail.crashes = 0
+        mail.unknown_count = min(mail.unknown_count, 1)
         mail.retries += 1
-        mail.doubt_token = mail.finished = None
+        mail.unknown_token = mail.finished = None
         self._wait(mail, self.now)
         return 1
 
@@ -232,7 +240,7 @@ class Model:
         mail = self.mails[email_id]
         if mail.status is not Status.UNKNOWN:
             return 0
-        mail.doubts, mail.doubt_token, mail.copies = 0, None, 0
+        mail.unknown_count, mail.unknown_token, mail.copies = 0, None, 0
         self._end(mail, outcome)
         return 1
 

@@ -16,7 +16,7 @@ from outbox.domain.delivery.outcome import EmailState, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.store.records import ClaimedEmail, EmailResult
 from tests.integration.conftest import Shop, entry
-from tests.integration.machine.model import JITTER, MAX_ATTEMPTS, MAX_DELIVERIES, Model
+from tests.integration.machine.model import JITTER, MAX_ATTEMPTS, MAX_CRASHES, Model
 
 SLACK = 10.0
 """Seconds that one step may take; a longer one is mistaken for a lapse of time."""
@@ -68,8 +68,8 @@ class Tables:
 def committed(shop: Shop) -> Tables:
     email, lease = shop.tables.email.c, shop.tables.lease.c
     mails = sa.select(
-        email.id, email.status, email.token, email.doubt_token, email.attempts, email.deliveries,
-        email.doubts, email.due_at.is_not(None), email.finished_at.is_not(None),
+        email.id, email.status, email.token, email.unknown_token, email.attempts, email.crashes,
+        email.unknown_count, email.due_at.is_not(None), email.finished_at.is_not(None),
     )  # fmt: skip
     held = sa.select(lease.token, lease.started_at.is_not(None), lease.suspected_at.is_not(None))
 
@@ -101,9 +101,9 @@ def _result(mail: ClaimedEmail, verdict: str) -> EmailResult:
     facts = EmailState(
         attempts=mail.attempts,
         max_attempts=mail.max_attempts or MAX_ATTEMPTS,
-        deliveries=mail.deliveries,
-        max_deliveries=MAX_DELIVERIES,
-        doubts=mail.doubts,
+        crashes=mail.crashes,
+        max_crashes=MAX_CRASHES,
+        unknown_count=mail.unknown_count,
         on_unknown=mail.on_unknown or OnUnknown.RESEND,
         seconds_left=inf,
         doubtful=mail.doubtful,

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from outbox import Status
 from tests.integration.conftest import Shops
 from tests.integration.machine.machine import Machine
-from tests.integration.machine.model import LEASE, MAX_ATTEMPTS, MAX_DELIVERIES
+from tests.integration.machine.model import LEASE, MAX_ATTEMPTS, MAX_CRASHES
 
 EXAMPLES = os.environ.get("OUTBOX_MACHINE_EXAMPLES")
 STEPS = 40
@@ -21,7 +21,7 @@ if os.environ.get("CI", "").lower() != "true":  # five minutes for a person; CI 
 
 
 def machine_on(shops: Shops) -> type[Machine]:
-    config = {"OUTBOX_MAX_ATTEMPTS": MAX_ATTEMPTS, "OUTBOX_MAX_DELIVERIES": MAX_DELIVERIES}
+    config = {"OUTBOX_MAX_ATTEMPTS": MAX_ATTEMPTS, "OUTBOX_MAX_CRASHES": MAX_CRASHES}
     return type("Machine", (Machine,), {"shop": shops.open(OUTBOX_LEASE=LEASE, **config)})
 
 
