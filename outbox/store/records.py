@@ -112,7 +112,7 @@ class EmailResult:
     """The result of one mail's transaction, to be recorded."""
 
     email_id: int
-    conclusion: Outcome
+    outcome: Outcome
     verdict: Verdict
     phase: Phase
     several: bool  # the mail has recipients of its own in `outbox_recipient`

@@ -121,7 +121,7 @@ class _Shell:
             session.commit()
         made = self._shop.sending(row.id)
         reply = Reply(code=550, text=EVIL)
-        end = Outcome(status=status, reply=reply, unknown_count=int(status is Status.UNKNOWN))
+        end = Outcome(status=status, reply=reply, unknown_total=int(status is Status.UNKNOWN))
         self._shop.record(made.token, [entry(row.id, end, Verdict.FAIL)])
 
     def _dump(self) -> dict[str, list[Any]]:

@@ -70,7 +70,7 @@ def addresses(count: int) -> list[str]:
     return [f"r{number:05}@readers.example" for number in range(count)]
 
 
-def entry(email_id: int, conclusion: Outcome, verdict: Verdict, **changes: Any) -> EmailResult:
+def entry(email_id: int, outcome: Outcome, verdict: Verdict, **changes: Any) -> EmailResult:
     """Return the result of one mail's transaction."""
     values: dict[str, Any] = {
         "phase": Phase.DOT,
@@ -79,15 +79,13 @@ def entry(email_id: int, conclusion: Outcome, verdict: Verdict, **changes: Any) 
         "started_at": START.timestamp(),
         "finished_at": START.timestamp(),
     }
-    return EmailResult(
-        email_id=email_id, conclusion=conclusion, verdict=verdict, **values | changes
-    )
+    return EmailResult(email_id=email_id, outcome=outcome, verdict=verdict, **values | changes)
 
 
 def sent(email_id: int) -> EmailResult:
     """Return the result of a mail that the server took."""
     reply = Reply(code=250, enhanced="2.0.0", text="queued as 1")
-    return entry(email_id, Outcome(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT)
+    return entry(email_id, Outcome(status=Status.SENT, reply=reply, attempts_added=1), Verdict.SENT)
 
 
 @dataclass(kw_only=True)

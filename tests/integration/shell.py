@@ -42,8 +42,8 @@ def stuck(shop: Shop, status: Status) -> int:
     end = Outcome(
         status=status,
         reply=Reply(code=550, text="no \u202e such"),
-        attempts=1,
-        unknown_count=int(status is Status.UNKNOWN),
+        attempts_added=1,
+        unknown_total=int(status is Status.UNKNOWN),
     )
     shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
     return email.id

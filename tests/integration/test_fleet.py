@@ -155,7 +155,7 @@ def test_a_mail_that_was_tried_before_has_waited_since_its_claim(shop: Shop, run
     email = shop.enqueue()
     made = shop.sending(email.id)
     put_off = Outcome(
-        status=Status.PENDING, reply=Reply(code=451, text="later"), attempts=1, delay=600.0
+        status=Status.PENDING, reply=Reply(code=451, text="later"), attempts_added=1, delay=600.0
     )
     shop.record(made.token, [entry(email.id, put_off, Verdict.RETRY, phase=Phase.RCPT)])
     shop.later(1000)

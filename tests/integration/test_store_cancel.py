@@ -42,8 +42,8 @@ def partly(shop: Shop, **changes: RecipientStatus) -> int:
     end = Outcome(
         status=status,
         reply=Reply(code=0),
-        attempts=1,
-        unknown_count=int(status is Status.UNKNOWN),
+        attempts_added=1,
+        unknown_total=int(status is Status.UNKNOWN),
         recipients=tuple((f"{n}@x.example", s, Reply(code=0)) for n, s in changes.items()),
     )
     result = entry(email.id, end, Verdict.UNKNOWN, several=True)
@@ -180,7 +180,7 @@ def test_a_withdrawal_and_a_claim_at_once_agree_on_every_mail(shop: Shop) -> Non
 def test_a_failed_mail_is_sent_again_with_fresh_counters(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
-    end = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts=3, crashes=2)
+    end = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts_added=3, crashes_added=2)
     shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
     assert again(shop, email.id) == 1
     row = shop.mail(email.id)

@@ -25,7 +25,7 @@ def several(email_id: int, a: RecipientStatus, b: RecipientStatus, status: Statu
     end = Outcome(
         status=status,
         reply=DONE,
-        attempts=int(status is not Status.SENDING),
+        attempts_added=int(status is not Status.SENDING),
         delay=30.0 if status is Status.PENDING else 0.0,
         recipients=recipients,
         again=status is Status.SENDING,
@@ -145,9 +145,9 @@ def test_a_result_that_is_written_again_after_a_lost_reply_is_no_lost_lease(
     end = Outcome(
         status=status,
         reply=DONE,
-        attempts=int(verdict is not Verdict.HALT and status is not Status.SENDING),
+        attempts_added=int(verdict is not Verdict.HALT and status is not Status.SENDING),
         delay=30.0,
-        unknown_count=int(verdict is Verdict.UNKNOWN),
+        unknown_total=int(verdict is Verdict.UNKNOWN),
         again=status is Status.SENDING,
     )
     results = [entry(email.id, end, verdict, several=end.again)]

@@ -114,7 +114,7 @@ def test_a_stale_workers_result_changes_nothing_and_is_counted(
     email = shop.enqueue()
     made = shop.lose(email.id)
     before = snapshot(shop)
-    end = Outcome(status=status, reply=Reply(code=550), attempts=1, delay=5.0)
+    end = Outcome(status=status, reply=Reply(code=550), attempts_added=1, delay=5.0)
     shop.record(made.token, [entry(email.id, end, verdict)])
     assert snapshot(shop) == before
     assert shop.counter(LOST) == 1

@@ -34,8 +34,8 @@ def end(status: Status, **values: object) -> Step:
     """Record that the mail in its open window came to this."""
 
     def step(shop: Shop, email_id: int) -> None:
-        conclusion = Outcome(status=status, reply=Reply(code=0), attempts=1, **values)  # type: ignore[arg-type]
-        shop.record(token(shop, email_id), [entry(email_id, conclusion, Verdict.RETRY)])
+        outcome = Outcome(status=status, reply=Reply(code=0), attempts_added=1, **values)  # type: ignore[arg-type]
+        shop.record(token(shop, email_id), [entry(email_id, outcome, Verdict.RETRY)])
 
     return step
 
@@ -103,7 +103,7 @@ def crashes(shop: Shop, email_id: int) -> None:
 
 P, C, S = Status.PENDING, Status.CLAIMED, Status.SENDING
 DOUBT: tuple[Step, ...] = (claim, open_, rescue)
-UNKNOWN: tuple[Step, ...] = (claim, open_, end(Status.UNKNOWN, unknown_count=1))
+UNKNOWN: tuple[Step, ...] = (claim, open_, end(Status.UNKNOWN, unknown_total=1))
 FAILED: tuple[Step, ...] = (claim, open_, end(Status.FAILED))
 
 WAYS: dict[tuple[Status, Status], list[tuple[Step, ...]]] = {

@@ -82,7 +82,7 @@ def test_what_is_too_long_for_the_log_is_cut(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     reply = Reply(code=550, enhanced="5.123.456.789", text="\u00e4" * 2000)
-    end = Outcome(status=Status.FAILED, reply=reply, attempts=1)
+    end = Outcome(status=Status.FAILED, reply=reply, attempts_added=1)
     result = entry(email.id, end, Verdict.FAIL, server="s" * 300)
     shop.record(made.token, [result])
     assert shop.status(email.id) is Status.FAILED
@@ -189,11 +189,14 @@ def test_results_of_every_kind_are_recorded_together(shop: Shop) -> None:
     shop.open(made.token, *emails)
     reply = Reply(code=250)
     ends = [
-        (Outcome(status=Status.SENT, reply=reply, attempts=1), Verdict.SENT),
-        (Outcome(status=Status.FAILED, reply=reply, attempts=1), Verdict.FAIL),
-        (Outcome(status=Status.PENDING, reply=reply, attempts=1, delay=60.0), Verdict.RETRY),
-        (Outcome(status=Status.PENDING, reply=reply, crashes=1, delay=30.0), Verdict.UNSENT),
-        (Outcome(status=Status.UNKNOWN, reply=reply, attempts=1, unknown_count=1), Verdict.UNKNOWN),
+        (Outcome(status=Status.SENT, reply=reply, attempts_added=1), Verdict.SENT),
+        (Outcome(status=Status.FAILED, reply=reply, attempts_added=1), Verdict.FAIL),
+        (Outcome(status=Status.PENDING, reply=reply, attempts_added=1, delay=60.0), Verdict.RETRY),
+        (Outcome(status=Status.PENDING, reply=reply, crashes_added=1, delay=30.0), Verdict.UNSENT),
+        (
+            Outcome(status=Status.UNKNOWN, reply=reply, attempts_added=1, unknown_total=1),
+            Verdict.UNKNOWN,
+        ),
     ]
     results = [entry(i, end, verdict) for i, (end, verdict) in zip(emails, ends, strict=True)]
     shop.record(made.token, results)
@@ -212,7 +215,7 @@ def test_a_record_without_its_text_keeps_code_and_verdict() -> None:
         reply=Reply(code=550, enhanced="5.1.1", text="no"),
         recipients=(("a@x.example", RecipientStatus.FAILED, Reply(code=550, text="no")),),
     )
-    bare = without_text(entry(1, end, Verdict.FAIL)).conclusion
+    bare = without_text(entry(1, end, Verdict.FAIL)).outcome
     assert (bare.reply.code, bare.reply.text) == (550, "")
     assert bare.recipients[0][2].text == ""
 

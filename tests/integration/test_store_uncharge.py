@@ -28,7 +28,7 @@ def judged(shop: Shop, *ids: int, reply: Reply = BLOCKED, **changes: Any) -> Non
     end = Outcome(
         status=Status.PENDING if put_off else Status.FAILED,
         reply=reply,
-        attempts=1,
+        attempts_added=1,
         delay=900.0 if put_off else 0.0,
         recipients=(
             ("a@x.example", RecipientStatus.FAILED, reply),

@@ -246,7 +246,7 @@ def test_a_refusal_is_taken_back_from_whatever_email_is_free(shop: Shop, workers
     made = worker.started()
     worker.open(made.token, held, free)
     blocked = Reply(code=554, enhanced="5.7.1", text="Client host [192.0.2.1] blocked using zen")
-    end = Outcome(status=Status.FAILED, reply=blocked, attempts=1)
+    end = Outcome(status=Status.FAILED, reply=blocked, attempts_added=1)
     refused = [entry(i, end, Verdict.FAIL, phase=Phase.RCPT) for i in (held, free)]
     worker.record(made.token, refused)
     with shop.session() as session, no_waiting(worker):

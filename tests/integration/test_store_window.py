@@ -160,7 +160,7 @@ def test_a_replys_text_arrives_in_the_log_as_it_was(shop: Shop, text: str) -> No
     made = shop.started()
     assert shop.open(made.token, first.id, second.id) == {first.id, second.id}
     reply = Reply(code=250, enhanced="2.0.0", text=text)
-    end = Outcome(status=Status.SENT, reply=reply, attempts=1)
+    end = Outcome(status=Status.SENT, reply=reply, attempts_added=1)
     shop.record(made.token, [entry(m.id, end, Verdict.SENT) for m in (first, second)])
     log = shop.rows(shop.tables.attempt)
     assert [(row.reply, row.enhanced) for row in log] == [(text, "2.0.0")] * 2

@@ -189,11 +189,11 @@ def test_a_batch_gives_way_to_urgent_mail_where_no_slot_is_free(shops: Shops) ->
     now = 0.0
     shop.runtime.clock = lambda: now
     pace = Throttle(shop.runtime, made)
-    assert not pace.gives_way()
+    assert not pace.must_yield()
     shop.enqueue(priority=Priority.URGENT)
-    assert statements(shop, pace.gives_way) == 0, "it looked a moment ago"
+    assert statements(shop, pace.must_yield) == 0, "it looked a moment ago"
     now = 1.0
-    assert pace.gives_way()
+    assert pace.must_yield()
 
 
 def test_a_look_that_takes_long_is_made_less_often(shops: Shops) -> None:
@@ -209,19 +209,19 @@ def test_a_look_that_takes_long_is_made_less_often(shops: Shops) -> None:
 
     now = 1.0
     event.listen(shop.engine, "before_cursor_execute", slow)
-    assert not pace.gives_way()
+    assert not pace.must_yield()
     event.remove(shop.engine, "before_cursor_execute", slow)
     now += 4.4
-    assert statements(shop, pace.gives_way) == 0
+    assert statements(shop, pace.must_yield) == 0
     now += 0.2
-    assert statements(shop, pace.gives_way) == 1
+    assert statements(shop, pace.must_yield) == 1
 
 
 def test_urgent_mail_gives_way_to_nobody(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SLOTS=1)
     made = batch(shop, priority=Priority.URGENT)
     shop.enqueue(priority=Priority.URGENT)
-    assert not Throttle(shop.runtime, made).gives_way()
+    assert not Throttle(shop.runtime, made).must_yield()
 
 
 def test_mails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) -> None:

@@ -89,16 +89,16 @@ def test_the_tightest_rate_sets_windows_and_claims() -> None:
 
 def test_every_recipient_is_a_permit_of_each_bucket_that_counts_it() -> None:
     charge = LANES.cost("@gmail.com", ["a@gmail.com", "b@Gmail.com", "c@x.example"])
-    assert charge.wants == {ALL: (RATE, 3), "domain:gmail.com": (GMAIL, 2)}
-    assert charge.debts == {}
+    assert charge.required == {ALL: (RATE, 3), "domain:gmail.com": (GMAIL, 2)}
+    assert charge.charged_anyway == {}
 
 
 def test_another_domain_s_bucket_is_charged_and_not_waited_for() -> None:
     charge = LANES.cost("@gmail.com", ["a@gmail.com", "b@yahoo.com"])
-    assert charge.wants == {ALL: (RATE, 2), "domain:gmail.com": (GMAIL, 1)}
-    assert charge.debts == {"domain:yahoo.com": (YAHOO, 1)}
+    assert charge.required == {ALL: (RATE, 2), "domain:gmail.com": (GMAIL, 1)}
+    assert charge.charged_anyway == {"domain:yahoo.com": (YAHOO, 1)}
 
 
 def test_without_limits_nothing_is_charged() -> None:
     charge = Lanes().cost("", ["a@gmail.com"])
-    assert (charge.wants, charge.debts) == ({}, {})
+    assert (charge.required, charge.charged_anyway) == ({}, {})

@@ -55,9 +55,9 @@ def judge(known: EmailState, result: Transaction, chance: float = 1.0) -> Outcom
     return decide_outcome(known, result, random=lambda: chance)
 
 
-def states(conclusion: Outcome) -> str:
+def states(outcome: Outcome) -> str:
     """Return the recipients' outcomes as one word each, in order."""
-    return " ".join(status for _, status, _ in conclusion.recipients)
+    return " ".join(status for _, status, _ in outcome.recipients)
 
 
 # one recipient: facts, verdict -> status, attempts, crashes, unknown_count, delay
@@ -100,8 +100,8 @@ def test_a_mail_without_doubt_ends_as_the_table_says(
     delay: float,
 ) -> None:
     found = judge(facts(**known), transaction(verdict))
-    assert (found.status, found.attempts, found.crashes) == (status, attempts, crashes)
-    assert (found.unknown_count, found.delay, found.again) == (unknown_count, delay, False)
+    assert (found.status, found.attempts_added, found.crashes_added) == (status, attempts, crashes)
+    assert (found.unknown_total, found.delay, found.again) == (unknown_count, delay, False)
     assert found.reply is REPLY
 
 
@@ -135,8 +135,8 @@ def test_a_mail_in_doubt_ends_sent_or_unknown(
     unknown_count: int,
 ) -> None:
     found = judge(facts(**known, doubtful=frozenset("a")), transaction(verdict))
-    assert (found.status, found.attempts) == (status, attempts)
-    assert (found.crashes, found.unknown_count) == (crashes, unknown_count)
+    assert (found.status, found.attempts_added) == (status, attempts)
+    assert (found.crashes_added, found.unknown_total) == (crashes, unknown_count)
 
 
 def test_a_mail_in_doubt_is_sent_again_twice_at_most() -> None:
@@ -145,7 +145,7 @@ def test_a_mail_in_doubt_is_sent_again_twice_at_most() -> None:
         found = judge(known, transaction(V.UNKNOWN))
         path.append(found.status)
         known = facts(
-            unknown_count=found.unknown_count, attempts=known.attempts + 1, doubtful=frozenset("a")
+            unknown_count=found.unknown_total, attempts=known.attempts + 1, doubtful=frozenset("a")
         )
     assert path == [Status.PENDING, Status.PENDING, Status.UNKNOWN]
 
@@ -199,8 +199,8 @@ def test_each_recipient_has_an_outcome_of_their_own(
 ) -> None:
     doubtful = frozenset("a") if known.get("unknown_count") else frozenset()
     found = judge(facts(**known, doubtful=doubtful), transaction(*verdicts, whole=whole))
-    assert (found.status, states(found), found.unknown_count) == (status, outcomes, unknown_count)
-    assert found.attempts == 1
+    assert (found.status, states(found), found.unknown_total) == (status, outcomes, unknown_count)
+    assert found.attempts_added == 1
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_the_last_delivery_ends_a_mail_as_what_is_true_of_it(settled: R, status:
 
 def test_more_recipients_than_one_transaction_takes_go_on_at_once_uncharged() -> None:
     found = judge(facts(), transaction(V.SENT, V.FAIL, V.NEXT, V.NEXT))
-    assert (found.status, found.again, found.attempts) == (Status.SENDING, True, 0)
+    assert (found.status, found.again, found.attempts_added) == (Status.SENDING, True, 0)
     assert states(found) == "sent failed pending pending"
     assert found.delay == 0
 
@@ -237,7 +237,7 @@ def test_more_recipients_than_one_transaction_takes_go_on_at_once_uncharged() ->
 def test_a_recipient_in_doubt_who_must_wait_for_the_next_transaction_stays_in_doubt() -> None:
     known = facts(unknown_count=1, doubtful=frozenset("b"))
     found = judge(known, transaction(V.SENT, V.NEXT))
-    assert (states(found), found.unknown_count, found.again) == ("sent unknown", 1, True)
+    assert (states(found), found.unknown_total, found.again) == ("sent unknown", 1, True)
 
 
 def test_the_one_recipient_left_of_several_has_their_outcome_recorded() -> None:

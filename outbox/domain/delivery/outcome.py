@@ -61,9 +61,9 @@ class Outcome:
     status: Status
     reply: Reply
     delay: float = 0.0
-    attempts: int = 0
-    crashes: int = 0
-    unknown_count: int = 0  # the new value, not a change: 0 once no recipient is in doubt
+    attempts_added: int = 0
+    crashes_added: int = 0
+    unknown_total: int = 0  # the new value, not a change: 0 once no recipient is in doubt
     recipients: tuple[tuple[str, RecipientStatus, Reply], ...] = ()
     again: bool = False  # more recipients than one transaction takes: go on at once
 
@@ -77,7 +77,7 @@ def sent_outcome(result: Transaction) -> Outcome:
     return Outcome(
         status=Status.SENT,
         reply=result.reply,
-        attempts=1,
+        attempts_added=1,
         recipients=((only.address, RecipientStatus.SENT, result.reply),),
     )
 
@@ -101,12 +101,12 @@ def decide_outcome(
     common = Outcome(
         status=Status.PENDING,
         reply=result.reply,
-        attempts=1,
-        unknown_count=facts.unknown_count if RecipientStatus.UNKNOWN in reached else 0,
+        attempts_added=1,
+        unknown_total=facts.unknown_count if RecipientStatus.UNKNOWN in reached else 0,
         recipients=recipients,
     )
     if Verdict.NEXT in verdicts and result.verdict is Verdict.SENT:
-        return replace(common, status=Status.SENDING, again=True, attempts=0)
+        return replace(common, status=Status.SENDING, again=True, attempts_added=0)
     if Verdict.UNKNOWN in verdicts:
         return _doubt(facts, common, random)
     if verdicts & {Verdict.RETRY, Verdict.NEXT}:
@@ -144,7 +144,7 @@ def _end(reached: frozenset[RecipientStatus]) -> Status:
 
 
 def _doubt(facts: EmailState, common: Outcome, random: Callable[[], float]) -> Outcome:
-    doubted = replace(common, unknown_count=facts.unknown_count + 1)
+    doubted = replace(common, unknown_total=facts.unknown_count + 1)
     wait = backoff.delay(facts.attempts + 1, random=random, steps=facts.backoff)
     over = (
         facts.on_unknown is OnUnknown.HOLD
@@ -185,8 +185,8 @@ def _lost(facts: EmailState, result: Transaction) -> Outcome:
     """The server is up and dropped this email before its final dot: only a life is charged."""
     lives = facts.crashes + 1
     if lives >= facts.max_crashes:
-        return replace(_given_up(facts, result), crashes=1)
-    return replace(_put_back(facts, result), crashes=1, delay=LOST_DELAY * lives)
+        return replace(_given_up(facts, result), crashes_added=1)
+    return replace(_put_back(facts, result), crashes_added=1, delay=LOST_DELAY * lives)
 
 
 def _behind(facts: EmailState, result: Transaction) -> Outcome:
@@ -198,7 +198,7 @@ def _behind(facts: EmailState, result: Transaction) -> Outcome:
 
 
 def _put_back(facts: EmailState, result: Transaction) -> Outcome:
-    return Outcome(status=Status.PENDING, reply=result.reply, unknown_count=facts.unknown_count)
+    return Outcome(status=Status.PENDING, reply=result.reply, unknown_total=facts.unknown_count)
 
 
 def _given_up(facts: EmailState, result: Transaction) -> Outcome:
@@ -210,5 +210,5 @@ def _given_up(facts: EmailState, result: Transaction) -> Outcome:
         for r in result.recipients
     )
     return Outcome(
-        status=end, reply=result.reply, unknown_count=facts.unknown_count, recipients=recipients
+        status=end, reply=result.reply, unknown_total=facts.unknown_count, recipients=recipients
     )

@@ -43,14 +43,14 @@ def route_of(lane: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PermitCost:
-    """What a window costs: of `wants` every bucket must be open, `debts` are charged anyway.
+    """What a window costs: its permits wait until every bucket of `required` is open.
 
-    Debts come from mails to several domains: such a mail waits for its own lane's only, or two
-    lanes would have to open at the same moment.
+    The buckets in `charged_anyway` are the other domains of emails to several domains. They are
+    charged and not waited for, or two lanes would have to open at the same moment.
     """
 
-    wants: Wants
-    debts: Wants
+    required: Wants
+    charged_anyway: Wants
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,6 +130,8 @@ class Lanes:
                     counts[_DOMAIN + domain] = permits
                     rates[_DOMAIN + domain] = self.domains[domain]
         return PermitCost(
-            wants={name: (rates[name], counts[name]) for name in counts if name in ours},
-            debts={name: (rates[name], counts[name]) for name in counts if name not in ours},
+            required={name: (rates[name], counts[name]) for name in counts if name in ours},
+            charged_anyway={
+                name: (rates[name], counts[name]) for name in counts if name not in ours
+            },
         )

@@ -159,8 +159,8 @@ def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, 
 
 
 def _end(entry: EmailResult) -> tuple[str, int, int, int, float]:
-    end = entry.conclusion
-    return end.status.value, end.attempts, end.crashes, end.unknown_count, end.delay
+    end = entry.outcome
+    return end.status.value, end.attempts_added, end.crashes_added, end.unknown_total, end.delay
 
 
 def _one_for_all(entries: Sequence[EmailResult]) -> dict[str, Any]:
@@ -171,19 +171,19 @@ def _one_for_all(entries: Sequence[EmailResult]) -> dict[str, Any]:
 
 
 def _results(entries: Sequence[EmailResult]) -> dict[str, Any]:
-    ends = [entry.conclusion for entry in entries]
+    ends = [entry.outcome for entry in entries]
     return {
         "statuses": _array([end.status for end in ends]),
-        "attempts": _array([str(end.attempts) for end in ends]),
-        "crashes": _array([str(end.crashes) for end in ends]),
-        "unknown_count": _array([str(end.unknown_count) for end in ends]),
+        "attempts": _array([str(end.attempts_added) for end in ends]),
+        "crashes": _array([str(end.crashes_added) for end in ends]),
+        "unknown_count": _array([str(end.unknown_total) for end in ends]),
         "delays": _array([str(end.delay) for end in ends]),
     }
 
 
 def _attempts(entries: Sequence[EmailResult], worker: str) -> dict[str, Any]:
     kept = [entry for entry in entries if entry.verdict is not Verdict.HALT]
-    replies = [entry.conclusion.reply for entry in kept]
+    replies = [entry.outcome.reply for entry in kept]
     return {
         "logged": _array([str(entry.email_id) for entry in kept]),
         "started": _array([_microseconds(entry.started_at) for entry in kept]),

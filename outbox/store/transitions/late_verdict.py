@@ -37,8 +37,8 @@ def doubted(database: Database, token: UUID) -> ColumnElement[bool]:
 def tells_of_a_copy(entry: EmailResult) -> bool:
     """Whether the server took the email, for one recipient at least."""
     if not entry.several:
-        return entry.conclusion.status is Status.SENT
-    return any(status is RecipientStatus.SENT for _, status, _ in entry.conclusion.recipients)
+        return entry.outcome.status is Status.SENT
+    return any(status is RecipientStatus.SENT for _, status, _ in entry.outcome.recipients)
 
 
 def resolve(connection: Connection, database: Database, entry: EmailResult) -> None:
@@ -70,7 +70,7 @@ def _settle_recipients(
 ) -> frozenset[RecipientStatus]:
     """Write the outcomes of those in doubt; return what all recipients have come to."""
     table = database.tables.recipient
-    for address, status, reply in entry.conclusion.recipients:
+    for address, status, reply in entry.outcome.recipients:
         if status in _SETTLED:
             connection.execute(
                 update(table)
@@ -146,6 +146,6 @@ def _taken(entry: EmailResult) -> frozenset[tuple[int, str]]:
     """Return whom the server took this email for: email and address."""
     return frozenset(
         (entry.email_id, address)
-        for address, status, _ in entry.conclusion.recipients
+        for address, status, _ in entry.outcome.recipients
         if status is RecipientStatus.SENT
     )

@@ -39,10 +39,10 @@ def record(
     """
     email = database.tables.email.c
     ours = (email.token == token) & (email.status == Status.SENDING)
-    if parted := [entry for entry in entries if entry.conclusion.again]:
+    if parted := [entry for entry in entries if entry.outcome.again]:
         # Their emails stay open, so that a write that is made again would find them so.
         news = late_verdict.not_written_yet(connection, database, token, parted, worker)
-        entries = [entry for entry in entries if not entry.conclusion.again or entry in news]
+        entries = [entry for entry in entries if not entry.outcome.again or entry in news]
     ids = frozenset(entry.email_id for entry in entries)
     mine = _write(connection, database, ours, entries, ids) if ids else ids
     _log(connection, database, _of(entries, mine), worker)
@@ -65,8 +65,9 @@ def _alike(entries: Sequence[EmailResult]) -> dict[tuple[object, ...], list[Emai
     """Group the entries that one statement can write: nearly always a single group."""
     groups: dict[tuple[object, ...], list[EmailResult]] = defaultdict(list)
     for entry in entries:
-        end = entry.conclusion
-        groups[end.status, end.attempts, end.crashes, end.unknown_count, end.delay].append(entry)
+        end = entry.outcome
+        changes = (end.status, end.attempts_added, end.crashes_added, end.unknown_total, end.delay)
+        groups[changes].append(entry)
     return groups
 
 
@@ -90,14 +91,14 @@ def _write(
 
 
 def _update(database: Database, ours: ColumnElement[bool], group: Sequence[EmailResult]) -> Update:
-    email, end = database.tables.email, group[0].conclusion
+    email, end = database.tables.email, group[0].outcome
     return (
         update(email)
         .where(ours, among(database, (entry.email_id for entry in group)))
         .values(
-            attempts=email.c.attempts + end.attempts,
-            crashes=email.c.crashes + end.crashes,
-            unknown_count=end.unknown_count,
+            attempts=email.c.attempts + end.attempts_added,
+            crashes=email.c.crashes + end.crashes_added,
+            unknown_count=end.unknown_total,
             waited=email.c.waited + ceil(end.delay),
             **_next_status(database, group[0]),
         )
@@ -105,7 +106,7 @@ def _update(database: Database, ours: ColumnElement[bool], group: Sequence[Email
 
 
 def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
-    email, end = database.tables.email.c, entry.conclusion
+    email, end = database.tables.email.c, entry.outcome
     due: Any
     match end.status:
         case Status.SENDING:
@@ -147,9 +148,9 @@ def _log(
             "finished_at": _moment(entry.finished_at),
             "verdict": entry.verdict,
             "phase": entry.phase,
-            "code": entry.conclusion.reply.code,
-            "enhanced": entry.conclusion.reply.enhanced[:12],
-            "reply": entry.conclusion.reply.text[:REPLY_LENGTH],
+            "code": entry.outcome.reply.code,
+            "enhanced": entry.outcome.reply.enhanced[:12],
+            "reply": entry.outcome.reply.text[:REPLY_LENGTH],
             "worker": worker[:100],
             "server": entry.server[:255],
         }
@@ -168,7 +169,7 @@ def _record_recipients(
 ) -> None:
     table = database.tables.recipient
     for entry in entries:
-        for address, status, reply in entry.conclusion.recipients if entry.several else ():
+        for address, status, reply in entry.outcome.recipients if entry.several else ():
             connection.execute(
                 update(table)
                 .where(table.c.email_id == entry.email_id, table.c.address == address)
@@ -183,9 +184,9 @@ def _record_recipients(
 
 def without_text(entry: EmailResult) -> EmailResult:
     """Return the entry with every reply's text dropped: what a poisoned record falls back to."""
-    end = entry.conclusion
+    end = entry.outcome
     recipients = tuple(
         (address, status, Reply(code=reply.code)) for address, status, reply in end.recipients
     )
     bare = replace(end, reply=Reply(code=end.reply.code), recipients=recipients)
-    return replace(entry, conclusion=bare)
+    return replace(entry, outcome=bare)

@@ -100,4 +100,4 @@ class Results:
 
 def _settles(entry: EmailResult) -> bool:
     """Whether nothing more is to be done for this email in its batch."""
-    return not entry.conclusion.again and entry.conclusion.status is not Status.CLAIMED
+    return not entry.outcome.again and entry.outcome.status is not Status.CLAIMED

@@ -22,12 +22,12 @@ class ContentReader:
         self._held: dict[int, bytes] = {}
         self._templates: dict[int, Template] = {}  # of those that are held
 
-    def expect(self, mails: Sequence[ClaimedEmail]) -> None:
+    def prefetch(self, mails: Sequence[ClaimedEmail]) -> None:
         """Tell which mails will be asked for, in their order."""
         self._order = list(mails)
         self._place = {mail.id: place for place, mail in enumerate(self._order)}
 
-    def of(self, mail: ClaimedEmail) -> bytes | None:
+    def body(self, mail: ClaimedEmail) -> bytes | None:
         """Return the mail's bytes as they go on the wire, or None where they are damaged."""
         if mail.content_id not in self._held:
             self._read_from(self._place[mail.id])

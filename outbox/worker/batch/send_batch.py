@@ -168,7 +168,7 @@ class _Relay:
         while left:
             window = self._next_window(left)
             if not window:
-                return bool(self._results.settled) or self._pace.gives_way()
+                return bool(self._results.settled) or self._pace.must_yield()
             for _ in window:
                 left.popleft()
             opened = self._results.advance([mail.id for mail in window])
@@ -290,5 +290,5 @@ class _Relay:
             shutdown.requested()
             or not self._heartbeat.holds()
             or spent > self._settings.batch_seconds
-            or self._pace.gives_way()
+            or self._pace.must_yield()
         )

@@ -62,7 +62,7 @@ class Delivery:
         self._clock = runtime.clock
         self._epoch = batch.began_at.timestamp() - began
         self._contents = ContentReader(runtime.database, runtime.settings.window_bytes)
-        self._contents.expect(batch.mails)
+        self._contents.prefetch(batch.mails)
         self.touched: int | None = None  # the email whose content may have begun to leave
 
     def now(self) -> float:
@@ -84,7 +84,7 @@ class Delivery:
         `following` is the email that comes next: its envelope may leave behind this content.
         """
         self.touched = None
-        content = self._contents.of(mail)
+        content = self._contents.body(mail)
         if content is None:
             return None
 
@@ -110,7 +110,7 @@ class Delivery:
         if result.verdict is Verdict.SENT and not out.mail.several:
             return self._entry(out, sent_outcome(result), result, server)
         whole = _with_put_off(out, result)
-        return self._entry(out, self._conclude(out.mail, whole), whole, server)
+        return self._entry(out, self._outcome_of(out.mail, whole), whole, server)
 
     def rest(self, out: Outgoing, result: Transaction, so_far: Outcome) -> Outgoing:
         """Return the email as it goes on to the recipients that one transaction did not take."""
@@ -122,7 +122,7 @@ class Delivery:
         mail = replace(
             out.mail,
             envelope=replace(out.mail.envelope, recipients=left),
-            unknown_count=so_far.unknown_count,
+            unknown_count=so_far.unknown_total,
             doubtful=out.mail.doubtful & waiting,
             settled=out.mail.settled | settled,
         )
@@ -143,15 +143,15 @@ class Delivery:
         put = Transaction(
             verdict=Verdict.SUSPECT, phase=Phase.MAIL, reply=_GIVEN_BACK, recipients=nobody
         )
-        conclusion = self._conclude(out.mail, _with_put_off(out, put))
-        return self._entry(out, conclusion, replace(put, verdict=Verdict.HALT), "")
+        outcome = self._outcome_of(out.mail, _with_put_off(out, put))
+        return self._entry(out, outcome, replace(put, verdict=Verdict.HALT), "")
 
     def back(
         self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0
     ) -> EmailResult:
         """Return the entry of an email that was not sent: uncharged, it keeps its place."""
         unsent = Outcome(
-            status=status, reply=_GIVEN_BACK, delay=delay, unknown_count=out.mail.unknown_count
+            status=status, reply=_GIVEN_BACK, delay=delay, unknown_total=out.mail.unknown_count
         )
         return self._entry(out, unsent, _NOT_SENT, "")
 
@@ -173,7 +173,7 @@ class Delivery:
             for a in mail.envelope.recipients
         )
         failed = Outcome(
-            status=end, reply=reason, unknown_count=mail.unknown_count, recipients=left
+            status=end, reply=reason, unknown_total=mail.unknown_count, recipients=left
         )
         fail = Transaction(verdict=Verdict.FAIL, phase=Phase.BODY, reply=reason)
         return self._entry(out, failed, fail, server)
@@ -186,7 +186,7 @@ class Delivery:
         envelope, added = redirect(mail.envelope, to)
         return replace(envelope, size=mail.size + len(added)), added
 
-    def _conclude(self, mail: ClaimedEmail, result: Transaction) -> Outcome:
+    def _outcome_of(self, mail: ClaimedEmail, result: Transaction) -> Outcome:
         settings = self._settings
         facts = EmailState(
             attempts=mail.attempts,
@@ -204,7 +204,7 @@ class Delivery:
         return decide_outcome(facts, result, random=self._runtime.random)
 
     def _entry(
-        self, out: Outgoing, conclusion: Outcome, result: Transaction, server: str
+        self, out: Outgoing, outcome: Outcome, result: Transaction, server: str
     ) -> EmailResult:
         mail = out.mail
         if mail.suppressed:
@@ -212,10 +212,10 @@ class Delivery:
                 (address, RecipientStatus.SUPPRESSED, Reply(code=0, text="suppressed"))
                 for address in sorted(mail.suppressed)
             )
-            conclusion = replace(conclusion, recipients=conclusion.recipients + barred)
+            outcome = replace(outcome, recipients=outcome.recipients + barred)
         return EmailResult(
             email_id=mail.id,
-            conclusion=conclusion,
+            outcome=outcome,
             verdict=result.verdict,
             phase=result.phase,
             several=mail.several,

@@ -198,12 +198,12 @@ class Window:
         entry = self._delivery.judged(out, result, self._way.server.name)
         self._results.add(entry)
         self._done.append(out)
-        if not entry.conclusion.again:
+        if not entry.outcome.again:
             return None
         self._results.advance()  # whoever has the email gets it from nobody again
         if self._results.holds(out.mail.id):  # a person's transaction holds its row
             return None
-        return self._delivery.rest(out, result, entry.conclusion)
+        return self._delivery.rest(out, result, entry.outcome)
 
     def _leave_server(self, *, is_held: bool) -> None:
         """Give nothing more to this server: it is to blame, or the rest is like the suspects."""

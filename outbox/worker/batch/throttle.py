@@ -79,8 +79,8 @@ class Throttle:
         charge = self._lanes.cost(self._lane, recipients)
         if beside:
             more = {name: (rate, len(recipients)) for name, rate in beside.items()}
-            charge = replace(charge, wants={**charge.wants, **more})
-        if not charge.wants and not charge.debts:
+            charge = replace(charge, required={**charge.required, **more})
+        if not charge.required and not charge.charged_anyway:
             return True
         waited = 0.0
         while (seconds := until_written(lambda: self._take(charge))) > 0.0:
@@ -106,7 +106,7 @@ class Throttle:
         wants = {name: (rate, recipients[first - 1]) for name, rate in buckets.items()}
         return first if until_written(lambda: take(self._database, wants)) <= 0.0 else 0
 
-    def gives_way(self) -> bool:
+    def must_yield(self) -> bool:
         """Return whether to give the rest back, because urgent mail waits.
 
         Asked between windows; it looks at most ten times a second. A batch that has just begun
@@ -120,13 +120,13 @@ class Throttle:
         )
 
     def _must_end(self) -> bool:
-        return shutdown.requested() or not self._holds() or self.gives_way()
+        return shutdown.requested() or not self._holds() or self.must_yield()
 
     def _take(self, charge: PermitCost) -> float:
         if self._priority is Priority.URGENT:
-            return take(self._database, charge.wants, debts=charge.debts)
-        wants = {**charge.wants, **self._share(charge.wants)}
-        return take(self._database, wants, debts=charge.debts, margin=MARGIN)
+            return take(self._database, charge.required, debts=charge.charged_anyway)
+        wants = {**charge.required, **self._share(charge.required)}
+        return take(self._database, wants, debts=charge.charged_anyway, margin=MARGIN)
 
     def _share(self, wants: Wants) -> Wants:
         """Return bulk's own buckets, which hold it to its part while urgent mail stirs."""
