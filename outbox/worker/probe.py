@@ -58,8 +58,8 @@ def _claim(
     if not circuit_breaker.probe(database, server):
         return None
     if chosen is None:
-        return claim_probe(database, (ways[0][0], Priority.NORMAL), None, lease=lease)
-    return claim_probe(database, (chosen.lane, chosen.priority), chosen.id, lease=lease)
+        return claim_probe(database, (ways[0][0], Priority.NORMAL), None, lease_seconds=lease)
+    return claim_probe(database, (chosen.lane, chosen.priority), chosen.id, lease_seconds=lease)
 
 
 def _choose(

@@ -126,7 +126,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         rooms=rooms,
     )
     probes = probe(runtime, state, is_usable=lambda server: _room(state, server) > 0)
-    claims = claim_shares(runtime.database, shares, lease=settings.lease, since=state.first)
+    claims = claim_shares(runtime.database, shares, lease_seconds=settings.lease, since=state.first)
     return probes + claims
 
 

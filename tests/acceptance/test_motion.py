@@ -45,7 +45,7 @@ def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
 ) -> None:
     system.newsletter(10)
     runtime = system.runtime
-    [made] = claim(runtime.database, Priority.NORMAL, 10, lease=60)
+    [made] = claim(runtime.database, Priority.NORMAL, 10, lease_seconds=60)
     system.worker()
     for token in (str(made.token), str(made.token), str(uuid4()), "no token"):
         runtime.publish("outbox.send", "outbox.normal", token)
@@ -59,7 +59,7 @@ def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
 def test_a_task_whose_lease_ran_out_while_it_waited_sends_nothing(system: System) -> None:
     system.newsletter(10)
     runtime = system.runtime
-    [made] = claim(runtime.database, Priority.NORMAL, 10, lease=1)
+    [made] = claim(runtime.database, Priority.NORMAL, 10, lease_seconds=1)
     system.beat()
     worker = system.worker()
     system.wait_sent(10)  # by another claim, after the rescue

@@ -22,7 +22,7 @@ def test_a_free_worker_gets_the_batch_that_a_busy_one_has_no_process_for(
         system.newsletter(2 * WINDOW)
         system.worker(concurrency=1)
         for number in (1, 2):
-            [made] = claim(system.runtime.database, Priority.NORMAL, WINDOW, lease=60)
+            [made] = claim(system.runtime.database, Priority.NORMAL, WINDOW, lease_seconds=60)
             system.runtime.publish("outbox.send", "outbox.normal", str(made.token))
             if number == 1:
                 wait_until(lambda: gate.reached == 1, 60, "the first worker is busy")

@@ -144,8 +144,8 @@ def test_either_version_takes_the_other_s_tasks(shared: System, older: Path) -> 
     """No beat, no sweep: these tasks alone can send the mails."""
     shared.newsletter(2 * WINDOW)
     database = shared.runtime.database
-    [ours] = claim(database, Priority.NORMAL, WINDOW, lease=60)
-    [theirs] = claim(database, Priority.NORMAL, WINDOW, lease=60)
+    [ours] = claim(database, Priority.NORMAL, WINDOW, lease_seconds=60)
+    [theirs] = claim(database, Priority.NORMAL, WINDOW, lease_seconds=60)
     shared.runtime.publish("outbox.send", "outbox.normal", str(ours.token))
     worker = shared.worker(tree=older)
     wait_until(lambda: shared.counts().get(Status.SENT) == WINDOW, DEADLINE, "theirs takes ours")
@@ -165,7 +165,7 @@ def test_a_task_of_a_version_to_come_is_refused_and_its_mails_are_sent_all_the_s
     shared.newsletter(2 * WINDOW)
     runtime = shared.runtime
     for task in ("outbox.send", "outbox.send_otherwise"):
-        [made] = claim(runtime.database, Priority.NORMAL, WINDOW, lease=1)
+        [made] = claim(runtime.database, Priority.NORMAL, WINDOW, lease_seconds=1)
         runtime.publish(task, "outbox.normal", str(made.token), "an argument more")
     tree = older if version == "older" else ROOT
     worker = shared.worker(tree=tree)

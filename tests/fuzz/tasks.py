@@ -144,7 +144,7 @@ def _filled(app: Any) -> dict[str, str]:
     for name in ("OLD", "LIVE"):
         outbox.enqueue(_mail(name))
         db.session.commit()
-        [made] = claim(runtime.database, Priority.NORMAL, 1, lease=86_400)
+        [made] = claim(runtime.database, Priority.NORMAL, 1, lease_seconds=86_400)
         tokens[name] = str(made.token)
         if name == "OLD":
             outbox.cancel(id=1)
@@ -152,7 +152,7 @@ def _filled(app: Any) -> dict[str, str]:
             runtime.database.run(
                 lambda connection: connection.execute(sa.delete(runtime.tables.lease))
             )
-    start(runtime.database, made.token, lease=86_400, worker="another")
+    start(runtime.database, made.token, lease_seconds=86_400, worker="another")
     outbox.enqueue(_mail("later"), send_at=FAR)
     db.session.commit()
     return tokens

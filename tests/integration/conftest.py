@@ -158,10 +158,10 @@ class Shop:
         self.database.offset += seconds
 
     def claim(self, limit: int = 100, priority: Priority = Priority.NORMAL) -> list[Claim]:
-        return claim(self.database, priority, limit, lease=LEASE)
+        return claim(self.database, priority, limit, lease_seconds=LEASE)
 
     def start(self, token: UUID) -> Batch | None:
-        return start(self.database, token, lease=LEASE, worker=WORKER)
+        return start(self.database, token, lease_seconds=LEASE, worker=WORKER)
 
     def started(self) -> Claim:
         """Claim what is due as one batch and start its lease."""

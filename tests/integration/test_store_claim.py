@@ -124,7 +124,7 @@ def test_many_who_claim_at_once_claim_every_mail_and_none_twice(shop: Shop) -> N
         own = Database(shop.engine, shop.tables)
         barrier.wait(30)
         found: list[tuple[UUID, int]] = []
-        while made := claim(own, Priority.BULK, 7, lease=LEASE):
+        while made := claim(own, Priority.BULK, 7, lease_seconds=LEASE):
             found += [(one.token, one.mails) for one in made]
         return found
 

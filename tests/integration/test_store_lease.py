@@ -26,7 +26,7 @@ def snapshot(shop: Shop) -> list[object]:
 
 
 def renew(shop: Shop, token: object) -> bool:
-    return lease.renew(shop.database, token, lease=LEASE)  # type: ignore[arg-type]
+    return lease.renew(shop.database, token, lease_seconds=LEASE)  # type: ignore[arg-type]
 
 
 def judge(shop: Shop) -> int:

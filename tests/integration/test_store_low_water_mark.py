@@ -44,7 +44,7 @@ def test_a_claim_begins_where_the_survey_saw_the_first_mail(shop: Shop) -> None:
     share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=2)
     mark = Mark(START, first.id)
 
-    (made,) = claim_shares(shop.database, [share], lease=LEASE, since={WAY: mark})
+    (made,) = claim_shares(shop.database, [share], lease_seconds=LEASE, since={WAY: mark})
 
     rows = {row.id for row in shop.rows(shop.tables.email) if row.token == made.token}
     if shop.database.dialect == "postgresql":

@@ -87,7 +87,7 @@ def test_a_prober_that_hangs_keeps_others_away_for_as_long_as_its_lease_lasts(sh
     circuit_breaker.probing(shop.database, SERVER, made.token)
     assert shop.start(made.token)
     shop.later(100)  # a reply's deadline is minutes away, and its next probe was due long ago
-    lease.renew(shop.database, made.token, lease=LEASE)
+    lease.renew(shop.database, made.token, lease_seconds=LEASE)
     assert limit(shop) == server_limits.OPEN
     assert not circuit_breaker.probe(shop.database, SERVER)
     lease.drop(shop.database, made.token)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Delete, bindparam, delete, select, update
 from ..connection.database import Database
 
 
-def renew(database: Database, token: UUID, *, lease: float) -> bool:
+def renew(database: Database, token: UUID, *, lease_seconds: float) -> bool:
     """Extend the lease by `lease` seconds from now; False when it is lost."""
 
     def work(connection: Connection) -> bool:
@@ -18,7 +18,7 @@ def renew(database: Database, token: UUID, *, lease: float) -> bool:
         renewed = connection.execute(
             update(table)
             .where(table.c.token == token)
-            .values(expires_at=database.now(lease), suspected_at=None)
+            .values(expires_at=database.now(lease_seconds), suspected_at=None)
         )
         return renewed.rowcount == 1
 

@@ -41,7 +41,7 @@ RETURNING = frozenset({"postgresql", "sqlite"})
 
 
 def claim(
-    database: Database, priority: Priority, limit: int, *, lease: float, lane: str = ""
+    database: Database, priority: Priority, limit: int, *, lease_seconds: float, lane: str = ""
 ) -> list[Claim]:
     """Claim up to `limit` due mails of one lane for `lease` seconds; return the claims made.
 
@@ -49,14 +49,14 @@ def claim(
     that it can take no neighbour along.
     """
     share = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
-    return claim_shares(database, [share], lease=lease)
+    return claim_shares(database, [share], lease_seconds=lease_seconds)
 
 
 def claim_shares(
     database: Database,
     shares: Sequence[ClaimRequest],
     *,
-    lease: float,
+    lease_seconds: float,
     since: Mapping[LaneKey, Mark] = MappingProxyType({}),
 ) -> list[Claim]:
     """Claim all that a sweep has decided on, in one transaction; return the claims in order.
@@ -72,14 +72,14 @@ def claim_shares(
                 if not made:  # others were faster: nothing is left to be claimed
                     break
                 claims += made
-        _lease(connection, database, claims, lease)
+        _lease(connection, database, claims, lease_seconds)
         return claims
 
     return database.run(work) if shares else []
 
 
 def claim_probe(
-    database: Database, way: LaneKey, email_id: int | None, *, lease: float
+    database: Database, way: LaneKey, email_id: int | None, *, lease_seconds: float
 ) -> Claim | None:
     """Claim this one email as a probe, or no email at all: then the probe is a session.
 
@@ -94,7 +94,7 @@ def claim_probe(
                 return None
         mails = 0 if email_id is None else 1
         made = Claim(token=token, priority=priority, mails=mails, lane=lane, is_probe=True)
-        _lease(connection, database, [made], lease)
+        _lease(connection, database, [made], lease_seconds)
         return made
 
     return database.run(work)
@@ -209,10 +209,12 @@ def _move(connection: Connection, database: Database, old: Claim, email_id: int)
     return replace(old, token=token, mails=1)
 
 
-def _lease(connection: Connection, database: Database, claims: list[Claim], lease: float) -> None:
+def _lease(
+    connection: Connection, database: Database, claims: list[Claim], lease_seconds: float
+) -> None:
     if not claims:
         return
-    statement = database.built(_leases, lease)
+    statement = database.built(_leases, lease_seconds)
     rows = [
         {
             "token": claim.token,
@@ -225,6 +227,6 @@ def _lease(connection: Connection, database: Database, claims: list[Claim], leas
     connection.execute(statement, rows)
 
 
-def _leases(database: Database, lease: float) -> Insert:
-    moments = {"claimed_at": database.now(), "expires_at": database.now(lease)}
+def _leases(database: Database, lease_seconds: float) -> Insert:
+    moments = {"claimed_at": database.now(), "expires_at": database.now(lease_seconds)}
     return insert(database.tables.lease).values(**moments)

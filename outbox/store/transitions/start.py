@@ -11,7 +11,7 @@ from ..queries import claimed_batch
 from ..records import Batch
 
 
-def start(database: Database, token: UUID, *, lease: float, worker: str) -> Batch | None:
+def start(database: Database, token: UUID, *, lease_seconds: float, worker: str) -> Batch | None:
     """Start the batch of this token and return its mails, or None.
 
     None means that the task came twice or late: a lease starts once, and one that was rescued is
@@ -19,7 +19,7 @@ def start(database: Database, token: UUID, *, lease: float, worker: str) -> Batc
     """
 
     def work(connection: Connection) -> Batch | None:
-        statement = database.built(_start, lease)
+        statement = database.built(_start, lease_seconds)
         started = connection.execute(statement, {"claim": token, "by": worker})
         if started.rowcount != 1:
             return None
@@ -28,14 +28,14 @@ def start(database: Database, token: UUID, *, lease: float, worker: str) -> Batc
     return database.run(work)
 
 
-def _start(database: Database, lease: float) -> Update:
+def _start(database: Database, lease_seconds: float) -> Update:
     table = database.tables.lease
     return (
         update(table)
         .where(table.c.token == bindparam("claim"), table.c.started_at.is_(None))
         .values(
             started_at=database.now(),
-            expires_at=database.now(lease),
+            expires_at=database.now(lease_seconds),
             suspected_at=None,
             worker=bindparam("by"),
         )

@@ -97,7 +97,7 @@ class Heartbeat:
     def _renew(self) -> bool:
         sent = self._clock()
         try:
-            held = lease.renew(self._database, self._token, lease=self._term)
+            held = lease.renew(self._database, self._token, lease_seconds=self._term)
         except Exception as error:  # noqa: BLE001  (whatever it is, the batch is still at work)
             # The database is away: keep trying, the fence holds the wire meanwhile.
             _log.warning("outbox: a lease was not renewed (%s)", describe(error))

@@ -77,7 +77,7 @@ def relay(runtime: Runtime, token: UUID) -> bool:
 def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
     """Start the lease; return the moment before that was asked for, and the batch."""
     began, term = runtime.clock(), runtime.settings.lease
-    return began, start(runtime.database, token, lease=term, worker=runtime.worker)
+    return began, start(runtime.database, token, lease_seconds=term, worker=runtime.worker)
 
 
 class _Relay:

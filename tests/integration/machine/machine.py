@@ -59,7 +59,7 @@ class Machine(Transactions):
         assert state.overdue == any(model.past(lease.expires) for lease in model.leases.values())
         if not seen:
             return
-        made = claim(database, Priority.NORMAL, limit, lease=LEASE)
+        made = claim(database, Priority.NORMAL, limit, lease_seconds=LEASE)
         rows = committed(self.shop).mails
         taken: set[int] = set()
         for one in made:
@@ -141,7 +141,7 @@ class Machine(Transactions):
     def start(self, pick: int) -> None:
         """A task comes: for the first time, twice, or late."""
         token = self.tokens[-1 - pick % len(self.tokens)]
-        batch = start(self.shop.database, token, lease=LEASE, worker=WORKER)
+        batch = start(self.shop.database, token, lease_seconds=LEASE, worker=WORKER)
         assert (batch is not None) == self.model.start(token)
         if batch is not None:
             assert {m.id for m in batch.mails} == {m.id for m in self.model.held(token)}
@@ -152,7 +152,9 @@ class Machine(Transactions):
     @rule(pick=PICK)
     def renew(self, pick: int) -> None:
         token = self.tokens[-1 - pick % len(self.tokens)]
-        assert lease.renew(self.shop.database, token, lease=LEASE) == self.model.renew(token)
+        assert lease.renew(self.shop.database, token, lease_seconds=LEASE) == self.model.renew(
+            token
+        )
 
     @apart
     @working
