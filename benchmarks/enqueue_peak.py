@@ -1,4 +1,4 @@
-"""Enqueue so many mails in this process, which was made for it, and print its peak of memory."""
+"""Enqueue so many emails in this process, which was made for it, and print its peak of memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.ours import ours
 
 
 def main(url: str, broker: str, kind: str, rows: int) -> None:
-    """Enqueue a newsletter, or different mails, in one transaction."""
+    """Enqueue a newsletter, or different emails, in one transaction."""
     with ours(url, broker, 25) as made:
         if kind == "newsletter":
             made.newsletter(rows)

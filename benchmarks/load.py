@@ -1,4 +1,4 @@
-"""The mail that every contestant sends: text and HTML, about 1 KB on the wire."""
+"""The email that every contestant sends: text and HTML, about 1 KB on the wire."""
 
 from __future__ import annotations
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from tests.servers.smtp_sink import SmtpSink
 
 STALL = 90.0
-"""Seconds without a single mail after which a contestant is given up."""
+"""Seconds without a single email after which a contestant is given up."""
 
 _LOOK = 0.002
 
 
 def rate(sink: SmtpSink, mails: int, go: Callable[[], object]) -> float:
-    """Start, wait for the last mail, and return mails a second.
+    """Start, wait for the last email, and return emails a second.
 
-    It counts from the first accepted mail on: how long a contestant takes to start is its own
+    It counts from the first accepted email on: how long a contestant takes to start is its own
     affair and no part of the rate.
     """
     before = sink.accepted()
@@ -29,7 +29,7 @@ def rate(sink: SmtpSink, mails: int, go: Callable[[], object]) -> float:
 
 
 def reached(sink: SmtpSink, mails: int, look: float = _LOOK) -> int:
-    """Wait until the server has accepted so many mails; return how many it has then."""
+    """Wait until the server has accepted so many emails; return how many it has then."""
     seen, since = -1, time.monotonic()
     while True:
         accepted = sink.accepted()

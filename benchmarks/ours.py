@@ -47,24 +47,24 @@ class Ours:
         return self.app.db.engine
 
     def enqueue(self, numbers: Iterable[int], priority: str = "normal") -> None:
-        """Commit a mail of its own for each customer."""
+        """Commit an email of its own for each customer."""
         self.app.outbox.enqueue_many(map(message, numbers), priority=priority)
         self.app.db.session.commit()
 
     def enqueue_one(self, number: int, priority: str = "normal") -> None:
-        """Commit one mail, as a request does."""
+        """Commit one email, as a request does."""
         self.app.outbox.enqueue(message(number), priority=priority)
         self.app.db.session.commit()
 
     def build(self, number: int) -> RenderedMessage:
-        """Check and render one mail, as an enqueue does before it writes."""
+        """Check and render one email, as an enqueue does before it writes."""
         state = self.app.flask.extensions["outbox"]
         options = Options.check(priority="normal")
         writing = Writing.of(state, self.app.db.session(), options)
         return writing.render(message(number))
 
     def newsletter(self, readers: int, priority: str = "bulk", *, fields: bool = False) -> None:
-        """Commit a mail of one content for each reader, whom it names if it has `fields`."""
+        """Commit an email of one content for each reader, whom it names if it has `fields`."""
         addresses = (f"reader-{number}@example.com" for number in range(readers))
         self.app.outbox.enqueue_many(
             newsletter("{{ reader }}" if fields else "reader"),

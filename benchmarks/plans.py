@@ -1,4 +1,4 @@
-"""How PostgreSQL finds the due mails: the plans of a sweep's own statements, carried out."""
+"""How PostgreSQL finds the due emails: the plans of a sweep's own statements, carried out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one statement did: its scans of the mails, the pages that it touched, and its time."""
+    """What one statement did: its scans of the emails, the pages that it touched, and its time."""
 
     scans: tuple[Scan, ...]
     pages: int
@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """The mails that it went through."""
+        """The emails that it went through."""
         return sum(scan.rows for scan in self.scans)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Plan:
 
 
 def plans(made: Ours) -> dict[str, Plan]:
-    """Return how the survey and the claim read the mails; the session is rolled back."""
+    """Return how the survey and the claim read the emails; the session is rolled back."""
     runtime = made.runtime
     settings, database = runtime.settings, runtime.database
     share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=settings.batch)
@@ -76,7 +76,7 @@ def plans(made: Ours) -> dict[str, Plan]:
 
 
 def most(made: Ours) -> int:
-    """Return how many due mails a sweep counts at the most, however many there are."""
+    """Return how many due emails a sweep counts at the most, however many there are."""
     return made.runtime.settings.slots * made.runtime.settings.batch
 
 

@@ -174,14 +174,14 @@ def broker(request: pytest.FixtureRequest) -> Broker:
 
 @pytest.fixture
 def smtp_sink() -> Iterator[SmtpSink]:
-    """A server that accepts all mails at full speed and counts them."""
+    """A server that accepts all emails at full speed and counts them."""
     with SmtpSink() as server:
         yield server
 
 
 @pytest.fixture
 def catcher() -> Iterator[Catcher]:
-    """An SMTP server that remembers the mails it accepts; can be stopped, held, made to refuse."""
+    """An SMTP server that remembers the emails it accepts; can be stopped, held, made to refuse."""
     with Catcher() as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""Foolscap: a small stationery shop that sends all its mail through the outbox."""
+"""Foolscap: a small stationery shop that sends all its email through the outbox."""
 
 from .app import create_app
 

@@ -51,7 +51,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
 
 
 def healthz() -> dict[str, str]:
-    """Answer 200 when the database answers. Redis may be down: orders and mails commit without."""
+    """Answer 200 when the database answers. Redis may be down: orders and emails commit without."""
     db.session.execute(select(1))
     return {"status": "ok"}
 

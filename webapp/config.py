@@ -22,7 +22,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "MAIL_PASSWORD": environ.get("MAIL_PASSWORD") or None,
         "MAIL_USE_TLS": environ.get("MAIL_USE_TLS", "").lower() in TRUE,
         "MAIL_DEFAULT_SENDER": ("Foolscap", "post@foolscap.example"),
-        # Links in mails start with this: a request's Host header is the sender's to choose.
+        # Links in emails start with this: a request's Host header is the sender's to choose.
         "PUBLIC_URL": url,
         "SESSION_COOKIE_SECURE": url.startswith("https:"),
         "SESSION_COOKIE_SAMESITE": "Lax",

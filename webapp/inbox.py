@@ -1,4 +1,4 @@
-"""`/inbox`, in the demo only: the mails that the demo's SMTP catcher received."""
+"""`/inbox`, in the demo only: the emails that the demo's SMTP catcher received."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ bp = Blueprint("inbox", __name__, url_prefix="/inbox")
 PAGE = 25
 
 _UNREADABLE = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
-"""What CPython's strict parser raises for a mail of anybody's: charsets and encodings that it does
-not know, comments nested a thousand deep."""
+"""What CPython's strict parser raises for an email of anybody's: charsets and encodings that it
+does not know, comments nested a thousand deep."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What the list shows of one mail."""
+    """What the list shows of one email."""
 
     name: str
     arrived: datetime
@@ -38,7 +38,7 @@ class Entry:
 
 @bp.get("")
 def index() -> ResponseReturnValue:
-    """List the mails, newest first."""
+    """List the emails, newest first."""
     maildir = _maildir()
     names = maildir.names()
     pages = max(1, -(-len(names) // PAGE))
@@ -55,7 +55,7 @@ def index() -> ResponseReturnValue:
 
 @bp.get("/<name>")
 def mail(name: str) -> ResponseReturnValue:
-    """Show one mail: as HTML, as text, or as it came over the wire."""
+    """Show one email: as HTML, as text, or as it came over the wire."""
     raw = _raw(name)
     message = _parse(raw)
     html, text = _part(message, "html"), _part(message, "plain")

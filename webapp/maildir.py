@@ -1,6 +1,6 @@
 """A Maildir on which the SMTP catcher writes and `/inbox` reads.
 
-A file appears in `new/` by a rename, so that a reader sees whole mails only. Names begin with the
+A file appears in `new/` by a rename, so that a reader sees whole emails only. Names begin with the
 time of arrival in nanoseconds, so that their order is the order of arrival.
 """
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[0-9]{20}\.[0-9]+\.[0-9]{8}")
 
 
 class Maildir:
-    """One directory of mails. Nothing is flushed to the disk: it serves demos, not people."""
+    """One directory of emails. Nothing is flushed to the disk: it serves demos, not people."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class Maildir:
             (path / part).mkdir(parents=True, exist_ok=True)
 
     def add(self, mail: bytes) -> str:
-        """Store a mail and return its name."""
+        """Store an email and return its name."""
         name = f"{time.time_ns():020}.{os.getpid()}.{next(self._numbers):08}"
         draft = self.path / "tmp" / name
         draft.write_bytes(mail)
@@ -38,7 +38,7 @@ class Maildir:
         return sorted(os.listdir(self.path / "new"), reverse=True)
 
     def read(self, name: str) -> bytes | None:
-        """Return a mail's bytes, or None where there is no such mail."""
+        """Return a mail's bytes, or None where there is no such email."""
         if not _NAME.fullmatch(name):  # a name comes from a URL: nothing but our own form passes
             return None
         try:
@@ -48,5 +48,5 @@ class Maildir:
 
 
 def arrival(name: str) -> datetime:
-    """Return when the mail of this name arrived."""
+    """Return when the email of this name arrived."""
     return datetime.fromtimestamp(int(name[:20]) / 1e9, UTC)

@@ -1,4 +1,4 @@
-"""The mails the shop writes: each a text and an HTML part from `templates/mail/`."""
+"""The emails the shop writes: each a text and an HTML part from `templates/mail/`."""
 
 from __future__ import annotations
 

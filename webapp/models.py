@@ -1,4 +1,4 @@
-"""The shop's own rows. Those of its mails belong to the outbox."""
+"""The shop's own rows. Those of its emails belong to the outbox."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Order(Model):
 
     @property
     def tag(self) -> str:
-        """The tag of its mails in the outbox."""
+        """The tag of its emails in the outbox."""
         return f"order-{self.id}"
 
 
@@ -84,5 +84,5 @@ class Newsletter(Model):
 
     @property
     def tag(self) -> str:
-        """The tag of its mails in the outbox."""
+        """The tag of its emails in the outbox."""
         return f"newsletter-{self.id}"

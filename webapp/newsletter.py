@@ -30,7 +30,7 @@ def compose() -> ResponseReturnValue:
 
 @bp.post("")
 def post() -> ResponseReturnValue:
-    """Write the issue and all its mails in one commit."""
+    """Write the issue and all its emails in one commit."""
     try:
         newsletter = _read(request.form)
         posted = _find(newsletter.draft)

@@ -1,4 +1,4 @@
-"""Password reset: urgent mail that is worthless after fifteen minutes, and then never leaves."""
+"""Password reset: urgent email that is worthless after fifteen minutes, and then never leaves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def send() -> ResponseReturnValue:
             request.form,
             problem=f"We cannot write to that address. The outbox says: “{error.rule}”.",
         ), 400
-    except IntegrityError:  # the second click of a double click: the first one's mail is written
+    except IntegrityError:  # the second click of a double click: the first one's email is written
         db.session.rollback()
     return redirect(url_for("password_reset.sent"), code=303)
 
@@ -68,7 +68,7 @@ def _start(request_id: str, address: str) -> None:
 
 @bp.get("/sent")
 def sent() -> ResponseReturnValue:
-    """Say that the mail is on its way."""
+    """Say that the email is on its way."""
     return render_template("password_reset/sent.html")
 
 

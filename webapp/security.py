@@ -13,7 +13,7 @@ MAIL_POLICY = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none';"
     " base-uri 'none'; frame-ancestors 'self'"
 )
-"""For a previewed mail, which is hostile content: no scripts, no requests, an origin of its own."""
+"""For a previewed email, which is hostile: no scripts, no requests, an origin of its own."""
 
 
 def add_headers(response: Response) -> Response:

@@ -1,4 +1,4 @@
-"""The shop: an order and its confirmation mail exist together, or neither does."""
+"""The shop: an order and its confirmation email exist together, or neither does."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def index() -> ResponseReturnValue:
 
 @bp.post("/orders")
 def place_order() -> ResponseReturnValue:
-    """Take an order: its row, its mail and its payment stand or fall together."""
+    """Take an order: its row, its email and its payment stand or fall together."""
     try:
         checkout = Checkout.read(request.form)
         order = placed(checkout.id) or place(checkout)
@@ -140,7 +140,7 @@ UNDERWAY = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
 
 
 def mail_of(order: Order) -> Status | None:
-    """Return the status of the order's mail; None after it was purged."""
+    """Return the status of the order's email; None after it was purged."""
     counts = outbox.counts(tag=order.tag)
     return next((status for status, count in counts.items() if count), None)
 

@@ -29,7 +29,7 @@ def smtplib_loop(mails: int, processes: int = 2) -> float:
 
 
 def tutorial(bench: Bench, mails: int) -> float:
-    """One Celery task a mail, `celery worker --concurrency 2`."""
+    """One Celery task an email, `celery worker --concurrency 2`."""
     python = python_of("tutorial")
     bench.redis.flushall()
     with SmtpSink() as sink:
@@ -52,7 +52,7 @@ def tutorial(bench: Bench, mails: int) -> float:
 
 
 def procrastinate(bench: Bench, mails: int) -> float:
-    """One job a mail, two workers of ten threads each."""
+    """One job an email, two workers of ten threads each."""
     python = python_of("procrastinate")
     url = make_url(bench.postgres.new_database()).set(drivername="postgresql")
     with SmtpSink() as sink:
@@ -77,7 +77,7 @@ def post_office(bench: Bench, mails: int) -> float:
 
 
 def post_office_enqueue(bench: Bench, mails: int, way: str) -> float:
-    """Return the mails a second of `send_many` (fill), or of `send` beside a row (one)."""
+    """Return the emails a second of `send_many` (fill), or of `send` beside a row (one)."""
     script: list[str | Path] = [python_of("post_office"), "run_post_office.py", way, str(mails)]
     return mails / float(result_of(script, _post_office(bench)).splitlines()[-1])
 

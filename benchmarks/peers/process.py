@@ -31,7 +31,7 @@ class PeerProcess(Server):
         return HERE
 
     def answers(self) -> bool:
-        return True  # the first mail tells
+        return True  # the first email tells
 
 
 def result_of(command: Sequence[str | Path], environment: Mapping[str, str]) -> str:

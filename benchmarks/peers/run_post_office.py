@@ -1,6 +1,6 @@
 """django-post_office at its best setting. Runs in its own environment.
 
-`fill N` queues mails with `send_many` and prints the seconds that it took; `one N` enqueues one by
+`fill N` queues emails with `send_many` and prints the seconds that it took; `one N` enqueues one by
 one, each in a transaction with a business row, and prints the seconds; `send` sends with two
 processes of five threads, batches of 5,000, only failures logged, connections kept.
 """
@@ -48,7 +48,7 @@ settings.configure(
 
 
 def fill(mails: int) -> None:
-    """Queue the mails in bulk."""
+    """Queue the emails in bulk."""
     from post_office import mail
 
     for start in range(0, mails, 1000):
@@ -56,7 +56,7 @@ def fill(mails: int) -> None:
 
 
 def one_by_one(mails: int) -> None:
-    """Queue the mails one by one, each with its business row."""
+    """Queue the emails one by one, each with its business row."""
     from django.db import connection, transaction
     from post_office import mail
 

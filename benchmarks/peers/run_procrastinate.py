@@ -1,4 +1,4 @@
-"""procrastinate with a job a mail. Runs in its own environment: `fill N` or `send`.
+"""procrastinate with a job an email. Runs in its own environment: `fill N` or `send`.
 
 A worker runs its synchronous tasks in threads; each of these keeps its SMTP connection.
 """
@@ -29,7 +29,7 @@ app = procrastinate.App(connector=_connector())
 
 @app.task(name="send_mail")
 def send_mail(subject: str, sender: str, recipient: str, text: str, html: str) -> None:
-    """Send one mail."""
+    """Send one email."""
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = subject, sender, recipient
     message.set_content(text)
@@ -45,7 +45,7 @@ def _server() -> smtplib.SMTP:
 
 
 def fill(mails: int) -> None:
-    """Make the tables and queue the mails."""
+    """Make the tables and queue the emails."""
     with app.open():
         app.schema_manager.apply_schema()
         mail = {

@@ -1,4 +1,4 @@
-"""Celery and Flask-Mail as the tutorials have it: one task a mail, no table, `mail.send` in it.
+"""Celery and Flask-Mail as the tutorials have it: one task an email, no table, `mail.send` in it.
 
 Runs in its own environment: `python run_tutorial.py N` fills the queue, and
 `celery -A run_tutorial worker` sends.
@@ -24,13 +24,13 @@ app.conf.update(task_ignore_result=True)
 
 @app.task(name="send_mail")
 def send_mail(subject: str, sender: str, recipient: str, text: str, html: str) -> None:
-    """Send one mail, over a connection of its own as `Mail.send` does."""
+    """Send one email, over a connection of its own as `Mail.send` does."""
     with flask_app.app_context():
         mail.send(Message(subject, sender=sender, recipients=[recipient], body=text, html=html))
 
 
 def fill(mails: int) -> None:
-    """Queue the mails."""
+    """Queue the emails."""
     text, html = os.environ["BENCH_TEXT"], os.environ["BENCH_HTML"]
     for number in range(mails):
         to = f"customer-{number}@example.com"

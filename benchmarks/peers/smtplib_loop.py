@@ -13,7 +13,7 @@ _PATIENCE = 30.0
 
 
 class SmtplibLoop:
-    """Processes that share the mails, with one kept connection each."""
+    """Processes that share the emails, with one kept connection each."""
 
     def __init__(self, port: int, mails: int, processes: int) -> None:
         content, spawn = prepared(), multiprocessing.get_context("spawn")

@@ -20,7 +20,7 @@ ONE_WAY = 0.010
 CONNECTIONS = 10
 MAILS = 8_000
 SMTPLIB_MAILS = 2_000
-"""A rate shows as well over fewer mails where each takes four round trips."""
+"""A rate shows as well over fewer emails where each takes four round trips."""
 
 
 def run(bench: Bench) -> list[Row]:

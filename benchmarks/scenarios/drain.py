@@ -1,4 +1,4 @@
-"""drain: a backlog of small mails goes out over two worker processes, beside all the peers."""
+"""drain: a backlog of small emails goes out over two worker processes, beside all the peers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(bench: Bench) -> list[Row]:
 
 
 def drain(bench: Bench, mails: int, **settings: Any) -> float:
-    """Enqueue so many mails on an empty table, start a worker, and return its rate."""
+    """Enqueue so many emails on an empty table, start a worker, and return its rate."""
     bench.redis.flushall()
     with (
         SmtpSink() as sink,

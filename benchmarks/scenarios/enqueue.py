@@ -1,4 +1,4 @@
-"""enqueue: one mail beside one business row in a transaction, as a request does it."""
+"""enqueue: one email beside one business row in a transaction, as a request does it."""
 
 from __future__ import annotations
 

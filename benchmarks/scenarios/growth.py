@@ -70,9 +70,9 @@ def _before(bench: Bench, url: str, mails: int) -> float:
 
 
 def _looks(bench: Bench, url: str, what: str, mails: int) -> Row:
-    """Count the mails that one survey, with its count, and one claim go through.
+    """Count the emails that one survey, with its count, and one claim go through.
 
-    So many fresh mails are due meanwhile: the planner's statistics do not know of them, as they
+    So many fresh emails are due meanwhile: the planner's statistics do not know of them, as they
     would not after a real newsletter.
     """
     with _outbox(bench, url) as (made, _):

@@ -1,4 +1,4 @@
-"""horizon: a long transaction keeps every dead row version alive while mails keep coming in."""
+"""horizon: a long transaction keeps every dead row version alive while emails keep coming in."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def pinned(made: Ours) -> Iterator[None]:
 
 
 def _under_load(made: Ours, seconds: float) -> list[int]:
-    """Commit mails at the rate for so long; return how many waited or were in work, each second."""
+    """Commit emails at the rate for so long; return how many waited or were in work each second."""
     made.worker()
     made.beat()
     waiting: list[int] = []
@@ -78,7 +78,7 @@ def _under_load(made: Ours, seconds: float) -> list[int]:
 
 
 def _produce(made: Ours, seconds: float) -> int:
-    """Commit one mail after the other at a producer's part of the rate; return how many."""
+    """Commit one email after the other at a producer's part of the rate; return how many."""
     committed, begun = 0, time.monotonic()
     with made.app.flask.app_context():
         while (passed := time.monotonic() - begun) < seconds:

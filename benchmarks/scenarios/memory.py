@@ -1,4 +1,4 @@
-"""memory: what a worker takes for large mails, and what an enqueue of 100,000 rows takes."""
+"""memory: what a worker takes for large emails, and what an enqueue of 100,000 rows takes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _series(size: float) -> Series:
 
 
 def _worker_above_idle(bench: Bench, mails: int, enqueue: Callable[[Ours, int], None]) -> float:
-    """Return the sum of its processes' peaks above what they held before the first mail."""
+    """Return the sum of its processes' peaks above what they held before the first email."""
     bench.redis.flushall()
     with (
         SmtpSink() as sink,
@@ -78,7 +78,7 @@ def _worker_above_idle(bench: Bench, mails: int, enqueue: Callable[[Ours, int], 
 
 
 def _enqueue_large(made: Ours, mails: int) -> None:
-    """Commit mails with an attachment of random bytes each: none shares another's content."""
+    """Commit emails with an attachment of random bytes each: none shares another's content."""
     for number in range(mails):
         mail = message(number)
         mail.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))

@@ -1,4 +1,4 @@
-"""pace: 50 mails a second over two workers of two processes, and urgent ones among them."""
+"""pace: 50 emails a second over two workers of two processes, and urgent ones among them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.servers.recorder import Recorder
 
 RATE = Rate(50, 1)
 WINDOW = 10.0
-"""Seconds: the most and the fewest mails are told of any stretch of this length."""
+"""Seconds: the most and the fewest emails are told of any stretch of this length."""
 
 _SECONDS = 30.0
 _BEGINNING = 1.0  # not measured: permits were saved up
-_BETWEEN = 0.73  # seconds from one urgent mail to the next: at all phases of the bulk's windows
+_BETWEEN = 0.73  # seconds from one urgent email to the next: at all phases of the bulk's windows
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure the pace that the server sees, and how much bulk goes before an urgent mail."""
+    """Measure the pace that the server sees, and how much bulk goes before an urgent email."""
     fewest, most, ahead = [], [], []
     for _ in range(bench.rounds):
         moments, bulk = _round(bench, max(bench.size(int(_SECONDS)), WINDOW + 5))
@@ -43,7 +43,7 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _round(bench: Bench, seconds: float) -> tuple[list[float], list[int]]:
-    """Return the moments of all mails, and the bulk mails that went before each urgent one."""
+    """Return the moments of all emails, and the bulk emails that went before each urgent one."""
     bench.redis.flushall()
     with (
         Recorder() as recorder,
@@ -68,7 +68,7 @@ def _round(bench: Bench, seconds: float) -> tuple[list[float], list[int]]:
 
 
 def _bulk_before(made: Ours, recorder: Recorder, number: int) -> int:
-    """Commit an urgent mail; return the mails that were taken between its commit and itself."""
+    """Commit an urgent email; return the emails that were taken between its commit and itself."""
     made.app.outbox.enqueue(message(number), priority="urgent")
     made.app.db.session.commit()
     committed = time.monotonic()

@@ -1,4 +1,4 @@
-"""urgent: single urgent mails are committed while a bulk mailing of 100,000 drains."""
+"""urgent: single urgent emails are committed while a bulk mailing of 100,000 drains."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _latencies(bench: Bench, bulk: int) -> list[float]:
 
 
 def _commit_urgent(made: Ours, sink: SmtpSink, bulk: int) -> dict[str, datetime]:
-    """Commit one urgent mail after the other as long as a good part of the bulk is left."""
+    """Commit one urgent email after the other as long as a good part of the bulk is left."""
     committed = {}
     number = 0
     while sink.accepted() < bulk * 0.95:

@@ -8,7 +8,7 @@ class OutboxError(Exception):
 
 
 class InvalidMessage(OutboxError, ValueError):
-    """A mail that cannot be stored: `field` names what is wrong, `rule` names the rule it breaks.
+    """An email that cannot be stored: `field` names what is wrong, `rule` names the rule it breaks.
 
     Nothing was written, and the caller's transaction is usable. The value itself is not repeated,
     because addresses and subjects do not belong in logs.
@@ -21,13 +21,13 @@ class InvalidMessage(OutboxError, ValueError):
 
 
 class KeyConflict(OutboxError):
-    """The idempotency key is taken by a mail with other content; the transaction is usable."""
+    """The idempotency key is taken by an email with other content; the transaction is usable."""
 
 
 class KeyContention(OutboxError):
     """A rival transaction holds the key and its row cannot be seen from here.
 
-    It happens on deadlock and under snapshot isolation. Nothing of this mail was written; retry
+    It happens on deadlock and under snapshot isolation. Nothing of this email was written; retry
     the whole transaction.
     """
 

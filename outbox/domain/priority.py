@@ -1,4 +1,4 @@
-"""How urgent a mail is. Lower numbers leave first."""
+"""How urgent an email is. Lower numbers leave first."""
 
 from __future__ import annotations
 

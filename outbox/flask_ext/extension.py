@@ -1,4 +1,4 @@
-"""The Flask extension: `enqueue` writes a mail into the request's own transaction."""
+"""The Flask extension: `enqueue` writes an email into the request's own transaction."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Outbox:
         settings = Settings.from_config(app.config)
         servers = servers_from_config(app.config, settings)
         if settings.redirect_to:  # the address stays out of the log, as every address does
-            _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no mail goes to its recipients")
+            _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no email goes to its recipients")
         runtime = Runtime(
             settings=settings,
             servers=servers,
@@ -122,7 +122,7 @@ class Outbox:
         auto_submitted: bool | str = False,
         unsubscribe: URLs | None = None,
     ) -> Email:
-        """Write a mail into the session's transaction: no commit, no network.
+        """Write an email into the session's transaction: no commit, no network.
 
         It is sent if and only if that transaction commits. `envelope_from` is the address that
         bounces go to, in the place of the message's sender; "<>" asks for none, of automatic
@@ -130,7 +130,7 @@ class Outbox:
         True, or another of its words than "auto-generated". `unsubscribe` is the https URL of its
         one recipient's one-click unsubscription (RFC 8058), or a pair of it and a mailto URL.
 
-        Raises InvalidMessage, KeyConflict or KeyContention; nothing of the mail is written then,
+        Raises InvalidMessage, KeyConflict or KeyContention; nothing of the email is written then,
         and the transaction is usable.
         """
         options = Options.check(
@@ -164,10 +164,10 @@ class Outbox:
         unsubscribe: URLOf | None = None,
         fields: FieldsOf | None = None,
     ) -> int:
-        """Write many mails into the session's transaction; return how many are new.
+        """Write many emails into the session's transaction; return how many are new.
 
         Either one message and its `recipients` (addresses, or (name, address) pairs): the content
-        is stored once, and each gets a mail with a To of their own. Or an iterable of messages.
+        is stored once, and each gets an email with a To of their own. Or an iterable of messages.
         `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
         makes its reader's own URL of it, or a pair as in `enqueue`; `envelope_from` is as there.
         `fields` makes the values of a reader's `{{ name }}` in the texts and the subject of its
@@ -207,10 +207,10 @@ class Outbox:
         tag: str | None = None,
         session: AnySession | None = None,
     ) -> int:
-        """Withdraw unsent mails by id, key or tag in the session's transaction; return how many.
+        """Withdraw unsent emails by id, key or tag in the session's transaction; return how many.
 
-        Race-safe against a claim: a mail that is counted will not be sent, once you commit. Raises
-        InvalidMessage for what no mail can have; the transaction is usable.
+        Race-safe against a claim: once you commit, no email that is counted will be sent. Raises
+        InvalidMessage for what no email can have; the transaction is usable.
         """
         names = {"key": check_name("key", key, MAX_KEY), "tag": check_name("tag", tag, MAX_TAG)}
         which = check_id(id)
@@ -220,7 +220,7 @@ class Outbox:
             return withdraw(connection, state.runtime.database, id=which, **names)
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:
-        """Return how many committed mails there are in each status that occurs.
+        """Return how many committed emails there are in each status that occurs.
 
         Raises ConfigurationError within a transaction on a SQLite database in memory.
         """

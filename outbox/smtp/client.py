@@ -1,4 +1,4 @@
-"""One mail as one SMTP transaction with a typed result: `Client.transact`."""
+"""One email as one SMTP transaction with a typed result: `Client.transact`."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _START_MAIL = 354
 class Client(Session):
     """A session that sends emails, each with a verdict by `domain.delivery.reply_table`.
 
-    Where the server offers PIPELINING (RFC 2920) the commands of a mail travel as a group, and
-    those of the mail that follows behind its content: one round trip a mail.
+    Where the server offers PIPELINING (RFC 2920) the commands of an email travel as a group, and
+    those of the email that follows behind its content: one round trip an email.
 
     After `transact` the connection is ready for the next MAIL, or closed, or has the commands of
-    the `announced` mail in flight.
+    the `announced` email in flight.
     """
 
     stale = False
     """The connection had ended before the last MAIL was answered, as idle connections do."""
 
     announced: Envelope | None = None
-    """The mail whose commands are in flight: no other one can go over this connection."""
+    """The email whose commands are in flight: no other one can go over this connection."""
 
     @property
     def ready(self) -> bool:
@@ -57,12 +57,12 @@ class Client(Session):
         fence: Callable[[], bool],
         following: Envelope | None = None,
     ) -> Transaction:
-        """Send one mail; `content` has CRLF line ends and is not dot-stuffed.
+        """Send one email; `content` has CRLF line ends and is not dot-stuffed.
 
         `fence` returns False when the lease is lost: then the connection is closed before the
-        content, or before its final dot, and the mail is UNSENT. What `fence` raises is passed on.
-        `following` is the mail that comes next: its commands may leave with this mail's content.
-        They commit to nothing, because no mail is sent without its own content.
+        content, or before its final dot, and the email is UNSENT. What `fence` raises is passed on.
+        `following` is the email that comes next: its commands may leave with this mail's content.
+        They commit to nothing, because no email is sent without its own content.
 
         A content of 8 bits is encoded for a server without 8BITMIME (RFC 6152 §3), unless it is
         signed: then the server lacks what the email needs.
@@ -99,7 +99,7 @@ class Client(Session):
         except (NoReply, Unwanted) as end:
             return self._conclude(end.reply, end.event, refusals)
         except BaseException:
-            # Never finish DATA after an error of our own: half a mail would be delivered.
+            # Never finish DATA after an error of our own: half an email would be delivered.
             self.close()
             raise
         finally:
@@ -111,7 +111,7 @@ class Client(Session):
         super().close()
 
     def farewell(self) -> None:
-        """QUIT and close; where a mail is announced the server would take QUIT for its content."""
+        """QUIT and close. Where an email is announced, the server would take QUIT for content."""
         if self.announced is None:
             super().farewell()
         else:
@@ -174,7 +174,7 @@ class Client(Session):
     def _refused(
         self, place: int, code: int, text: bytes, refusals: RecipientRefusals
     ) -> Unwanted | None:
-        """Return the refusal of the whole mail, or note that of one recipient."""
+        """Return the refusal of the whole email, or note that of one recipient."""
         reply = parse_reply(code, text)
         judgement = judge(self.phase, reply, accepted=len(refusals.results) < place - 1)
         if judgement.renew:
@@ -189,7 +189,7 @@ class Client(Session):
         if wanted and code != _START_MAIL:
             raise Unwanted(code, text)
         if wanted and self._ahead:
-            # It would be taken for the reply to the final dot, and the mail for sent.
+            # It would be taken for the reply to the final dot, and the email for sent.
             raise NoReply(Event.GARBAGE, "the server replied before it was asked")
         if not wanted and code == _START_MAIL:
             self._ask_in_passing(_LONE_DOT)
@@ -199,11 +199,11 @@ class Client(Session):
     def _content(
         self, content: bytes, fence: Callable[[], bool], following: Envelope | None
     ) -> Reply:
-        """Write the content, announce the mail that follows, and return the final dot's reply."""
+        """Write the content, announce the email that follows, and return the final dot's reply."""
         self.phase = Phase.BODY
         if self.sock is None:
             raise NoReply(Event.CLOSED, "the connection is closed")
-        # A large mail alone fills the line, and its octets should not be copied once more.
+        # A large email alone fills the line, and its octets should not be copied once more.
         commands = self._announcement(following if len(content) < BLOCK else None)
         try:
             write_body(
@@ -228,7 +228,7 @@ class Client(Session):
             self._patience = self._server.command_timeout
 
     def _announcement(self, following: Envelope | None) -> bytes:
-        """Return the commands of the next mail, or nothing where they must wait for their turn."""
+        """Return the commands of the next email, or nothing where they must wait for their turn."""
         if following is None or "pipelining" not in self.esmtp_features:
             return b""
         if len(following.recipients) > GROUP - 2:
@@ -241,11 +241,11 @@ class Client(Session):
     def _conclude(
         self, reply: Reply, event: Event | None, refusals: RecipientRefusals
     ) -> Transaction:
-        """Judge what ended the transaction and leave the connection clean for the next mail."""
+        """Judge what ended the transaction and leave the connection clean for the next email."""
         phase = self.phase
         judgement = judge(phase, reply, event=event)
         if judgement.renew:
-            # Postfix answers 503 to MAIL behind a content that it refused: its old mail goes on.
+            # Postfix answers 503 to MAIL behind a content that it refused: its old email goes on.
             is_over = reply.code in (421, 503) or event is Event.CLOSED
             self.stale = phase is Phase.MAIL and is_over
             self.close()
@@ -254,7 +254,7 @@ class Client(Session):
         elif phase is Phase.DATA:
             self._reset()
         if self._ahead and self.announced is None:
-            self.close()  # the next mail must not take an old reply for its own
+            self.close()  # the next email must not take an old reply for its own
         result = transaction_from(phase, reply, judgement, refusals)
         if event is Event.OVERDUE:
             return replace(result, overdue=True)

@@ -66,12 +66,12 @@ def rcpt_lines(envelope: Envelope, extensions: Mapping[str, str]) -> list[bytes]
 def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str:
     """Return why this server cannot take this email, as a reason for people, or ""."""
     if envelope.smtputf8 and "smtputf8" not in extensions:
-        return "the server does not offer SMTPUTF8, which an address of this mail needs"
+        return "the server does not offer SMTPUTF8, which an address of this email needs"
     if envelope.eightbit and "8bitmime" not in extensions:
         return "the server does not offer 8BITMIME, which this email needs: nothing may encode it"
     limit = extensions.get("size", "")
     if limit.isascii() and limit.isdigit() and 0 < int(limit) < size:  # 0 is no limit: RFC 1870 §4
-        return f"the mail has {size} octets and the server takes {limit} (SIZE)"
+        return f"the email has {size} octets and the server takes {limit} (SIZE)"
     for option in envelope.demands:
         if not _is_offered(option, extensions):
             return f"the server does not offer what the option {_keyword(option)} needs"
@@ -92,8 +92,8 @@ def _reverse_path(sender: str) -> str:
 
 
 def _known(options: Sequence[str], extensions: Mapping[str, str]) -> str:
-    """Return the options whose extension is offered, without those that are set from the mail."""
-    if not options:  # as in almost every mail
+    """Return the options whose extension is offered, without those that are set from the email."""
+    if not options:  # as in almost every email
         return ""
     return "".join(
         f" {option}"

@@ -21,9 +21,9 @@ EHLO_SECONDS = 10.0
 
 
 class Connection:
-    """Sends mails over one connection at a time, for one thread; network trouble is a verdict.
+    """Sends emails over one connection at a time, for one thread; network trouble is a verdict.
 
-    A connection lives for `connection_mails` mails or `connection_seconds`, and belongs to the
+    A connection lives for `connection_mails` emails or `connection_seconds`, and belongs to the
     process that opened it: after a fork the child opens its own.
     """
 
@@ -69,11 +69,11 @@ class Connection:
         fence: Callable[[], bool],
         following: Envelope | None = None,
     ) -> Transaction:
-        """Send one mail as `Client.transact` does, over a connection that is opened if need be.
+        """Send one email as `Client.transact` does, over a connection that is opened if need be.
 
         A server may close an idle connection whenever it likes (RFC 5321 §3.8): where an open one
-        turns out to be gone before MAIL was answered, the mail goes once over a new one. So it is
-        where a connection of some age does not offer what the mail needs: the server may by now.
+        turns out to be gone before MAIL was answered, the email goes once over a new one. So it is
+        where a connection of some age does not offer what the email needs: the server may by now.
         """
         client = self._reusable()
         if client is not None:
@@ -93,7 +93,7 @@ class Connection:
         return self._clock() - self._opened
 
     def rest(self) -> None:
-        """Note that no mail follows for now: a connection that awaits an announced one is closed.
+        """Note that no email follows for now: a connection that awaits an announced one is closed.
 
         Its server waits for a content that does not come; an idle one is kept.
         """

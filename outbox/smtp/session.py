@@ -61,7 +61,7 @@ class Session(smtplib.SMTP):
         self.goes_on: Callable[[], bool] = _always  # asked while a command's reply does not come
 
     def open(self) -> Transaction | None:
-        """Make the session ready for mails; a HALT transaction says that it cannot be had.
+        """Make the session ready for emails; a HALT transaction says that it cannot be had.
 
         Nothing but EHLO and STARTTLS is said in clear where TLS is asked for (RFC 3207 §4.1).
         """
@@ -164,7 +164,7 @@ class Session(smtplib.SMTP):
             try:
                 sock.settimeout(remaining)
                 sock.connect(address)
-                # The last block of a large mail must not wait for an acknowledgement (Nagle).
+                # The last block of a large email must not wait for an acknowledgement (Nagle).
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as failure:
                 error = failure
@@ -237,7 +237,7 @@ class TLSSession(Session):
 def tls_context(ca_file: str, verify: bool) -> ssl.SSLContext:
     """Return a context that verifies certificate and name, unless the user says otherwise.
 
-    It is kept: reading the system's CA bundle costs more than sending a hundred mails.
+    It is kept: reading the system's CA bundle costs more than sending a hundred emails.
     """
     context = ssl.create_default_context(cafile=ca_file or None)
     if not verify:

@@ -23,7 +23,7 @@ _NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNS
 
 
 class RecipientRefusals:
-    """The recipients of one mail that were refused or put off by themselves, by their place."""
+    """The recipients of one email that were refused or put off by themselves, by their place."""
 
     __slots__ = ("envelope", "results", "retry_after", "too_many")
 
@@ -84,7 +84,7 @@ def transaction_from(
 
 
 def all_refused(refusals: RecipientRefusals) -> Transaction:
-    """Judge a mail of which no recipient is left: RETRY where one of them was put off."""
+    """Judge an email of which no recipient is left: RETRY where one of them was put off."""
     results = tuple(refusals.results[place] for place in sorted(refusals.results))
     put_off = [result for result in results if result.verdict is not Verdict.FAIL]
     return Transaction(

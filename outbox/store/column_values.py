@@ -1,4 +1,4 @@
-"""A mail as a row of `outbox_email`: which columns an enqueue fills, and with what."""
+"""An email as a row of `outbox_email`: which columns an enqueue fills, and with what."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Values = tuple[Any, ...]
 
 
 def column_values(mail: RenderedMessage, options: Options, lane: str) -> Values:
-    """Return the row of a mail that waits for its due time."""
+    """Return the row of an email that waits for its due time."""
     own = (mail.mail_options, mail.rcpt_options)
     sender = mail.sender if options.envelope_from is None else options.envelope_from
     return (

@@ -15,7 +15,7 @@ from .connection.row_locks import Locked, among
 
 
 def expired(database: Database) -> ColumnElement[bool]:
-    """The mail waits and its time has run out; in the words of the partial index."""
+    """The email waits and its time has run out; in the words of the partial index."""
     email = database.tables.email.c
     waits = email.finished_at.is_(None) & email.token.is_(None)
     return waits & email.expires_at.is_not(None) & (email.expires_at <= database.now())

@@ -20,7 +20,7 @@ from .control.circuit_breaker import Breaker
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Email:
-    """What `enqueue` returns: the mail as it stood in the caller's transaction."""
+    """What `enqueue` returns: the email as it stood in the caller's transaction."""
 
     id: int
     message_id: str
@@ -30,7 +30,7 @@ class Email:
     tag: str | None
     recipients: int
     size: int
-    created: bool  # False where the idempotency key found the mail that was there already
+    created: bool  # False where the idempotency key found the email that was there already
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,7 @@ class Claim:
 
 @value_type(frozen=True, kw_only=True, slots=True)
 class ClaimedEmail:
-    """A claimed mail as a send task reads it: all but its content."""
+    """A claimed email as a send task reads it: all but its content."""
 
     id: int
     content_id: int
@@ -88,7 +88,7 @@ class Batch:
 
     @property
     def route(self) -> str:
-        """The name of the route that its mails take."""
+        """The name of the route that its emails take."""
         return route_of(self.lane)
 
     @property
@@ -115,7 +115,7 @@ class EmailResult:
     outcome: Outcome
     verdict: Verdict
     phase: Phase
-    several: bool  # the mail has recipients of its own in `outbox_recipient`
+    several: bool  # the email has recipients of its own in `outbox_recipient`
     server: str
     started_at: float  # seconds since 1970, by the database's clock
     finished_at: float

@@ -11,7 +11,7 @@ from .sweep import sweep
 
 
 def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None) -> int:
-    """Send until nothing is due that may be sent now; return how many mails were claimed.
+    """Send until nothing is due that may be sent now; return how many emails were claimed.
 
     It takes its place beside workers: what they hold it does not touch.
     """

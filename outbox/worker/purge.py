@@ -26,7 +26,7 @@ def purge_briefly(runtime: Runtime) -> int:
     """Remove emails past their retention, and end soon; return how many were removed.
 
     Halted servers that nobody configures any more go first. It ends after some seconds, for urgent
-    mail that waits for a process, and for a stop of the worker. The next one goes on where it
+    email that waits for a process, and for a stop of the worker. The next one goes on where it
     ended.
     """
     total = 0

@@ -34,10 +34,10 @@ def sweep(
     hand_out: Callable[[Claim], None],
     wake: Callable[[float], None] = lambda _: None,
 ) -> int:
-    """Claim what is due, as far as slots are free, and hand each batch out; return the mails.
+    """Claim what is due, as far as slots are free, and hand each batch out; return the emails.
 
     Sweeps may overlap and come as often as they like: one that finds nothing is one statement, and
-    no two claim the same mail. `wake` is asked for a sweep in so many seconds, when a lane opens.
+    no two claim the same email. `wake` is asked for a sweep in so many seconds, when a lane opens.
     """
     settings, database = runtime.settings, runtime.database
     state = _survey(runtime, settings.slots * settings.batch)
@@ -59,7 +59,7 @@ def sweep(
 def publish(runtime: Runtime) -> Callable[[Claim], None]:
     """Return how a sweep in Celery hands a batch out: as a task that carries its token only.
 
-    Where the broker fails the mails stay claimed: delivery is uncertain, and the lease decides.
+    Where the broker fails the emails stay claimed: delivery is uncertain, and the lease decides.
     """
 
     def hand_out(made: Claim) -> None:

@@ -26,7 +26,7 @@ outbox = Outbox()
 
 
 class Order(db.Model):  # type: ignore[name-defined, misc]
-    """A business row, to be committed with its mail."""
+    """A business row, to be committed with its email."""
 
     __tablename__ = "orders"
     id = Column(Integer, primary_key=True)

@@ -121,7 +121,7 @@ class System:
         return addresses
 
     def reset(self, to: str) -> None:
-        """Commit one urgent mail, as a forgotten password brings it."""
+        """Commit one urgent email, as a forgotten password brings it."""
         message = EmailMessage()
         message["From"], message["To"] = "shop@shop.example", to
         message.set_content("Your new password.\n")
@@ -133,7 +133,7 @@ class System:
         sweep(self.runtime, publish(self.runtime))
 
     def counts(self) -> dict[Status, int]:
-        """Return how many mails there are in each status."""
+        """Return how many emails there are in each status."""
         return outbox.counts()
 
     def counters(self) -> dict[str, int]:
@@ -153,7 +153,7 @@ class System:
         return [breaker for breaker in known.values() if breaker.is_open]
 
     def wait_sent(self, mails: int) -> None:
-        """Wait until all of these mails are sent and none is in any other status."""
+        """Wait until all of these emails are sent and none is in any other status."""
         wait_until(
             lambda: self.counts() == {Status.SENT: mails},
             DEADLINE,

@@ -1,4 +1,4 @@
-"""Whatever dies, no mail is lost, and no more are repeated than the windows can hold."""
+"""Whatever dies, no email is lost, and no more are repeated than the windows can hold."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
     gate = system.catcher.hold_at("reply")  # accepted, and the reply never comes
     system.newsletter(1)
     worker = system.worker()
-    wait_until(lambda: gate.reached == 1, 60, "the server has the mail")
+    wait_until(lambda: gate.reached == 1, 60, "the server has the email")
     worker.kill_9()
     gate.open()
 
@@ -45,7 +45,7 @@ def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
         system.sweep()
         return system.counters().get("in_doubt") == 1
 
-    wait_until(is_in_doubt, 60, "the mail is in doubt")
+    wait_until(is_in_doubt, 60, "the email is in doubt")
     assert system.counts() == {Status.PENDING: 1}
     system.runtime.database.offset = 60  # past the backoff, for the sweep of this process
     assert system.app.test_cli_runner().invoke(args=["outbox", "drain"]).exit_code == 0
@@ -62,11 +62,11 @@ def test_under_hold_a_mail_in_doubt_stays_unknown_and_is_not_sent_again(system: 
     system.newsletter(1)
     system.beat()
     worker = system.worker()
-    wait_until(lambda: gate.reached == 1, 60, "the server has the mail")
+    wait_until(lambda: gate.reached == 1, 60, "the server has the email")
     worker.kill_9()
     gate.open()
     system.worker()
-    wait_until(lambda: system.counts() == {Status.UNKNOWN: 1}, 60, "the mail is unknown")
+    wait_until(lambda: system.counts() == {Status.UNKNOWN: 1}, 60, "the email is unknown")
     assert list(system.catcher.copies().values()) == [1]
 
 
@@ -101,7 +101,7 @@ def test_an_smtp_outage_charges_no_attempt_and_all_is_delivered_after_it(system:
     assert {recipient for recipient, _ in system.catcher.copies()} == set(readers)
     doubted = system.counters().get("in_doubt", 0)
     charged = _attempts(system)
-    # A mail whose final dot was out when the server went is honestly in doubt, and alone charged.
+    # An email whose final dot was out when the server went is honestly in doubt, and alone charged.
     assert charged == READERS + doubted
     assert doubted <= SLOTS
 

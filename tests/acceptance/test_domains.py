@@ -1,6 +1,6 @@
-"""One recipient domain has a rate of its own: its mails wait in the table, and nobody else does.
+"""One recipient domain has a rate of its own: its emails wait in the table, and nobody else does.
 
-Times are counted in mails of that domain. The bounds lie far above what is usual (one task a second
+Times are counted in emails of that domain. The bounds lie far above the usual (one task a second
 and fifty commits) and far below what four processes do in a loop that waits for nothing.
 """
 
@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 
 RATE = Rate(10, 1)
 LIMITED, OTHERS = 400, 2000
-SECONDS = 8  # of the limited domain's mails, after the others have gone
+SECONDS = 8  # of the limited domain's emails, after the others have gone
 
 
 @pytest.mark.databases("postgresql")
@@ -61,7 +61,7 @@ def test_a_domain_over_its_rate_waits_in_the_table_and_the_others_go_at_full_spe
 
 
 def _claimed(system: System) -> int:
-    """Return how many mails of the limited domain are claimed."""
+    """Return how many emails of the limited domain are claimed."""
     email = system.runtime.tables.email.c
     ours = (email.lane == "@gmail.example") & email.token.is_not(None)
     statement = select(func.count()).where(ours)

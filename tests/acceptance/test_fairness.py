@@ -1,4 +1,4 @@
-"""Bulk mail is not starved where other mail keeps every slot busy."""
+"""Bulk email is not starved where other email keeps every slot busy."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_bulk_that_has_waited_long_goes_out_while_normal_mail_fills_every_slot(
         system.beat()
         system.worker()
         wait_until(lambda: len(recorder.stamps()) > 10 * WINDOW, 60, "both slots are busy")
-        assert _bulk(recorder) == 0, "bulk took a slot from normal mail"
+        assert _bulk(recorder) == 0, "bulk took a slot from normal email"
         _let_bulk_age(system)
         wait_until(lambda: _bulk(recorder) == BULK, 60, lambda: f"bulk goes: {system.stats()}")
         waiting = system.stats()["due"]["normal"]
-        print(f"{len(recorder.stamps())} mails, {waiting} normal ones still wait")
+        print(f"{len(recorder.stamps())} emails, {waiting} normal ones still wait")
     assert waiting > 0, "there was no competition any more"
 
 
@@ -46,7 +46,7 @@ def _bulk(recorder: Recorder) -> int:
 
 
 def _let_bulk_age(system: System) -> None:
-    """Have the bulk mails been due for so long that they no longer wait for a slot."""
+    """Have the bulk emails been due for so long that they no longer wait for a slot."""
     email, database = system.runtime.tables.email, system.runtime.database
     waiting = (email.c.priority == int(Priority.BULK)) & (email.c.status == Status.PENDING)
     older = update(email).where(waiting).values(due_at=email.c.due_at - timedelta(seconds=AGED))

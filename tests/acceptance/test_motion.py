@@ -99,7 +99,7 @@ def test_a_worker_that_slept_through_its_lease_sends_nothing_more_and_its_verdic
     system.newsletter(WINDOW)
     system.beat()
     sleeper = system.worker(concurrency=1)
-    wait_until(lambda: gate.reached == 1, 60, "the server has the first mail")
+    wait_until(lambda: gate.reached == 1, 60, "the server has the first email")
     sleeper.freeze()
 
     def is_rescued() -> bool:

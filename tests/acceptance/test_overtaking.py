@@ -1,6 +1,6 @@
-"""Urgent mail overtakes a newsletter of any size on its way to a distant server.
+"""Urgent email overtakes a newsletter of any size on its way to a distant server.
 
-A second is the promise, and some tenths are what it takes. Where nothing overtakes, an urgent mail
+A second is the promise, and some tenths are what it takes. Where nothing overtakes, an urgent email
 waits for the whole newsletter, minutes: nothing between decides. The full size is run by hand:
 OVERTAKING_BULK=100000 OVERTAKING_URGENT=100.
 """
@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 ONE_WAY = 0.01  # seconds
 BULK = int(os.environ.get("OVERTAKING_BULK", "5000"))
 URGENT = int(os.environ.get("OVERTAKING_URGENT", "20"))
-BETWEEN = 20  # bulk mails before the next urgent one, so that all goes its usual way again
+BETWEEN = 20  # bulk emails before the next urgent one, so that all goes its usual way again
 
 
 @pytest.mark.databases("postgresql")
@@ -41,7 +41,9 @@ def test_an_urgent_mail_among_a_newsletter_is_accepted_within_a_second(
             assert len(recorder.stamps()) < BULK, "the newsletter was sent too soon to tell"
     share = 0.99 if URGENT >= 100 else 0.95  # of a few, too, one may be the odd one
     usual, late = percentile(waits, 0.5), percentile(waits, share)
-    print(f"{URGENT} urgent mails among {BULK}: p50 {usual:.3f} s, p{share * 100:.0f} {late:.3f} s")
+    print(
+        f"{URGENT} urgent emails among {BULK}: p50 {usual:.3f} s, p{share * 100:.0f} {late:.3f} s"
+    )
     assert late <= 1.0
 
 

@@ -24,7 +24,7 @@ RATE = Rate(50, 1)
 TEN_SECONDS = 10.0
 MAILS = RATE.within(17)  # measured: a second to begin with, and sixteen of windows
 
-BETWEEN = 0.73  # seconds from one urgent mail to the next: at all phases of the bulk's windows
+BETWEEN = 0.73  # seconds from one urgent email to the next: at all phases of the bulk's windows
 
 
 @pytest.mark.databases("postgresql")
@@ -48,7 +48,7 @@ def test_four_processes_in_two_workers_keep_the_rate_and_urgent_mail_goes_next(
     assert 0.95 * wanted <= fewest
     assert most <= 1.05 * wanted
     assert above <= RATE.within(1.0), "a burst, also at the start, when permits were saved up"
-    assert percentile(ahead, 0.5) <= RATE.chunk, "urgent mail takes the next permits"
+    assert percentile(ahead, 0.5) <= RATE.chunk, "urgent email takes the next permits"
     assert max(ahead) <= RATE.within(1.0)
 
 
@@ -57,7 +57,7 @@ def _until(moment: float) -> None:
 
 
 def _bulk_before_an_urgent_mail(system: System, recorder: Recorder, number: int) -> int:
-    """Return how many bulk mails the server took between the urgent one's commit and itself."""
+    """Return how many bulk emails the server took between the urgent one's commit and itself."""
     to = f"urgent-{number}@example.com"
     system.reset(to)
     committed = time.monotonic()

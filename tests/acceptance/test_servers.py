@@ -13,7 +13,7 @@ from tests.servers.recorder import Recorder
 from tests.waiting import wait_until
 
 READERS = 1000
-BEFORE = 200  # mails that the first server answers for; then one more in each slot that is accepted
+BEFORE = 200  # emails that the first server answers for; it accepts one more in each slot
 
 
 @pytest.mark.databases("postgresql")
@@ -28,7 +28,7 @@ def test_when_the_first_server_is_killed_all_goes_over_the_other_and_only_doubt_
             system.beat()
             worker = system.worker()
             taken = BEFORE + SLOTS
-            wait_until(lambda: len(first.stamps()) == taken, 60, "every slot has a mail in doubt")
+            wait_until(lambda: len(first.stamps()) == taken, 60, "every slot has an email in doubt")
             first.kill_9()
             if policy == "hold":
                 ends = {Status.SENT: READERS - SLOTS, Status.UNKNOWN: SLOTS}

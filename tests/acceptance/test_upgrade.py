@@ -97,7 +97,7 @@ def shared(database_url: str, broker: Broker, catcher: Catcher) -> Iterator[Syst
 def test_two_versions_share_a_drain_and_either_may_die_in_it(
     database_url: str, broker: Broker, catcher: Catcher, older: Path
 ) -> None:
-    # At this distance four slots send some 40 mails a second: a new worker has time to join in.
+    # At this distance four slots send some 40 emails a second: a new worker has time to join in.
     with Delay(catcher.port, 0.01) as distant:
         settings = {"OUTBOX_SLOTS": 2 * SLOTS, "MAIL_PORT": distant.port}
         with running(database_url, broker, catcher, **settings) as shared:
@@ -141,7 +141,7 @@ def test_what_either_version_enqueues_the_other_sends(shared: System, older: Pat
 
 @pytest.mark.databases("postgresql")
 def test_either_version_takes_the_other_s_tasks(shared: System, older: Path) -> None:
-    """No beat, no sweep: these tasks alone can send the mails."""
+    """No beat, no sweep: these tasks alone can send the emails."""
     shared.newsletter(2 * WINDOW)
     database = shared.runtime.database
     [ours] = claim(database, Priority.NORMAL, WINDOW, lease_seconds=60)
@@ -185,7 +185,7 @@ def _has_sent(system: System, worker: CeleryProcess) -> bool:
 
 
 def _enqueue(system: System, tree: Path, who: str) -> None:
-    """Commit mails in a web process of the code in `tree`."""
+    """Commit emails in a web process of the code in `tree`."""
     _run(system, tree, _ENQUEUE, who, str(AFTERWARDS))
 
 

@@ -34,7 +34,7 @@ FLAGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class RunningShop:
-    """Where the demo answers, and where it keeps the mails it caught."""
+    """Where the demo answers, and where it keeps the emails it caught."""
 
     url: str
     inbox: Path

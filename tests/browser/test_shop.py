@@ -73,7 +73,7 @@ def test_a_declined_payment_leaves_no_order_and_no_mail(browser: Chrome, shop: A
     browser.get(f"{shop.url}/orders")
     assert "Nobody" not in browser.find_element(By.TAG_NAME, "main").text
 
-    # Had there been a mail, it would have left before that of a later order.
+    # Had there been an email, it would have left before that of a later order.
     order(browser, shop, name="Later", email="later@example.com")
     see_in_inbox(browser, shop, "later@example.com")
     assert "nobody@example.com" not in browser.find_element(By.TAG_NAME, "main").text

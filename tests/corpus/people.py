@@ -1,4 +1,4 @@
-"""Names and addresses: what people are called, and where their mail goes."""
+"""Names and addresses: what people are called, and where their email goes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def calls(draw: st.DrawFn) -> list[str]:
 
 @contextmanager
 def properties(url: str) -> Iterator[list[Property]]:
-    """Open a shop with a mail in each of several states, full of evil texts."""
+    """Open a shop with an email in each of several states, full of evil texts."""
     shops = Shops(url=url)
     try:
         yield [Property(source="CLI arguments", inputs=calls(), holds=_Shell(shops.open()).holds)]
@@ -105,7 +105,7 @@ class _Shell:
         assert result.exit_code == 2 or not _STEERS.search(result.output)
 
     def _refill(self) -> None:
-        """Empty the tables, and write a mail that waits, one that failed, and one in doubt."""
+        """Empty the tables, and write an email that waits, one that failed, and one in doubt."""
         with self._shop.engine.begin() as connection:
             for table in reversed(self._shop.tables.email.metadata.sorted_tables):
                 connection.execute(sa.delete(table))

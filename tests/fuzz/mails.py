@@ -1,4 +1,4 @@
-"""A mail from outside is refused by field and rule, or goes out as it was given and no more.
+"""An email from outside is refused by field and rule, or goes out as it was given and no more.
 
 The whole way: `enqueue` in a transaction with a business row, the table, the relay, a socket, and a
 server that takes nothing but what the RFCs allow.
@@ -46,7 +46,7 @@ SOURCES: dict[str, st.SearchStrategy[Draft]] = {
 
 @contextmanager
 def properties(url: str) -> Iterator[list[Property]]:
-    """Open a shop on this database whose mails go to the strict server."""
+    """Open a shop on this database whose emails go to the strict server."""
     with StrictServer() as server:
         shops = Shops(url=url)
         try:
@@ -62,7 +62,7 @@ def properties(url: str) -> Iterator[list[Property]]:
 
 
 class _Way:
-    """The way of a mail from `enqueue` to the server."""
+    """The way of an email from `enqueue` to the server."""
 
     def __init__(self, shop: Shop, server: StrictServer) -> None:
         self._shop = shop
@@ -104,7 +104,7 @@ class _Way:
         return True
 
     def _nothing_written(self, session: Session) -> None:
-        """The caller's transaction goes on, and holds nothing of the mail."""
+        """The caller's transaction goes on, and holds nothing of the email."""
         for table in (self._shop.tables.email, self._shop.tables.content):
             assert not session.execute(sa.select(sa.func.count()).select_from(table)).scalar()
 

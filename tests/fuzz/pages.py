@@ -1,4 +1,4 @@
-"""No query, form, path or mail makes a page of the shop fail, and none is shown unescaped.
+"""No query, form, path or email makes a page of the shop fail, and none is shown unescaped.
 
 The shop is the web app of this repository; its `/outbox/` dashboard does not exist yet.
 """
@@ -109,7 +109,7 @@ _VALUES = st.one_of(
 
 @st.composite
 def _mails(draw: st.DrawFn) -> bytes:
-    """Octets that a server took: nobody has promised that they are a mail."""
+    """Octets that a server took: nobody has promised that they are an email."""
     # CPython takes minutes to read a longer one. The outbox writes none such.
     lines = [f"{draw(_HEADERS)}: {draw(_VALUES)[:500]}" for _ in range(draw(st.integers(0, 5)))]
     body = str(draw(BODIES)) + draw(st.sampled_from(["", MARK, f"--b\r\n\r\n{MARK}\r\n--b--"]))
@@ -170,7 +170,7 @@ class _Shop:
             self._sound(self._client.get("/newsletter"))
 
     def shows(self, raw: bytes) -> None:
-        """The list, the mail in each view, and its HTML in a frame that may do nothing."""
+        """The list, the email in each view, and its HTML in a frame that may do nothing."""
         name = self._maildir.add(raw)
         try:
             for path in ("", f"/{name}", f"/{name}?view=text", f"/{name}?view=source"):

@@ -31,7 +31,7 @@ _EHLO += b"250 SIZE 100000000\r\n"
 
 @dataclass
 class Taken:
-    """One mail, as its envelope and its octets came."""
+    """One email, as its envelope and its octets came."""
 
     sender: str
     parameters: list[str]
@@ -66,14 +66,14 @@ class StrictServer(Listener):
         self._faults: list[str] = []
 
     def taken(self) -> list[Taken]:
-        """Return the mails that came since the last call; AssertionError for what is forbidden."""
+        """Return the emails that came since the last call; AssertionError for what is forbidden."""
         mails, self._mails = self._mails, []
         faults, self._faults = self._faults, []
         assert not faults, "; ".join(faults)
         return mails
 
     def drop(self) -> None:
-        """Forget what has come, mails and faults."""
+        """Forget what has come, emails and faults."""
         self._mails, self._faults = [], []
 
     def serve(self, sock: socket.socket) -> None:

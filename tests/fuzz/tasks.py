@@ -1,7 +1,7 @@
 """A forged, old or garbled task changes nothing, and the worker lives on.
 
-Raw messages in a real Redis, a real worker, and a table with a mail in each state that a task could
-harm: one that waits, one under a live lease, one sent.
+Raw messages in a real Redis, a real worker, and a table with an email in each state that a task
+could harm: one that waits, one under a live lease, one sent.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def properties(url: str) -> Iterator[list[Property]]:
 
 
 def _filled(app: Any) -> dict[str, str]:
-    """Write three mails, of which one is under a lease and one is over; return the tokens."""
+    """Write three emails, of which one is under a lease and one is over; return the tokens."""
     db.create_all()
     runtime = app.extensions["outbox"].runtime
     tokens = {}

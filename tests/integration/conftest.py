@@ -45,7 +45,7 @@ LEASE = 30.0
 def message(
     *to: str, subject: str = "Order 1", text: str = "Thank you.", **headers: str
 ) -> EmailMessage:
-    """Return a mail of the shop to these addresses, or to one customer."""
+    """Return an email of the shop to these addresses, or to one customer."""
     mail = EmailMessage()
     mail["From"] = "shop@shop.example"
     mail["To"] = ", ".join(to or ("a@customers.example",))
@@ -83,14 +83,14 @@ def entry(email_id: int, outcome: Outcome, verdict: Verdict, **changes: Any) -> 
 
 
 def sent(email_id: int) -> EmailResult:
-    """Return the result of a mail that the server took."""
+    """Return the result of an email that the server took."""
     reply = Reply(code=250, enhanced="2.0.0", text="queued as 1")
     return entry(email_id, Outcome(status=Status.SENT, reply=reply, attempts_added=1), Verdict.SENT)
 
 
 @dataclass(kw_only=True)
 class Shop:
-    """An app, its outbox, and the orders that its mails commit with."""
+    """An app, its outbox, and the orders that its emails commit with."""
 
     app: Flask
     outbox: Outbox
@@ -119,7 +119,7 @@ class Shop:
         session.execute(sa.insert(self.orders).values(customer=customer))
 
     def enqueue(self, *to: str, **options: Any) -> Email:
-        """Enqueue a mail and commit."""
+        """Enqueue an email and commit."""
         with self.session() as session:
             email = self.outbox.enqueue(message(*to), session=session, **options)
             session.commit()
@@ -146,7 +146,7 @@ class Shop:
         return [row.status for row in self.rows(self.tables.email)]
 
     def recipients(self, email_id: int) -> dict[str, str]:
-        """Return what became of each recipient of a mail that has several."""
+        """Return what became of each recipient of an email that has several."""
         table = self.tables.recipient
         return {row.address: row.status for row in self.rows(table, table.c.email_id == email_id)}
 
@@ -170,7 +170,7 @@ class Shop:
         return made
 
     def open(self, token: UUID, *ids: int) -> frozenset[int]:
-        """Open the window of these mails."""
+        """Open the window of these emails."""
         return self.record(token, [], ids)
 
     def record(
@@ -180,7 +180,7 @@ class Shop:
         return advance(self.database, token, results, following, worker=WORKER).opened
 
     def sending(self, email_id: int) -> Claim:
-        """Bring a mail that is due alone into an open window."""
+        """Bring an email that is due alone into an open window."""
         made = self.started()
         assert self.open(made.token, email_id) == {email_id}
         return made
@@ -193,7 +193,7 @@ class Shop:
         return judged + rescue(self.database, self.runtime.settings, random=lambda: 0.5)
 
     def lose(self, email_id: int) -> Claim:
-        """Lose the worker while the mail's window is open; wait until the mail is due again."""
+        """Lose the worker while the mail's window is open; wait until the email is due again."""
         made = self.sending(email_id)
         assert self.rescue() == 1
         self.later(86_400)
@@ -283,7 +283,7 @@ def shop(shops: Shops) -> Shop:
 
 @pytest.fixture
 def sending(shops: Shops, catcher: Catcher) -> Shop:
-    """A shop whose mails go to the catcher."""
+    """A shop whose emails go to the catcher."""
     return shops.open(MAIL_PORT=catcher.port)
 
 
@@ -296,5 +296,5 @@ def postfix() -> Iterator[Postfix]:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of what goes in one statement: few mails are several of them."""
+    """A tenth of what goes in one statement: few emails are several of them."""
     monkeypatch.setattr(enqueue, "ENQUEUE_CHUNK", enqueue.ENQUEUE_CHUNK // 10)

@@ -67,7 +67,7 @@ def server(name: str, port: int, **options: Any) -> dict[str, Any]:
 
 
 def write(shop: Shop, count: int, *, tag: str | None = None, **options: Any) -> list[int]:
-    """Write so many mails of one content, each to another reader; return their ids."""
+    """Write so many emails of one content, each to another reader; return their ids."""
     options.setdefault("priority", Priority.NORMAL)
     with shop.session() as session:
         shop.outbox.enqueue_many(
@@ -79,7 +79,7 @@ def write(shop: Shop, count: int, *, tag: str | None = None, **options: Any) -> 
 
 
 def standing(shop: Shop) -> Counter[tuple[str, int, int, int]]:
-    """Count the mails by status, attempts, crashes and unknown results."""
+    """Count the emails by status, attempts, crashes and unknown results."""
     return Counter(
         (row.status, row.attempts, row.crashes, row.unknown_count)
         for row in shop.rows(shop.tables.email)

@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 
 def announced(happens: Callable[[], object]) -> Step:
-    """Let something happen when the mail that comes next has been announced."""
+    """Let something happen when the email that comes next has been announced."""
 
     def step(dialogue: Dialogue) -> None:
         while not dialogue.data.endswith(b"DATA\r\n"):

@@ -109,7 +109,7 @@ def refusals(shop: Shop, session: Any) -> dict[str, Any]:
     outbox, two = shop.outbox, message("a@x.example", "b@x.example")
     own = message(**{"List-Unsubscribe": "<https://shop.example/u>"})
     return {
-        "two readers of one mail": lambda: outbox.enqueue(two, session=session, unsubscribe=URL),
+        "two readers of one email": lambda: outbox.enqueue(two, session=session, unsubscribe=URL),
         "a header of its own": lambda: outbox.enqueue(own, session=session, unsubscribe=URL),
         "no https": lambda: outbox.enqueue(
             message(), session=session, unsubscribe="http://shop.example/u"

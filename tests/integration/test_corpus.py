@@ -1,6 +1,6 @@
-"""CPython's own corpus of nasty mails goes through table and wire, byte for byte.
+"""CPython's own corpus of nasty emails goes through table and wire, byte for byte.
 
-`tests/corpus/cpython` holds the data of CPython's `test_email`. Each mail is parsed, enqueued,
+`tests/corpus/cpython` holds the data of CPython's `test_email`. Each email is parsed, enqueued,
 stored, relayed and caught by a real SMTP server; what arrived is compared with the file, line ends
 as CRLF. What must differ stands here by name: REFUSED as it is, and then sent with the header that
 it lacked; UNKEPT where the parser, before us, does not keep an octet of the file; and a Message-ID
@@ -84,7 +84,7 @@ UNKEPT: dict[str, list[Edit]] = {
         (_INNER % (1, b" "), _INNER % (2, b"--") + b"\r\n" + _INNER % (1, b"") + b"\r\n"),
         (_INNER % (0, b" "), _INNER % (1, b"--") + b"\r\n" + _INNER % (0, b"") + b"\r\n"),
     ],
-    # The first line of an mbox is no part of the mail.
+    # The first line of an mbox is no part of the email.
     "msg_25.txt": [(b"From MAILER-DAEMON Fri Apr 06 16:46:09 2001\r\n", b"")],
     "msg_43.txt": [
         (
@@ -103,7 +103,7 @@ def edited(data: bytes, edits: list[Edit]) -> bytes:
 
 
 def wanted(name: str) -> bytes:
-    """Return the mail as it has to arrive, but for headers that are added."""
+    """Return the email as it has to arrive, but for headers that are added."""
     _, mend = REFUSED.get(name, (None, []))
     return edited(source(name), mend)
 
@@ -119,7 +119,7 @@ def names() -> list[str]:
 
 
 def arrives_as(found: Message[Any, Any], data: bytes) -> re.Pattern[bytes]:
-    """Match the mail with a Message-ID and a Date behind its headers where it lacks them."""
+    """Match the email with a Message-ID and a Date behind its headers where it lacks them."""
     head, gap, body = data.partition(b"\r\n\r\n")
     added = b"" if found["Message-ID"] else rb"\r\nMessage-ID: <[!-;=?-~]+>"
     added += b"" if found["Date"] else rb"\r\nDate: [ -:A-z]+"

@@ -1,4 +1,4 @@
-"""A mail of another extension commits by itself where its session has surely only read."""
+"""An email of another extension commits by itself where its session has surely only read."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def cases(kinds: dict[str, dict[str, Write]], database: str) -> Any:
 
 
 def waits(opened: tuple[Shop, SQLAlchemy], write: Write) -> None:
-    """Hold that the mail does not commit what was written, and stands with it."""
+    """Hold that the email does not commit what was written, and stands with it."""
     shop, db = opened
     before = shop.count(shop.orders)
     write(db)
@@ -190,7 +190,7 @@ def waits(opened: tuple[Shop, SQLAlchemy], write: Write) -> None:
 
 
 def goes(opened: tuple[Shop, SQLAlchemy], read: Write) -> None:
-    """Hold that the mail is committed at once."""
+    """Hold that the email is committed at once."""
     shop, db = opened
     read(db)
     send()

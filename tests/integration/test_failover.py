@@ -1,4 +1,4 @@
-"""When one server halts, the next takes the mail in the same attempt, and nobody pays for it."""
+"""When one server halts, the next takes the email in the same attempt, and nobody pays for it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SESSIONS = ("greeting", "EHLO", "AUTH")
 
 
 def pair(shops: Shops, a: int, b: int, **config: object) -> Shop:
-    """Open a shop whose mails go over A, and over B where A cannot be used."""
+    """Open a shop whose emails go over A, and over B where A cannot be used."""
     first = server("a", a, **({"username": "jo", "password": "x"} if config.pop("auth", 0) else {}))
     servers = [first, server("b", b, order=2)]
     return shops.open(OUTBOX_SERVERS=servers, OUTBOX_CLEARTEXT_AUTH=True, **config)
@@ -264,7 +264,7 @@ def test_a_dead_prober_holds_up_neither_the_probe_nor_the_mails(
 def test_a_mail_in_doubt_goes_over_no_other_server_in_the_same_attempt(
     shops: Shops, catcher: Catcher
 ) -> None:
-    """A took the content and was gone: the rest goes over B, this mail waits for its backoff."""
+    """A took the content and was gone: the rest goes over B, this email waits for its backoff."""
     with StatefulServer({". 2": hang_up}) as first:
         shop = pair(shops, first.port, catcher.port)
         write(shop, 4)

@@ -83,14 +83,14 @@ def test_show_tells_all_of_one_mail_and_exits_1_where_there_is_none(shop: Shop, 
     assert shown["attempt_list"][0]["code"] == 550
     text = run("show", email_id).output
     assert "fail at dot: 550 no \ufffd such" in text  # a stranger's text steers no terminal
-    assert "no mail 99" in run("show", 99, code=1).output
+    assert "no email 99" in run("show", 99, code=1).output
 
 
 def test_sweep_hands_out_what_is_due(shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     published: list[tuple[object, ...]] = []
     monkeypatch.setattr(shop.runtime, "publish", lambda *words: published.append(words))
     email = shop.enqueue()
-    assert "1 mails handed out" in run("sweep").output
+    assert "1 emails handed out" in run("sweep").output
     token = shop.mail(email.id).token
     assert published == [("outbox.send", "outbox.normal", str(token))]
 
@@ -100,7 +100,7 @@ def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> Non
     run = runner(shop)
     for _ in range(3):
         shop.enqueue()
-    assert "3 mails handled" in run("drain").output
+    assert "3 emails handled" in run("drain").output
     assert len(catcher.mails) == 3
     catcher.stop()
     shop.enqueue()
@@ -116,7 +116,7 @@ def test_drain_has_done_its_work_where_another_server_took_the_mails(
     ]
     shop = shops.open(OUTBOX_SERVERS=servers)
     shop.enqueue()
-    assert "1 mails handled" in runner(shop)("drain").output
+    assert "1 emails handled" in runner(shop)("drain").output
     assert len(catcher.mails) == 1
 
 
@@ -124,7 +124,7 @@ def test_pause_and_resume_say_what_changed(shop: Shop, run: Run) -> None:
     shop.enqueue()
     assert "all is paused" in run("pause").output
     assert "all was paused already" in run("pause").output
-    assert "0 mails handed out" in run("sweep").output
+    assert "0 emails handed out" in run("sweep").output
     assert "all is resumed" in run("resume").output
     assert "all was not paused" in run("resume").output
     assert "urgent is paused" in run("pause", "urgent").output
@@ -135,9 +135,9 @@ def test_purge_removes_what_finished_long_ago(shop: Shop, run: Run) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     shop.record(made.token, [sent(email.id)])
-    assert "0 mails removed" in run("purge").output
+    assert "0 emails removed" in run("purge").output
     shop.later(31 * 86_400)
-    assert "1 mails removed" in run("purge").output
+    assert "1 emails removed" in run("purge").output
     run("purge", "--days", "-1", code=2)
 
 
@@ -150,7 +150,7 @@ def test_a_purge_beside_another_one_tells_of_it(
         seconds = count(0.0, 100.0)
         monkeypatch.setattr(shop.runtime, "clock", lambda: next(seconds))
         assert "another purge is under way" in run("purge", code=1).output
-    assert "0 mails removed" in run("purge").output
+    assert "0 emails removed" in run("purge").output
 
 
 def test_suppress_keeps_the_list(shop: Shop, run: Run) -> None:
@@ -168,7 +168,7 @@ def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run
     assert (figures["limit"], figures["alerts"]) == (300.0, [])
     shop.enqueue()
     shop.later(301)
-    assert "oldest due mail" in run("health", code=1).output
+    assert "oldest due email" in run("health", code=1).output
     assert parsed(run("health", "--json", code=1))["healthy"] is False
     run("health", "--max-age", 1000)
 

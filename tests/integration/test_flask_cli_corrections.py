@@ -28,7 +28,7 @@ def test_retry_sends_again_by_id_and_by_status(shop: Shop, run: Run, status: Sta
     run("retry", code=2)
     run("retry", 1, "--status", "failed", code=2)
     run("retry", 99, code=1)
-    assert "1 mails are pending" in run("retry", email_id).output
+    assert "1 emails are pending" in run("retry", email_id).output
     assert shop.status(email_id) is Status.PENDING
     other = stuck(shop, status)
     run("retry", "--status", status.value)
@@ -51,7 +51,7 @@ def test_retry_by_status_goes_through_the_emails_in_short_transactions(
         return retry(connection, database, ids)
 
     monkeypatch.setattr(resolve, "retry", note)
-    assert "5 mails are pending" in run("retry", "--status", "failed").output
+    assert "5 emails are pending" in run("retry", "--status", "failed").output
     assert chosen == [failed[:2], failed[2:4], failed[4:]]
     assert {shop.status(email_id) for email_id in failed} == {Status.PENDING}
     assert [shop.status(email_id) for email_id in kept] == [Status.UNKNOWN, Status.PENDING]
@@ -74,7 +74,7 @@ def test_cancel_by_tag_goes_through_the_tag_in_short_transactions(
         return changed, held
 
     monkeypatch.setattr(shop.database, "run", note)
-    assert "5 mails cancelled" in run("cancel", "--tag", "news").output
+    assert "5 emails cancelled" in run("cancel", "--tag", "news").output
     assert written == [2, 1, 2]
     assert {shop.status(email_id) for email_id in tagged} == {Status.CANCELLED}
     assert {shop.status(email_id) for email_id in other} == {Status.PENDING}
@@ -99,10 +99,10 @@ def test_an_email_that_another_transaction_holds_keeps_no_other_waiting(
         session.execute(select(email.c.id).where(email.c.id == first).with_for_update())
         output = run(*words).output
         before = shop.status(first)
-    assert "1 mails are left: another transaction holds them" in output
-    assert "2 mails" in output
+    assert "1 emails are left: another transaction holds them" in output
+    assert "2 emails" in output
     assert [row.status == before for row in shop.rows(email)] == [True, False, False]
-    assert "1 mails" in run(*words).output
+    assert "1 emails" in run(*words).output
 
 
 def test_resolve_settles_what_is_in_doubt(shop: Shop, run: Run) -> None:
@@ -121,7 +121,7 @@ def test_cancel_withdraws_by_id_key_or_tag(shop: Shop, run: Run) -> None:
     email = shop.enqueue()
     run("cancel", "--key", "k")
     run("cancel", "--tag", "t")
-    assert "1 mails cancelled" in run("cancel", "--id", email.id).output
+    assert "1 emails cancelled" in run("cancel", "--id", email.id).output
     assert {row.status for row in shop.rows(shop.tables.email)} == {"cancelled"}
     run("cancel", "--id", email.id, code=1)
     run("cancel", code=2)

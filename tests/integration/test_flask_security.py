@@ -1,4 +1,4 @@
-"""Flask-Security-Too's own password reset: its mail commits with what the view wrote."""
+"""Flask-Security-Too's own password reset: its email commits with what the view wrote."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Members:
     db: SQLAlchemy
 
     def statuses(self) -> list[str]:
-        """Return the status of each mail that is committed."""
+        """Return the status of each email that is committed."""
         table = state_of(self.app).runtime.tables.email
         with self.app.app_context(), self.db.engine.connect() as connection:
             return [row.status for row in connection.execute(table.select())]
@@ -106,7 +106,7 @@ def members(
 
 
 def link(members: Members, catcher: Catcher) -> str:
-    """Ask for a reset; return the path in the mail that comes."""
+    """Ask for a reset; return the path in the email that comes."""
     answer = members.app.test_client().post("/reset", json={"email": CUSTOMER})
     assert answer.status_code == 200
     assert catcher.sessions == 0, "SMTP was spoken in the request"

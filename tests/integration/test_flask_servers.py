@@ -45,7 +45,7 @@ def halted(shop: Shop, server: str = "own", **options: Any) -> None:
 
 def test_check_names_servers_routes_and_what_is_not_encrypted(shops: Shops) -> None:
     texts = [f["text"] for f in parsed(runner(opened(shops))("check", "--json"))]
-    assert "settings are valid; mails go to own, ses" in texts
+    assert "settings are valid; emails go to own, ses" in texts
     assert {"route bulk: ses", "route default: own, ses"} <= set(texts)
     assert sum("SMTP is not encrypted" in text for text in texts) == 2
 
@@ -113,8 +113,8 @@ def test_redirection_is_told_by_check_and_stats_and_once_in_the_log(
     assert caplog.text.count("OUTBOX_REDIRECT_TO is set") == 1
     assert "dev@example.com" not in caplog.text
     run = runner(shop)
-    assert "every mail goes to dev@example.com" in run("check").output
-    assert "every mail goes to dev@example.com" in run("stats").output
+    assert "every email goes to dev@example.com" in run("check").output
+    assert "every email goes to dev@example.com" in run("stats").output
     assert parsed(run("stats", "--json"))["redirect_to"] == "dev@example.com"
 
 

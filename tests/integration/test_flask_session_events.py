@@ -97,7 +97,7 @@ def test_mails_that_nobody_committed_are_logged_and_counted(
     assert shop.outbox.discarded == 3
     (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert record.name == "outbox"
-    assert "3 mails were discarded" in record.getMessage()
+    assert "3 emails were discarded" in record.getMessage()
     assert "secret" not in caplog.text
 
 

@@ -134,7 +134,7 @@ def test_health_sees_what_is_claimed_and_taken_by_nobody(shop: Shop, run: Run) -
     assert (figures["healthy"], figures["oldest_due_seconds"]) == (True, 0.0)
     shop.later(301)
     output = run("health", code=1).output
-    assert "a mail stands claimed and has waited 30" in output
+    assert "an email stands claimed and has waited 30" in output
     figures = parsed(run("health", "--json", code=1))
     assert (figures["healthy"], figures["oldest_due_seconds"]) == (False, 0.0)
     assert figures["oldest_claimed_seconds"] > 300

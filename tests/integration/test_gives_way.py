@@ -1,4 +1,4 @@
-"""Urgent mail between the windows of a batch, a pause, a wish to stop: nothing is lost by it."""
+"""Urgent email between the windows of a batch, a pause, a wish to stop: nothing is lost by it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def windowed(shops: Shops, catcher: Catcher, **config: object) -> Shop:
 
 
 def during_a_batch(shop: Shop, catcher: Catcher, happens: object) -> Motion:
-    """Let something happen while the first mail of 20 is sent; run that batch to its end."""
+    """Let something happen while the first email of 20 is sent; run that batch to its end."""
     ticks = count()
     shop.runtime.clock = lambda: next(ticks) / 100  # a look each tenth of a second, in no time
     write(shop, 20, priority=Priority.BULK)
@@ -39,7 +39,7 @@ def during_a_batch(shop: Shop, catcher: Catcher, happens: object) -> Motion:
     gate = catcher.hold_at("reply")
     with ThreadPoolExecutor(1) as pool:
         task = pool.submit(motion.work)
-        wait_until(lambda: gate.reached == 1, 30, "the first mail")
+        wait_until(lambda: gate.reached == 1, 30, "the first email")
         assert callable(happens)
         happens()
         gate.open()
@@ -104,7 +104,7 @@ def test_a_worker_that_is_to_stop_ends_its_window_and_gives_the_rest_back(
 
 @pytest.fixture
 def two_routes(shops: Shops, catcher: Catcher) -> Shop:
-    """Urgent mail waits for a server that is halted, and other mail goes over another one."""
+    """Urgent email waits for a server that is halted, and other email goes over another one."""
     shop = windowed(
         shops,
         catcher,
@@ -141,6 +141,6 @@ def test_a_batch_does_not_give_way_before_it_has_begun(shops: Shops, catcher: Ca
     shop.later(1)
     write(shop, 3)
     take(shop.database, {"all": (Rate(2, 1), 1)})
-    until_sent = 1.5  # seconds, at two mails a second
+    until_sent = 1.5  # seconds, at two emails a second
     assert motion.beat() <= 5 + until_sent / LOOK
     assert standing(shop)[SENT] >= 1

@@ -1,4 +1,4 @@
-"""Ten minutes without the SMTP server and thousands of mails waiting: it costs nobody anything."""
+"""Ten minutes without the SMTP server and thousands of emails waiting: it costs nobody anything."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def mails(database_url: str, pytestconfig: pytest.Config) -> int:
 
 
 def enqueue(shop: Shop, mails: int) -> None:
-    """Write so many mails; the first of each worker's first batch is too big for any buffer."""
+    """Write so many emails; the first of each worker's first batch is too big for any buffer."""
     batch, everybody = mails // 25, addresses(mails)
     for start in range(0, WORKERS * batch, batch):
         send(shop, everybody[start : start + 1], BIG * 75_000)

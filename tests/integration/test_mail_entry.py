@@ -155,7 +155,7 @@ WRITES: dict[str, Callable[[Shop, SQLAlchemy], object]] = {
         insert(shop.orders).values(customer="A")
     ),
     "the driver": lambda _, db: db.session.connection().exec_driver_sql("DELETE FROM orders"),
-    "an outbox's mail": lambda shop, _: shop.outbox.enqueue(message()),
+    "an outbox's email": lambda shop, _: shop.outbox.enqueue(message()),
     "a savepoint": lambda _, db: db.session.begin_nested(),
 }
 

@@ -1,4 +1,4 @@
-"""The servers that measure tell the truth: of when a mail came, and of how far away they are."""
+"""The servers that measure tell the truth: of when an email came, and of how far away they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BROKEN = (ConnectionError, smtplib.SMTPServerDisconnected)
 
 @pytest.fixture
 def recorder() -> Iterator[Recorder]:
-    """Answers for two mails."""
+    """Answers for two emails."""
     with Recorder(answers_for=2) as server:
         yield server
 

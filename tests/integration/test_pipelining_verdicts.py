@@ -188,7 +188,7 @@ def test_after_a_lone_dot_the_verdict_stands_and_the_next_mail_goes_out(
 
 
 def test_no_content_follows_a_354_after_a_refused_mail(shops: Shops) -> None:
-    """No real server does so; whatever the client does, nobody gets the mail."""
+    """No real server does so; whatever the client does, nobody gets the email."""
     answers: dict[str, Answer] = {"MAIL": "550 5.1.8 no", "RCPT": "250 2.1.5 ok", "DATA": GO}
     refused = case(TableRow.MAIL_REFUSED, "354", answers, FAIL, AT.MAIL, "550 5.1.8 no")
     with on_stage(refused, shops, pipelining=True) as stage:

@@ -28,7 +28,7 @@ def open_shop(shops: Shops, server: StatefulServer, **config: object) -> Shop:
 
 
 def enqueue(shop: Shop, **options: Any) -> Email:
-    """Enqueue and commit a mail to three: one in To, one in Cc and one in Bcc."""
+    """Enqueue and commit an email to three: one in To, one in Cc and one in Bcc."""
     with shop.session() as session:
         email = shop.outbox.enqueue(message(TO, Cc=CC, Bcc=BCC), session=session, **options)
         session.commit()
@@ -135,13 +135,13 @@ def test_a_recipient_put_off_until_the_attempts_are_used_up_has_failed_and_the_m
 def test_a_mail_that_the_server_drops_again_and_again_fails_with_all_whom_it_did_not_reach(
     shops: Shops, taken_first: bool
 ) -> None:
-    """The server cannot hold it: it ends by its lifetime, and the mail behind it goes its way.
+    """The server cannot hold it: it ends by its lifetime, and the email behind it goes its way.
 
-    It costs a life where the mail behind it is taken. Afterwards it goes alone, and nobody can tell
+    It costs a life where the email behind it is taken. Afterwards it goes alone, and nobody knows
     whether the server would take another one.
     """
     begin: dict[str, Answer] = {"RCPT 2": LATER, "RCPT 3": LATER} if taken_first else {}
-    # From the second loss on the mail goes alone, behind the batch.
+    # From the second loss on the email goes alone, behind the batch.
     places = ("DATA 3", "DATA 5", "DATA 8") if taken_first else ("DATA", "DATA 3", "DATA 6")
     drops: dict[str, Answer] = dict.fromkeys(places, hang_up)
     with StatefulServer(begin | drops) as server:

@@ -166,7 +166,7 @@ def test_a_time_that_the_server_named_to_one_recipient_holds_though_others_went_
 def test_who_was_never_written_to_gets_the_mail_once_the_doubt_of_the_others_is_resolved(
     shops: Shops, found_out: str
 ) -> None:
-    """Under `hold` the doubt stops the mail; those behind the server's limit are known unsent."""
+    """Under `hold` the doubt stops the email; those behind the server's limit are known unsent."""
     with server({".": hang_up}, most=2) as smtp:
         shop = open_shop(shops, smtp, OUTBOX_ON_UNKNOWN="hold")
         email = shop.enqueue(*(f"{name}@x.example" for name in "abc"))

@@ -44,7 +44,7 @@ def test_one_copy_leaves_and_every_recipient_counts_as_sent(
     ]
     row = staging.mail(email)
     (content,) = staging.rows(staging.tables.content)
-    assert rest == row.headers + content.body, "what follows is the mail as it is stored"
+    assert rest == row.headers + content.body, "what follows is the email as it is stored"
     assert int(mail.mail_options[0].removeprefix("SIZE=")) == len(mail.content)
     assert standing(staging) == {SENT: 1}
     assert set(staging.recipients(email).values()) == {"sent"}

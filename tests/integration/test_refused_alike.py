@@ -1,4 +1,4 @@
-"""A real server that refuses everybody: the mails do not pay, whichever window they are in."""
+"""A real server that refuses everybody: the emails do not pay, whichever window they are in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNTOUCHED, SENT, FAILED = ("pending", 0, 0, 0), ("sent", 1, 0, 0), ("failed", 1,
 
 @pytest.fixture
 def shop(shops: Shops, catcher: Catcher) -> Shop:
-    """A shop with one slot: its mails are one batch of several windows."""
+    """A shop with one slot: its emails are one batch of several windows."""
     return shops.open(
         MAIL_PORT=catcher.port,
         OUTBOX_REFUSED_ALIKE=NEEDED,
@@ -67,7 +67,7 @@ def test_a_server_that_refuses_everybody_charges_nobody_and_alerts(
     assert 4 <= (row.retry_at - row.opened_at).total_seconds() <= 6
     waited = sorted(row.waited for row in shop.rows(shop.tables.email))
     assert waited == [0] * (20 - NEEDED) + [5] * NEEDED, "who was refused waits behind"
-    assert "every mail is refused alike: rcpt: 554 5.7.1 Service" in row.reason
+    assert "every email is refused alike: rcpt: 554 5.7.1 Service" in row.reason
     assert "r00000.example" not in row.reason
 
 
@@ -166,12 +166,12 @@ def test_a_newsletter_that_a_filter_refuses_counts_once(shop: Shop, catcher: Cat
     assert shop.count(shop.tables.breaker) == 0
     enqueue(shop, NEEDED - 1)
     Motion(shop=shop).beat()
-    assert halted_alike(shop), "with five contents of other mails it is six"
+    assert halted_alike(shop), "with five contents of other emails it is six"
 
 
 def halted_alike(shop: Shop) -> bool:
     rows = shop.rows(shop.tables.breaker)
-    return bool(rows) and rows[0].reason.startswith("every mail is refused alike: dot: 550")
+    return bool(rows) and rows[0].reason.startswith("every email is refused alike: dot: 550")
 
 
 def test_mails_with_several_recipients_get_all_of_them_back(shop: Shop, catcher: Catcher) -> None:

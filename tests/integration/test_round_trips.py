@@ -16,7 +16,7 @@ from tests.servers.round_trips import RoundTrips
 
 MAILS = 2000
 MOST = 0.1
-"""Round trips a mail, with the default window and batch."""
+"""Round trips an email, with the default window and batch."""
 
 
 @pytest.mark.databases("postgresql")
@@ -30,7 +30,7 @@ def test_a_drain_asks_the_database_at_most_once_for_ten_mails(
         shops = Shops(url=url)
         try:
             shop = shops.open(MAIL_PORT=catcher.port)
-            # A batch looks for urgent mail four times a second: that is by time, and not by mail,
+            # A batch looks for urgent email four times a second: that is by time, and not by email,
             # so it would be counted where the machine is slow.
             shop.runtime.clock = lambda: 0.0
             with shop.session() as session:

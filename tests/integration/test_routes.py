@@ -1,4 +1,4 @@
-"""A mail goes over its route, by tag or sender; a route that is halted holds up no other."""
+"""An email goes over its route, by tag or sender; a route that is halted holds up no other."""
 
 from __future__ import annotations
 

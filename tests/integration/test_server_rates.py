@@ -1,4 +1,4 @@
-"""Each server's own rate, whatever route brings a mail to it; and no batch claimed in vain."""
+"""Each server's own rate, whatever route brings an email to it; and no batch claimed in vain."""
 
 from __future__ import annotations
 

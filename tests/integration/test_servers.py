@@ -116,8 +116,8 @@ def test_rabbitmq_passes_messages_on_and_leaves_nothing_behind() -> None:
         processes = rabbitmq.processes() | rabbitmq.port_mapper.processes()
         with connect(rabbitmq.url) as connection:
             queue = connection.SimpleQueue("mails")
-            queue.put("a mail")
-            assert queue.get(timeout=10).payload == "a mail"
+            queue.put("an email")
+            assert queue.get(timeout=10).payload == "an email"
             queue.close()
     assert not family.living(processes)
     assert not accepts(rabbitmq.port)
@@ -126,7 +126,7 @@ def test_rabbitmq_passes_messages_on_and_leaves_nothing_behind() -> None:
 def test_smtp_sink_counts_what_it_accepts(smtp_sink: SmtpSink) -> None:
     send(smtp_sink.port, "ann@example.org")
     send(smtp_sink.port, "bob@example.org")
-    wait_until(lambda: smtp_sink.accepted() == 2, 10, "two mails in the count")
+    wait_until(lambda: smtp_sink.accepted() == 2, 10, "two emails in the count")
 
 
 def test_the_catcher_remembers_an_accepted_mail_byte_by_byte(catcher: Catcher) -> None:

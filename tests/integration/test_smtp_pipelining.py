@@ -30,7 +30,7 @@ FIRST, SECOND, THIRD = (envelope(f"{name}@example.org") for name in ("a", "b", "
 
 
 def send(connection: Connection, *mails: Envelope, announce: bool = True) -> list[Transaction]:
-    """Send the mails in their order, each announced with the one before it."""
+    """Send the emails in their order, each announced with the one before it."""
     following = [*mails[1:], None] if announce else [None] * len(mails)
     return [
         connection.send(mail, CONTENT, lease_held, behind)

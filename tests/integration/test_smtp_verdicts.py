@@ -47,14 +47,14 @@ ON_WIRE = b"Subject: x\r\n\r\nHello\r\n..\r\n...dots\r\n.\r\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row: what the server does, what the mail becomes, what the next mail finds."""
+    """One row: what the server does, what the email becomes, what the next email finds."""
 
     name: str
     script: Script
     verdict: Verdict
     phase: Phase
     recipients: tuple[Verdict, ...] = ()  # () says: one recipient, with the mail's verdict
-    renewed: bool = False  # the next mail goes over a new connection
+    renewed: bool = False  # the next email goes over a new connection
     alert: bool = False
     retry_after: float | None = None
 

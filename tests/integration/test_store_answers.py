@@ -65,7 +65,7 @@ def drained(shop: Shop, *mend: str) -> Iterator[Future[int]]:
 
 
 def recorded_once(shop: Shop, catcher: Catcher) -> bool:
-    """Whether every mail is sent, at the first attempt, and nobody has two copies."""
+    """Whether every email is sent, at the first attempt, and nobody has two copies."""
     ends = {
         (m.status, m.attempts, m.crashes, m.unknown_count) for m in shop.rows(shop.tables.email)
     }
@@ -82,7 +82,7 @@ def shop(shops: Shops, catcher: Catcher) -> Shop:
 def drain_through(
     shop: Shop, catcher: Catcher, caplog: pytest.LogCaptureFixture, code: int | str
 ) -> None:
-    """Drain; from the first window's last mail on, writes fail until that was told twice."""
+    """Drain; from the first window's last email on, writes fail until that was told twice."""
     execute(shop, *TRIGGERS["postgresql" if isinstance(code, str) else "mariadb"])
 
     def fail(_: CaughtMail) -> None:

@@ -32,7 +32,7 @@ def settle(shop: Shop, outcome: Status, *ids: int) -> int:
 
 
 def partly(shop: Shop, **changes: RecipientStatus) -> int:
-    """Bring a mail for a and b to an end with these outcomes: failed, unknown or sent."""
+    """Bring an email for a and b to an end with these outcomes: failed, unknown or sent."""
     email = shop.enqueue("a@x.example", "b@x.example")
     made = shop.sending(email.id)
     reached = set(changes.values())

@@ -1,4 +1,4 @@
-"""Enqueue: a mail exists if and only if the transaction that wrote it committed."""
+"""Enqueue: an email exists if and only if the transaction that wrote it committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many mails in one transaction: all of them or none, one content, and little memory."""
+"""Many emails in one transaction: all of them or none, one content, and little memory."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_two_runs_with_the_same_keys_in_other_orders_never_deadlock(shop: Shop) 
 
 
 def peak(shop: Shop, count: int) -> int:
-    """Return the bytes that enqueueing so many mails needs at most."""
+    """Return the bytes that enqueueing so many emails needs at most."""
     with shop.session() as session:
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]

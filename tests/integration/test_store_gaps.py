@@ -33,7 +33,7 @@ def others(database_url: str) -> Iterator[Shop]:
 
 
 def stocked(shop: Shop) -> None:
-    """Some mails, as a shop has them: too few for the optimizer to use an index."""
+    """Some emails, as a shop has them: too few for the optimizer to use an index."""
     for key in ("order-3", "order-5"):
         shop.enqueue(key=key, tag=f"about-{key}")
     shop.enqueue("a@x.example", "b@x.example", tag="several")

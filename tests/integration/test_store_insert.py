@@ -16,7 +16,7 @@ from tests.integration.conftest import Shop, addresses, message, newsletter
 
 LATER = datetime(2099, 5, 4, 12, 0, tzinfo=UTC)
 OWN = ("id", "content_id", "message_id", "headers", "created_at", "due_at")
-"""Columns that no two mails have in common."""
+"""Columns that no two emails have in common."""
 
 
 def plain_driver(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +26,7 @@ def plain_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(shop: Shop) -> list[dict[str, Any]]:
-    """Write mails in every way, and return their rows with their contents, without the times."""
+    """Write emails in every way, and return their rows with their contents, without the times."""
     first = shop.count(shop.tables.email)
     with shop.session() as session:
         options: dict[str, Any] = {"session": session, "on_unknown": "hold", "tag": "t"}

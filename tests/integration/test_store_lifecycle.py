@@ -23,7 +23,7 @@ from outbox.store.transitions.resolve import resolve, retry
 from tests.integration.conftest import Shop, entry, sent
 
 Step = Callable[[Shop, int], object]
-"""Makes one step of the mail with this id."""
+"""Makes one step of the email with this id."""
 
 
 def token(shop: Shop, email_id: int) -> Any:
@@ -31,7 +31,7 @@ def token(shop: Shop, email_id: int) -> Any:
 
 
 def end(status: Status, **values: object) -> Step:
-    """Record that the mail in its open window came to this."""
+    """Record that the email in its open window came to this."""
 
     def step(shop: Shop, email_id: int) -> None:
         outcome = Outcome(status=status, reply=Reply(code=0), attempts_added=1, **values)  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def rescue(shop: Shop, _: int) -> None:
 
 
 def part(shop: Shop, email_id: int) -> None:
-    """One of two recipients has the mail."""
+    """One of two recipients has the email."""
     table = shop.tables.recipient
     with shop.engine.begin() as connection:
         mine = (table.c.email_id == email_id) & (table.c.position == 0)
@@ -131,7 +131,7 @@ WAYS: dict[tuple[Status, Status], list[tuple[Step, ...]]] = {
     (Status.FAILED, P): [(*FAILED, again)],
 }
 LEGAL_BUT_NOT_MADE = {(P, Status.SUPPRESSED)}
-"""A suppressed mail is claimed first: its send task finds out."""
+"""A suppressed email is claimed first: its send task finds out."""
 
 
 def test_every_arrow_of_the_lifecycle_is_driven_below() -> None:

@@ -1,4 +1,4 @@
-"""Looking for due mails where they begin: nothing is missed, and what is behind is not read."""
+"""Looking for due emails where they begin: nothing is missed, and what is behind is not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAY = ("", Priority.NORMAL)
 
 
 def small(shop: Shop) -> None:
-    """Two batches of two mails are all that a sweep counts."""
+    """Two batches of two emails are all that a sweep counts."""
     shop.runtime.settings = replace(shop.runtime.settings, slots=2, batch=2, window=1)
 
 
@@ -31,7 +31,7 @@ def status(shop: Shop, email_id: int) -> str:
 
 
 def sweeps(shop: Shop) -> int:
-    """Sweep, and end the claims at once; return how many mails were claimed."""
+    """Sweep, and end the claims at once; return how many emails were claimed."""
     made = sweep(shop.runtime, lambda _: None)
     with shop.engine.begin() as connection:
         connection.execute(shop.tables.lease.delete())

@@ -1,4 +1,4 @@
-"""The database goes away while mails are on the wire: what was sent is recorded afterwards."""
+"""The database goes away while emails are on the wire: what was sent is recorded afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_window_whose_contents_cannot_be_read_is_recorded_after_the_outage(
 ) -> None:
     with Postgres() as server, closing(Shops(url=server.new_database())) as shops:
         size = max(shops.open().enqueue(address).size for address in addresses(6))
-        # Windows of two mails, contents of three: the fourth is read in the middle of a window.
+        # Windows of two emails, contents of three: the fourth is read in the middle of a window.
         shop = shops.open(
             MAIL_PORT=catcher.port,
             OUTBOX_WINDOW=2,

@@ -39,7 +39,7 @@ def pooled(request: pytest.FixtureRequest, postgres: Postgres, shops: Shops) -> 
 
 
 def write(shop: Shop) -> None:
-    """Enqueue some mails in a transaction each, and the others in one."""
+    """Enqueue some emails in a transaction each, and the others in one."""
     for address in addresses(ALONE):
         with shop.session() as session:
             shop.outbox.enqueue(message(address), session=session)

@@ -1,4 +1,4 @@
-"""Nothing that is asked again and again goes through the table of mails, however it is planned.
+"""Nothing that is asked again and again goes through the table of emails, however it is planned.
 
 PostgreSQL plans a statement that comes often without its values. Then it knows of no lane, no
 priority and no moment, and expects to find at once what is not there at all.
@@ -34,7 +34,7 @@ LOOKS: dict[str, Callable[[Shop], object]] = {
 
 @pytest.fixture
 def backlog(shop: Shop) -> Shop:
-    """A shop whose mails are all due, none urgent, and all expire some day; statistics know it."""
+    """A shop whose emails are all due, none urgent, and all expire some day; statistics know it."""
     some_day = datetime.now(UTC) + timedelta(days=30)
     with shop.session() as session:
         shop.outbox.enqueue_many(

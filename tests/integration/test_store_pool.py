@@ -52,7 +52,7 @@ def test_what_was_sent_while_no_connection_was_to_be_had_is_recorded_once(
     with ThreadPoolExecutor(BATCHES) as pool:
         work = [pool.submit(relay, shop.runtime, token) for token in tokens]
         try:
-            wait_until(lambda: on_the_wire.reached == BATCHES, PATIENCE, "a mail of each batch")
+            wait_until(lambda: on_the_wire.reached == BATCHES, PATIENCE, "an email of each batch")
             frozen.freeze()
             on_the_wire.open()
             wait_until(

@@ -1,4 +1,4 @@
-"""Whether urgent mail waits, stirs, or may not go: what the others give way to."""
+"""Whether urgent email waits, stirs, or may not go: what the others give way to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the machine takes, no mail is left for long but by the test's own clock."""
+    """Whatever the machine takes, no email is left for long but by the test's own clock."""
     monkeypatch.setattr(urgent, "_LEFT", 60.0)
 
 

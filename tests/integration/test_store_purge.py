@@ -34,7 +34,7 @@ def finished(shop: Shop, *to: str, **options: object) -> int:
 
 
 def in_status(shop: Shop, status: Status) -> int:
-    """Put a mail there by hand; the ways are another file's."""
+    """Put an email there by hand; the ways are another file's."""
     email = shop.enqueue()
     table = shop.tables.email
     leased = status in (Status.CLAIMED, Status.SENDING)

@@ -1,4 +1,4 @@
-"""Recording: what each verdict leaves in the mail, its recipients and the attempt log."""
+"""Recording: what each verdict leaves in the email, its recipients and the attempt log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def facts(mail: ClaimedEmail, **changes: object) -> EmailState:
 
 
 def attempt(shop: Shop, *verdicts: tuple[str, Verdict, int], **changes: object) -> ClaimedEmail:
-    """Claim the only due mail, play a transaction with it, and record what it comes to."""
+    """Claim the only due email, play a transaction with it, and record what it comes to."""
     (made,) = shop.claim()
     batch = shop.start(made.token)
     assert batch is not None

@@ -1,4 +1,4 @@
-"""What a person says of a mail in doubt is written down, as far as it is true."""
+"""What a person says of an email in doubt is written down, as far as it is true."""
 
 from __future__ import annotations
 

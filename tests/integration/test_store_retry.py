@@ -1,4 +1,4 @@
-"""A person sends a mail in doubt again: the doubt stays, whatever becomes of the next try."""
+"""A person sends an email in doubt again: the doubt stays, whatever becomes of the next try."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ End = Callable[[Shop, int], None]
 
 
 def in_doubt(shop: Shop, *to: str) -> int:
-    """Bring a mail into a doubt that a person has to settle; the person sends it again."""
+    """Bring an email into a doubt that a person has to settle; the person sends it again."""
     later = datetime.now(UTC) + timedelta(days=30)
     email = shop.enqueue(*to, on_unknown="hold", expires_at=later)
     shop.lose(email.id)
@@ -112,7 +112,7 @@ def test_a_mail_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_not_
     assert shop.status(email_id) is Status.UNKNOWN
     assert set(shop.recipients(email_id).values()) <= {"unknown"}
     told = shop.app.test_cli_runner().invoke(args=["outbox", "retry", str(email_id)]).output
-    assert "1 mails are pending again" in told
+    assert "1 emails are pending again" in told
     assert "1 of them in doubt: a copy may have arrived" in told
 
 

@@ -61,7 +61,7 @@ def statements(shop: Shop, look: Callable[[], object]) -> list[str]:
 
 
 def looks(shop: Shop) -> list[Callable[[], object]]:
-    """Return what is asked over and over while nothing, or other mail, is due."""
+    """Return what is asked over and over while nothing, or other email, is due."""
     database, lanes, lane = shop.database, shop.runtime.lanes, "r1@d1.example"
     return [
         lambda: sweep(shop.runtime, lambda _: None),

@@ -23,7 +23,7 @@ REFUSAL = fingerprint(Phase.RCPT, BLOCKED) or ""
 
 
 def judged(shop: Shop, *ids: int, reply: Reply = BLOCKED, **changes: Any) -> None:
-    """Record a refusal of each of these mails."""
+    """Record a refusal of each of these emails."""
     put_off = reply.code < 500
     end = Outcome(
         status=Status.PENDING if put_off else Status.FAILED,
@@ -175,7 +175,7 @@ def test_batches_that_each_saw_too_few_come_to_enough_together(shop: Shop) -> No
     assert reviewed(shop, 3)
     (row,) = shop.rows(shop.tables.breaker)
     assert (bool(row.alert), row.refusal) == (True, REFUSAL)
-    assert row.reason.startswith("every mail is refused alike: rcpt: 554")
+    assert row.reason.startswith("every email is refused alike: rcpt: 554")
     assert charged(shop) == [("pending", 0)] * 3
 
 

@@ -165,7 +165,7 @@ def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
 def test_a_result_whose_row_is_held_is_kept_and_written_when_it_is_free(
     shop: Shop, workers: Shops, catcher: Catcher, commits: bool
 ) -> None:
-    """Whoever locks the row of a mail that is being sent gets no doubt for it."""
+    """Whoever locks the row of an email that is being sent gets no doubt for it."""
     ids = [shop.enqueue(address).id for address in addresses(6)]
     worker = workers.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
     motion = Motion(shop=worker)
@@ -196,7 +196,7 @@ def test_a_result_whose_row_is_held_is_kept_and_written_when_it_is_free(
 def test_recipients_of_whom_one_window_could_not_be_recorded_wait_for_another_batch(
     shop: Shop, workers: Shops, catcher: Catcher
 ) -> None:
-    """Whoever has the mail is written down before the others are written to."""
+    """Whoever has the email is written down before the others are written to."""
     email = shop.enqueue("a@x.example", "b@x.example")
     worker = workers.open(MAIL_PORT=catcher.port)
     motion = Motion(shop=worker)

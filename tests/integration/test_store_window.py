@@ -115,7 +115,7 @@ def test_a_mail_withdrawn_while_its_batch_is_at_work_is_not_sent(
     gate = catcher.hold_at("reply")
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(drain, shop.runtime)
-        wait_until(lambda: gate.reached, PATIENCE, "the first mail")
+        wait_until(lambda: gate.reached, PATIENCE, "the first email")
         with shop.session() as session:
             assert shop.outbox.cancel(id=ids[2], session=session) == 1
             session.commit()

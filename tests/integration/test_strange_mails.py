@@ -1,4 +1,4 @@
-"""Big and strange mails, all the way: enqueue, table, relay, a real SMTP server."""
+"""Big and strange emails, all the way: enqueue, table, relay, a real SMTP server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEGABYTE = 1024 * 1024
 
 
 def sent(shop: Shop, catcher: Catcher, mail: Message[Any, Any]) -> CaughtMail:
-    """Send one mail and return it as it arrived."""
+    """Send one email and return it as it arrived."""
     with shop.session() as session:
         row = shop.outbox.enqueue(mail, session=session)
         session.commit()
@@ -139,7 +139,7 @@ SMUGGLED = b"MAIL FROM:<evil@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nSubj
 )
 @pytest.mark.databases("sqlite", "postgresql")
 def test_no_line_end_smuggles_a_second_mail(sending: Shop, catcher: Catcher, end: bytes) -> None:
-    """CVE-2023-51764: servers that take a bare line end for one would see the end of the mail."""
+    """CVE-2023-51764: servers that take a bare line end for one would see the end of the email."""
     arrived = sent(sending, catcher, legacy(b"one" + end + SMUGGLED))
     body = arrived.content.partition(b"\r\n\r\n")[2]
     assert body == b"one\r\n.\r\n" + SMUGGLED + b"\r\n"
@@ -173,7 +173,7 @@ def test_a_damaged_content_fails_alone_and_is_named(
 
 
 def spoil(shop: Shop, email_id: int, damage: str) -> None:
-    """Damage the stored content of one mail behind our back."""
+    """Damage the stored content of one email behind our back."""
     content = shop.tables.content
     content_id = shop.mail(email_id).content_id
     (row,) = shop.rows(content, content.c.id == content_id)

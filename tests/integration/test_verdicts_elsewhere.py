@@ -22,7 +22,7 @@ HARD = ("-B", "550 5.7.1 no")
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """smtp-sink's options, and what comes of every mail that meets them."""
+    """smtp-sink's options, and what comes of every email that meets them."""
 
     options: tuple[str, ...]
     verdict: Verdict

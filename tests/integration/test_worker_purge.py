@@ -1,4 +1,4 @@
-"""A purge in Celery takes a process for a moment only, and never one that urgent mail needs."""
+"""A purge in Celery takes a process for a moment only, and never one that urgent email needs."""
 
 from __future__ import annotations
 

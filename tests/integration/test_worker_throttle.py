@@ -1,4 +1,4 @@
-"""The pace of a batch: permits over all workers, urgent mail first, and no lasting wait."""
+"""The pace of a batch: permits over all workers, urgent email first, and no lasting wait."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOURLY = Rate(1, 3600)
 
 
 def batch(shop: Shop, *to: str, mails: int = 1, priority: Priority = Priority.NORMAL) -> Batch:
-    """Return a started batch of so many mails to these addresses."""
+    """Return a started batch of so many emails to these addresses."""
     for _ in range(mails):
         shop.enqueue(*(to or ("a@x.example",)), priority=priority)
     (made,) = shop.claim(priority=priority)
@@ -46,7 +46,7 @@ def lag(shop: Shop, name: str) -> float:
 
 @pytest.fixture
 def hourly(shops: Shops) -> Shop:
-    """A shop that may send one mail an hour."""
+    """A shop that may send one email an hour."""
     return shops.open(OUTBOX_RATE="1/h")
 
 

@@ -20,7 +20,7 @@ def stage(
     request: pytest.FixtureRequest,
     record_property: Callable[[str, object], None],
 ) -> Iterator[Stage]:
-    """A stage on each database, with each kind of server and each policy for mails in doubt."""
+    """A stage on each database, with each kind of server and each policy for emails in doubt."""
     server, policy = request.param.split(", ")
     with staged(
         database_url, redis, pipelining=server == "pipelining", hold=policy == "hold"

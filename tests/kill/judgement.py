@@ -15,7 +15,7 @@ EVERY = int(os.environ.get("OUTBOX_KILL_EVERY", "1"))
 """A person in a hurry tries every n-th point only."""
 
 UNDER_WAY = frozenset({"pending", "claimed", "sending"})
-"""The statuses of a mail that is still to be sent."""
+"""The statuses of an email that is still to be sent."""
 
 OPEN = UNDER_WAY | {"unknown"}
 """What stands at a recipient of whom no outcome is recorded yet."""
@@ -98,7 +98,7 @@ class Recording:
 
     @property
     def statuses(self) -> dict[str, str]:
-        """How each recipient's mail ended."""
+        """How each recipient's email ended."""
         return {address: mail for address, (mail, _) in self.standing.items()}
 
     def points(self, *kinds: Kind) -> list[Moment]:
@@ -106,7 +106,7 @@ class Recording:
         return [moment for moment in self.moments if not kinds or moment.kind in kinds][::EVERY]
 
     def refused(self, address: str) -> bool:
-        """Whether the server takes no mail for this recipient."""
+        """Whether the server takes no email for this recipient."""
         return self.copies[address] == 0
 
     def copies_after(self, moment: Moment, *, hold: bool) -> Counter[str]:
@@ -121,7 +121,7 @@ class Recording:
         return expected
 
     def standing_after(self, moment: Moment, *, hold: bool) -> dict[str, str]:
-        """Return how each recipient's mail ends then."""
+        """Return how each recipient's email ends then."""
         doubted = {
             address
             for mail in BATCH

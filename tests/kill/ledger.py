@@ -45,7 +45,7 @@ class Ledger(ScriptedServer):
         self.contents: list[Content] = []
 
     def copies(self) -> Counter[tuple[str, str]]:
-        """Return how often each recipient got each mail: (recipient, Message-ID) -> copies."""
+        """Return how often each recipient got each email: (recipient, Message-ID) -> copies."""
         taken = [content for content in self.contents if content.accepted]
         return Counter((to, content.message_id) for content in taken for to in content.recipients)
 

@@ -139,11 +139,11 @@ CUSTOMERS = {
     "bob": ("bob@one.example", "bob@two.example"),
     "cyd": ("cyd-1@one.example", "cyd-2@one.example", "cyd-3@one.example"),
 }
-"""The orders of the web process, and to whom the mails of each go."""
+"""The orders of the web process, and to whom the emails of each go."""
 
 
 def serve(shop: Shop, published: Callable[[], int]) -> None:
-    """Do what a web process does: three orders with their mails, and one that is rolled back.
+    """Do what a web process does: three orders with their emails, and one that is rolled back.
 
     It waits for each nudge, which another thread publishes, so that their order is always the same.
     A worker has taken it before the next order comes: that would need no nudge else. An order whose

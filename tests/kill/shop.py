@@ -1,4 +1,4 @@
-"""The shop that dies: its app, its six mails, and what a look from outside sees of them.
+"""The shop that dies: its app, its six emails, and what a look from outside sees of them.
 
 Every process of these tests builds it from one configuration. Its clocks stand still between two
 leaps: whatever is waited for comes at once, and no timing decides which step is the next one.
@@ -28,7 +28,7 @@ WINDOW = 2
 
 Config = Mapping[str, Any]
 Standing = dict[str, tuple[str, str]]
-"""By recipient: the status of the mail, and what has become of this recipient."""
+"""By recipient: the status of the email, and what has become of this recipient."""
 
 
 @dataclass(kw_only=True)
@@ -109,7 +109,7 @@ def build(config: Config) -> Shop:
 
 
 def message(*to: str, text: str = "Thank you.\n") -> EmailMessage:
-    """Return a mail of the shop."""
+    """Return an email of the shop."""
     mail = EmailMessage()
     mail["From"], mail["To"] = "shop@shop.example", ", ".join(to)
     mail["Subject"] = "Your order"
@@ -125,11 +125,11 @@ BATCH = (
     ("unwanted@six.example",),
     ("last@seven.example",),
 )
-"""The recipients of each mail. What the server says to them is in their names: see `ledger`."""
+"""The recipients of each email. What the server says to them is in their names: see `ledger`."""
 
 
 def enqueue_batch(shop: Shop) -> None:
-    """Commit the six mails, one of them over two blocks of a write."""
+    """Commit the six emails, one of them over two blocks of a write."""
     with shop.flask.app_context(), shop.sessions() as session:
         for recipients in BATCH:
             large = recipients[0].startswith("large")

@@ -52,7 +52,7 @@ class Stage:
         return points[place * self.share // len(DATABASES) :: self.share]
 
     def begin(self) -> None:
-        """Put the six mails into an empty table, the same rows each time; empty the broker."""
+        """Put the six emails into an empty table, the same rows each time; empty the broker."""
         self.clear()
         tables = self.shop.runtime.tables
         kept = (tables.email, tables.recipient)
@@ -68,7 +68,7 @@ class Stage:
                 connection.execute(sa.insert(table), self._first[table])
 
     def clear(self) -> None:
-        """Remove every mail, order and message, and what the server remembers. Contents stay."""
+        """Remove every email, order and message, and what the server remembers. Contents stay."""
         tables = self.shop.runtime.tables
         emptied = (
             tables.attempt, tables.recipient, tables.email, tables.lease, tables.breaker,
@@ -126,7 +126,7 @@ class Stage:
         return end
 
     def copies(self) -> Counter[str]:
-        """Return each recipient's copies. Every one of them is of the mail that is in the table."""
+        """Return each recipient's copies. Each of them is of the email that is in the table."""
         email, recipient = self.shop.runtime.tables.email, self.shop.runtime.tables.recipient
         with self.shop.engine.connect() as connection:
             rows = connection.execute(sa.select(email.c.id, email.c.recipient, email.c.message_id))
@@ -136,12 +136,12 @@ class Stage:
                 owners[row.address] = mails[row.email_id].message_id
         copies: Counter[str] = Counter()
         for (address, message_id), count in self.ledger.copies().items():
-            assert owners[address] == message_id, "a copy of no mail"
+            assert owners[address] == message_id, "a copy of no email"
             copies[address] += count
         return copies
 
     def statuses(self) -> dict[str, str]:
-        """Return how each recipient's mail ended."""
+        """Return how each recipient's email ended."""
         return {address: mail for address, (mail, _) in self.shop.standing().items()}
 
     def orders(self) -> set[str]:

@@ -20,7 +20,7 @@ class Tally:
     lost: int = 0
     repeated: int = 0
     unknown: int = 0
-    most: int = 0  # mails of which one run came to have second copies
+    most: int = 0  # emails of which one run came to have second copies
     wrong: list[str] = field(default_factory=list)
 
     def enter(
@@ -64,7 +64,7 @@ class Tally:
         faults = ", ".join(f"{count} {fault}" for fault, count in self.faults.items())
         return (
             f"{self.title}: {len(self.recording.moments)} points; {faults}; lost {self.lost},"
-            f" second copies {self.repeated}, of {self.most} mails at once (bound {WINDOW}),"
+            f" second copies {self.repeated}, of {self.most} emails at once (bound {WINDOW}),"
             f" unknown {self.unknown}"
         )
 

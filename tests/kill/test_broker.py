@@ -1,4 +1,4 @@
-"""The broker refuses, doubles, delays and shuffles, and nobody gets a mail twice or never."""
+"""The broker refuses, doubles, delays and shuffles, and nobody gets an email twice or never."""
 
 from __future__ import annotations
 

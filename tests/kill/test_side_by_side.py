@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.timeout(600), one_combination]
 def test_a_stale_worker_changes_nothing_of_a_mail_that_another_one_is_sending(
     stage: Stage,
 ) -> None:
-    """It was stopped with its window open; it wakes when its mails are in another's window."""
+    """It was stopped with its window open; it wakes when its emails are in another's window."""
     recording = stage.record()
-    tally = Tally(recording=recording, title=f"{stage.title}, two at the same mail")
+    tally = Tally(recording=recording, title=f"{stage.title}, two at the same email")
     stage.begin()
     round_ = stage.record_on(0.0, rounds=1).moments  # when it wakes, it is to make no clock leap
     # Of each window the last point at which a copy is out and not recorded.
@@ -80,5 +80,5 @@ def test_a_rescue_takes_no_mail_from_a_worker_that_lives(stage: Stage) -> None:
 
 
 def _window(standing: Standing) -> set[str]:
-    """Return the recipients of the mails that are being sent."""
+    """Return the recipients of the emails that are being sent."""
     return {address for address, (mail, _) in standing.items() if mail == "sending"}

@@ -1,4 +1,4 @@
-"""The web process is killed at every statement, commit and publish: a mail is there with its order.
+"""The web process is killed at every statement, commit and publish: an email has its order.
 
 Also where the commit's reply is lost: then both are there, though the view saw an error.
 """
@@ -35,8 +35,8 @@ def test_wherever_the_web_process_is_killed_a_mail_exists_if_and_only_if_its_ord
         assert end.facts["point"] == f"{point['kind']} {point['name']}"
         mails += _came_through(stage, end.offset, f"killed at {number}, {end.facts['point']}")
     stage.say(
-        f"{stage.title}, web process: {len(points)} points; {len(tried)} kills; mails"
-        f" without their order 0, orders without their mails 0, copies {mails}, second copies 0"
+        f"{stage.title}, web process: {len(points)} points; {len(tried)} kills; emails"
+        f" without their order 0, orders without their emails 0, copies {mails}, second copies 0"
     )
 
 
@@ -51,7 +51,7 @@ def test_a_commit_whose_reply_is_lost_has_written_the_order_and_its_mail(stage: 
         assert stage.orders() == set(CUSTOMERS)
         _came_through(stage, end.offset, f"lost the reply at {number}")
     lost = f"{len(commits)} replies to commits lost"
-    stage.say(f"{stage.title}, web process: {lost}; mails lost 0, second copies 0")
+    stage.say(f"{stage.title}, web process: {lost}; emails lost 0, second copies 0")
 
 
 def _record(stage: Stage) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def _record(stage: Stage) -> list[dict[str, Any]]:
 
 
 def _came_through(stage: Stage, offset: float, where: str) -> int:
-    """See that each order has its mails and no mail lacks its order, and that each is sent once."""
+    """See that each order has its emails, each email its order, and that each is sent once."""
     recipients = {to for customer in stage.orders() for to in CUSTOMERS[customer]}
     assert set(stage.shop.standing()) == recipients, where
     stage.go_on(offset)

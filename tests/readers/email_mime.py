@@ -1,4 +1,4 @@
-"""Perl's Email::MIME, the parser of many ticket systems and mail filters."""
+"""Perl's Email::MIME, the parser of many ticket systems and email filters."""
 
 from __future__ import annotations
 

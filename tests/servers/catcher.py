@@ -1,4 +1,4 @@
-"""An SMTP server inside the test that remembers every mail it accepts."""
+"""An SMTP server inside the test that remembers every email it accepts."""
 
 import asyncio
 import threading
@@ -21,12 +21,12 @@ _DSN = {"RET", "ENVID", "NOTIFY", "ORCPT"}
 
 Point = Literal["recipient", "content", "reply"]
 """Where a session can be held: before the reply to RCPT; before the reply to DATA; and before the
-reply to the final dot, when the mail is already remembered: the server has taken it over."""
+reply to the final dot, when the email is already remembered: the server has taken it over."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaughtMail:
-    """A mail that the server answered for, or was about to."""
+    """An email that the server answered for, or was about to."""
 
     sender: str
     recipients: tuple[str, ...]
@@ -78,7 +78,7 @@ class Catcher:
     """A context manager; `stop` and `start` play an outage on the same port.
 
     `reply_to_recipient` and `reply_to_content` are asked for each RCPT and each content; what they
-    return is the reply, None accepts. Only an accepted mail is remembered.
+    return is the reply, None accepts. Only an accepted email is remembered.
     """
 
     host = LOOPBACK
@@ -115,7 +115,7 @@ class Catcher:
 
     @property
     def mails(self) -> tuple[CaughtMail, ...]:
-        """All accepted mails in their order, over all starts."""
+        """All accepted emails in their order, over all starts."""
         return tuple(self._mails)
 
     @property
@@ -129,13 +129,13 @@ class Catcher:
         return len(self._open)
 
     def copies(self) -> Counter[tuple[str, str]]:
-        """Return how often each recipient got each mail: (recipient, Message-ID) -> copies."""
+        """Return how often each recipient got each email: (recipient, Message-ID) -> copies."""
         return Counter(
             (recipient, mail.message_id) for mail in self.mails for recipient in mail.recipients
         )
 
     def forget(self) -> None:
-        """Forget the mails caught so far."""
+        """Forget the emails caught so far."""
         self._mails.clear()
 
     def hold_at(self, point: Point) -> Gate:
@@ -221,7 +221,7 @@ class Catcher:
     async def handle_DATA(  # noqa: N802
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
-        """Remember the mail, then answer for it."""
+        """Remember the email, then answer for it."""
         content = envelope.original_content
         assert content is not None
         mail = CaughtMail(

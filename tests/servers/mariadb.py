@@ -49,7 +49,7 @@ class MariaDB(Server):
             f"--socket={self.directory / 'socket'}",
             f"--pid-file={self.directory / 'pid'}",
             "--skip-name-resolve",
-            "--max-allowed-packet=128M",  # its default would not take our largest mail
+            "--max-allowed-packet=128M",  # its default would not take our largest email
             *([] if self.durable else ["--innodb-flush-method=nosync"]),
             *self._options,
         ]

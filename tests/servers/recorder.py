@@ -1,7 +1,7 @@
-"""An SMTP server in a process of its own that stamps every mail it accepts: for what is measured.
+"""An SMTP server in a process of its own that stamps every email it accepts: for what is measured.
 
 This file is both sides: imported it is the test's, executed it is the server. It takes thousands of
-mails a second. A mail is on record before its reply leaves, so a kill loses no accepted mail.
+emails a second. An email is on record before its reply leaves, so a kill loses no accepted email.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HELLO = b"250-recorder.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 67108
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A mail that was accepted, for one recipient, at a moment of `time.monotonic`."""
+    """An email that was accepted, for one recipient, at a moment of `time.monotonic`."""
 
     at: float
     recipient: str
@@ -37,7 +37,7 @@ class Stamp:
 class Recorder(Server):
     """The stamps are on the machine's one monotonic clock: the test's own times compare.
 
-    After `answers_for` mails it takes and records more, one a connection, and answers for none.
+    After `answers_for` emails it takes and records more, one a connection, and answers for none.
     """
 
     name: ClassVar[str] = "recorder"
@@ -61,12 +61,12 @@ class Recorder(Server):
         return self._stamps
 
     def at(self, recipient: str) -> float:
-        """Return when it accepted the first mail for this recipient; 0 before."""
+        """Return when it accepted the first email for this recipient; 0 before."""
         stamps = self.stamps()
         return next((stamp.at for stamp in stamps if stamp.recipient == recipient), 0.0)
 
     def copies(self) -> Counter[str]:
-        """Return how many mails each recipient got."""
+        """Return how many emails each recipient got."""
         return Counter(stamp.recipient for stamp in self.stamps())
 
     def prepare(self) -> None:
@@ -88,14 +88,14 @@ class Recorder(Server):
 
 
 class _Book:
-    """Where the stamps are written, and for how many mails more there is an answer."""
+    """Where the stamps are written, and for how many emails more there is an answer."""
 
     def __init__(self, path: str, most: float) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._left = most
 
     def enter(self, recipients: Sequence[str]) -> bool:
-        """Stamp a mail; return whether to answer for it."""
+        """Stamp an email; return whether to answer for it."""
         now = time.monotonic()
         os.write(self._file, "".join(f"{now:.6f} {to}\n" for to in recipients).encode())
         self._left -= 1

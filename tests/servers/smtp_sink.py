@@ -1,4 +1,4 @@
-"""smtp-sink: Postfix's SMTP server that throws every mail away as fast as it can be sent."""
+"""smtp-sink: Postfix's SMTP server that throws every email away as fast as it can be sent."""
 
 import os
 import re
@@ -34,9 +34,9 @@ class SmtpSink(Server):
         return LOOPBACK
 
     def accepted(self) -> int:
-        """Return how many mails it has accepted since its last start.
+        """Return how many emails it has accepted since its last start.
 
-        Only the end of the log is read: it grows with every mail, and who measures asks often.
+        Only the end of the log is read: it grows with every email, and who measures asks often.
         """
         with self.log.open("rb") as log:
             size = log.seek(0, os.SEEK_END)

@@ -35,7 +35,7 @@ Answer = str | Says | Step
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A mail that the server answered for with 2xx."""
+    """An email that the server answered for with 2xx."""
 
     recipients: tuple[str, ...]
     content: bytes  # as it was before dot-stuffing

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 _RESULTS = Path(".soak")
 _BY_CHANCE = 2.0
-"""Minutes from which on it is no chance where nobody wrote a mail that is refused for good."""
+"""Minutes from which on it is no chance where nobody wrote an email that is refused for good."""
 
 
 def main() -> int:
@@ -81,7 +81,7 @@ def _possible(system: System) -> list[str]:
 
 
 def _recover(system: System, since: float, patience: float, trace: list[str]) -> dict[str, float]:
-    """Wait until nothing is due, and until every mail has ended; return how long that took."""
+    """Wait until nothing is due, and until every email has ended; return how long that took."""
     took: dict[str, float] = {}
 
     def look(until: int) -> facts.Backlog:
@@ -98,7 +98,7 @@ def _recover(system: System, since: float, patience: float, trace: list[str]) ->
         return not now.left and not now.leases
 
     last = facts.last_mail(system.libpq())
-    with suppress(TimeoutError):  # the audit says which mails have not ended
+    with suppress(TimeoutError):  # the audit says which emails have not ended
         with system.trickle():
             wait_until(lambda: not look(last).left, patience, "every mail of the load to end")
             took["every mail had ended after"] = time.monotonic() - since

@@ -1,4 +1,4 @@
-"""The soak's own shop: an order and its mails in one transaction, which commits or does not.
+"""The soak's own shop: an order and its emails in one transaction, which commits or does not.
 
 `celery -A tests.soak.app worker` runs on each host, and `tests.soak.web` makes the requests.
 """
@@ -62,7 +62,7 @@ def create_app(config: Mapping[str, Any]) -> App:
         Column("recipients", Integer, nullable=False),
         Column("policy", String(6), nullable=False),
         Column("sender", String(40), nullable=False),
-        Column("octets", Integer, nullable=False),  # at least so many has each mail
+        Column("octets", Integer, nullable=False),  # at least so many has each email
     )
     flask.add_url_rule("/orders", view_func=_Shop(db, outbox, orders).order, methods=["POST"])
     return App(flask, celery, db)
@@ -77,7 +77,7 @@ class _Shop:
         self._orders = orders
 
     def order(self) -> dict[str, str]:
-        """Write an order and its mails; commit, roll back, or lose heart halfway."""
+        """Write an order and its emails; commit, roll back, or lose heart halfway."""
         wanted: dict[str, Any] = request.get_json()
         session = self._db.session
         try:

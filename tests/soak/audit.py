@@ -15,7 +15,7 @@ from tests.soak.facts import Facts, Mail, Order
 from tests.soak.wire import refused_at
 
 ENDS = frozenset({"sent", "failed", "unknown"})
-"""How a mail of the soak may end: nobody withdraws one, and none expires."""
+"""How an email of the soak may end: nobody withdraws one, and none expires."""
 
 
 @dataclass
@@ -25,10 +25,10 @@ class Verdict:
     findings: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     mails: int = 0
     copies: int = 0
-    lost: int = 0  # mails that should be and are not, or that nobody got though they say so
+    lost: int = 0  # emails that should be and are not, or that nobody got though they say so
     repeated: int = 0  # copies beyond a recipient's first
     doubts: int = 0
-    in_doubt: int = 0  # mails that were in doubt at least once
+    in_doubt: int = 0  # emails that were in doubt at least once
     bound: int = 0
 
     @property
@@ -105,7 +105,7 @@ def _judge_faults(facts: Facts, verdict: Verdict) -> None:
 
 
 def _wrong(mail: Mail, facts: Facts) -> Iterator[str]:
-    """Name the sentences that do not hold for this mail."""
+    """Name the sentences that do not hold for this email."""
     if mail.status not in ENDS:
         yield "every mail ends"
     if mail.status == "unknown" and not mail.doubts:

@@ -21,10 +21,10 @@ class Order:
     """A business row."""
 
     mails: int
-    recipients: int  # of each of its mails
+    recipients: int  # of each of its emails
     policy: str
     sender: str = SHOP
-    octets: int = 0  # of each of its mails, at least
+    octets: int = 0  # of each of its emails, at least
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,12 +37,12 @@ class Mail:
     status: str
     recipients: dict[str, str]  # address -> status
     doubts: int  # rows of the log of attempts that say that nobody knows
-    sent: int  # rows of it that say that the server took the mail
+    sent: int  # rows of it that say that the server took the email
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copy:
-    """A mail that the server took over, for one recipient."""
+    """An email that the server took over, for one recipient."""
 
     message_id: str
     order: str
@@ -190,8 +190,8 @@ def read_told(facts: Facts, lines: Iterable[str]) -> None:
 class Backlog:
     """What is still to be done at one moment."""
 
-    due: int  # mails that are due, or on their way
-    left: int  # mails that have not ended, put off ones included
+    due: int  # emails that are due, or on their way
+    left: int  # emails that have not ended, put off ones included
     leases: int
     halted: int  # how often in a row the SMTP server could not be used: its breaker is open
 
@@ -204,7 +204,7 @@ def last_mail(database: str) -> int:
 
 
 def backlog(database: str, until: int) -> Backlog:
-    """Return how things stand now with the mails up to this id."""
+    """Return how things stand now with the emails up to this id."""
     statement = (
         "SELECT count(*) FILTER (WHERE status <> 'pending' OR due_at <= clock_timestamp()),"
         " count(*), (SELECT count(*) FROM outbox_lease),"

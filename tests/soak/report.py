@@ -26,7 +26,7 @@ def bound(
     """Return how many copies too many these faults can explain.
 
     Whoever may have been stopped between final dot and record leaves at most a window in doubt: a
-    worker, those of one host, or all slots. Where only the reply was lost it is one mail a
+    worker, those of one host, or all slots. Where only the reply was lost it is one email a
     connection. Added are the final dots that the server itself notes to have left unanswered.
     """
 

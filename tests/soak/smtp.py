@@ -1,4 +1,4 @@
-"""The soak's SMTP server: it notes every mail before it answers for it, and misbehaves when told.
+"""The soak's SMTP server: it notes every email before it answers for it, and misbehaves when told.
 
 This file is both sides: imported it is the soak's, executed it is the server. What it notes is one
 line an event: moment, event, recipient, Message-ID, business reference, detail.
@@ -30,7 +30,7 @@ _ADDRESS = re.compile(rb"<([^>]*)>")
 _ID = re.compile(rb"^Message-ID:\s*(\S+)", re.IGNORECASE | re.MULTILINE)
 _BUSINESS = re.compile(rb"^%s:\s*(\S+)" % BUSINESS.encode(), re.IGNORECASE | re.MULTILINE)
 _PACE = 0.005
-"""Seconds that a mail takes, as with a server that writes to a disk: a window is open for some."""
+"""Seconds that an email takes, as if the server wrote to a disk: a window is open for some."""
 
 PLACES: dict[str, tuple[str, ...]] = {
     "4xx": ("MAIL", "RCPT", "DATA", "DOT"),
@@ -39,7 +39,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "drop": ("GREETING", "MAIL", "RCPT", "DATA", "BODY", "DOT", "REPLY"),
     "hang": ("MAIL", "RCPT", "DATA", "DOT", "REPLY"),
 }
-"""How it can misbehave, and where. At DOT the mail is not accepted, at REPLY it is."""
+"""How it can misbehave, and where. At DOT the email is not accepted, at REPLY it is."""
 
 
 class SoakSmtp(Server):
@@ -214,7 +214,7 @@ class _Session:
         self._recipients = []
 
     async def _take(self, content: bytes) -> None:
-        """Answer for a mail, or not; what is accepted is noted before its reply leaves."""
+        """Answer for an email, or not; what is accepted is noted before its reply leaves."""
         header = content.partition(b"\r\n\r\n")[0]
         found = (_ID.search(header), _BUSINESS.search(header))
         names = [match[1].decode() if match else "" for match in found]

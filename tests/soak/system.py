@@ -48,7 +48,7 @@ TRICKLE = 3.0
 """Plain orders a second when the load is over."""
 
 HOPELESS = 0.6
-"""The part of the load's time in which mails are written that the server never takes: they are
+"""The part of the load's time in which emails are written that the server never takes: they are
 tried on for the rest of it, and worn out soon afterwards."""
 
 LIFETIME = 60.0

@@ -31,7 +31,7 @@ def _mail(id_: int, order: str, to: dict[str, str], status: str = "sent", doubts
 
 
 def _kept() -> Facts:
-    """A run in which every promise was kept: one mail in doubt got its second copy."""
+    """A run in which every promise was kept: one email in doubt got its second copy."""
     facts = Facts()
     for name, mails, recipients, policy in (
         (GOOD, 1, 1, "hold"),

@@ -48,7 +48,7 @@ def _send(
     sender: str = SHOP,
     octets: int = 0,
 ) -> str:
-    """Send one mail; return its address. What the server does wrong is raised."""
+    """Send one email; return its address. What the server does wrong is raised."""
     to = address(reference, 0, refused, domain)
     header = f"Message-ID: <{reference}@x>\r\n{BUSINESS}: {reference}\r\n"
     text = "Hello.\r\n" * (1 + octets // 8)
@@ -114,7 +114,7 @@ NEVER: tuple[dict[str, Any], ...] = (
 
 
 def _told(server: SoakSmtp, reference: str, **traits: Any) -> int:
-    """Send such a mail; return the code of the refusal, or 250."""
+    """Send such an email; return the code of the refusal, or 250."""
     try:
         _send(server, reference, **traits)
     except smtplib.SMTPRecipientsRefused as error:

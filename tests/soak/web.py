@@ -34,14 +34,14 @@ from tests.soak.wire import DOMAIN
 
 _ENDS = {"commit": 88, "rollback": 8, "forget": 4}
 _ORDERS = 0.2
-"""The part of the mails that are orders' own; the rest are newsletters'."""
+"""The part of the emails that are orders' own; the rest are newsletters'."""
 _LARGEST = 2000
 """Mails of one newsletter at most."""
 _LISTED = 100
 """Domains that are drawn for one newsletter; its readers have them in turn."""
 _DOMAINS = {DOMAIN: 75.0, OTHER_DOMAIN: 15.0, MOODY_DOMAIN: 8.0}
 _HOPELESS_DOMAINS = {CLOSED_DOMAIN: 0.5, DENIED_DOMAIN: 0.5}
-"""Where mails go to, by weight; the second ones never get any."""
+"""Where emails go to, by weight; the second ones never get any."""
 _PLAIN: dict[str, Any] = {
     "mails": 1, "recipients": 1, "refused": "", "sender": SHOP, "octets": 0,
 }  # fmt: skip
@@ -62,12 +62,12 @@ class Load:
 
     told: str  # the file of what it was told
     mails_per_second: float
-    hopeless_until: float = 0.0  # on the monotonic clock: mails that are refused for good
+    hopeless_until: float = 0.0  # on the monotonic clock: emails that are refused for good
     is_plain: bool = False  # nothing but orders that no class is about
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether some mails are still to be such as the server never takes."""
+        """Whether some emails are still to be such as the server never takes."""
         return time.monotonic() < self.hopeless_until
 
 
@@ -134,7 +134,7 @@ class _Web:
         return self._random.choices(list(weights), list(weights.values()), k=number)
 
     def _request(self, wanted: dict[str, Any]) -> float:
-        """Make one request and note what it was told; return the mails it was about."""
+        """Make one request and note what it was told; return the emails it was about."""
         wanted["reference"] = uuid4().hex[:16]
         wanted["policy"] = "hold" if self._random.random() < 0.1 else "resend"
         wanted["end"] = self._random.choices(list(_ENDS), list(_ENDS.values()))[0]
@@ -152,7 +152,7 @@ class _Web:
 
 
 def _paced(rate: float, work: Callable[[], float]) -> None:
-    """Do `work`, which returns the mails that it made, so that it makes `rate` a second."""
+    """Do `work`, which returns the emails that it made, so that it makes `rate` a second."""
     pause = threading.Event()
     began, made = time.monotonic(), 0.0
     while True:

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOMAIN = "soak.example"
 
 REFUSED_AT = {"refused-rcpt": "RCPT", "refused-dot": "DOT"}
-"""The start of a local part, and where the server refuses such a mail for good, always."""
+"""The start of a local part, and where the server refuses such an email for good, always."""
 
 BUSINESS = "X-Business"
 """The header that carries the business row's reference."""
@@ -18,7 +18,7 @@ CLASS, CLASS_OVER = "class", "class over"
 
 
 def address(reference: str, number: int, refused: str = "", domain: str = DOMAIN) -> str:
-    """Return the address of a business row's reader; no two mails share one."""
+    """Return the address of a business row's reader; no two emails share one."""
     mark = f"{refused}-" if refused else ""
     return f"{mark}{reference}-{number}@{domain}"
 

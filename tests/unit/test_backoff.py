@@ -1,4 +1,4 @@
-"""When a mail that was put off is tried again."""
+"""When an email that was put off is tried again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the due mails are spread over the free slots."""
+"""How the due emails are spread over the free slots."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def test_of_no_priority_all_waits_for_long_and_nothing_is_on_its_way(
 def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(
     slots: int, rounds: int, urgent: list[int]
 ) -> None:
-    """Batches take some rounds of ten seconds each; urgent mail waits at the end of each round."""
-    flying: list[tuple[LaneKey, int, int]] = []  # the way, its mails, and the rounds that are left
+    """Batches take some rounds of ten seconds each; urgent email waits at the end of each round."""
+    flying: list[tuple[LaneKey, int, int]] = []  # the way, its emails, and the rounds that are left
     oldest = dict.fromkeys((N, B), 0.0)
     for number in range(200):
         due = {("", U): DueEmails(mails=urgent[number % len(urgent)])}

@@ -1,4 +1,4 @@
-"""How a mail is to be sent: every option is checked, and the error names it."""
+"""How an email is to be sent: every option is checked, and the error names it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("flask_mail_context")
 LIMITS: dict[str, Any] = {"max_size": 5000, "split_size": 400}
 MOMENT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 Answer = RenderedMessage | str
-"""A mail, or the text of the refusal."""
+"""An email, or the text of the refusal."""
 
 
 def short(message: flask_mail.Message, send_at: datetime | None = None) -> RenderedMessage | None:

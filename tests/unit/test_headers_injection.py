@@ -69,7 +69,7 @@ def check_wire(mail: RenderedMessage, expected: set[str]) -> None:
 
 
 def attempt(make: Callable[[], Message[Any, Any]]) -> RenderedMessage | None:
-    """Return the mail, or None where it was refused: no other exception passes."""
+    """Return the email, or None where it was refused: no other exception passes."""
     try:
         return render(make(), send_at=None, max_size=10**6, split_size=10**6)
     except InvalidMessage as error:

@@ -149,7 +149,7 @@ def test_what_is_no_list_of_addresses_is_refused_by_the_field_s_name(name: str, 
 
 @pytest.mark.parametrize("kind", POLICIES)
 def test_raw_octets_in_an_address_are_refused_and_not_replaced(kind: str) -> None:
-    """Replaced by U+FFFD the mail would go to somebody else."""
+    """Replaced by U+FFFD the email would go to somebody else."""
     raw = "From: a@b.example\nTo: müller@d.example\n\nhi\n".encode("latin-1")
     assert refused(email.message_from_bytes(raw, policy=POLICIES[kind])).field == "to"
 

@@ -54,8 +54,8 @@ class Table:
         self.renewals: list[tuple[UUID, float]] = []
         self.answers: list[Callable[[], bool]] = []
 
-    def renew(self, database: Database, token: UUID, *, lease: float) -> bool:
-        self.renewals.append((token, lease))
+    def renew(self, database: Database, token: UUID, *, lease_seconds: float) -> bool:
+        self.renewals.append((token, lease_seconds))
         return self.answers.pop(0)() if self.answers else True
 
 

@@ -1,4 +1,4 @@
-"""The demo's inbox shows whatever a server took, be it a mail or not."""
+"""The demo's inbox shows whatever a server took, be it an email or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lane a mail waits in, and what its limits are."""
+"""Which lane an email waits in, and what its limits are."""
 
 from __future__ import annotations
 

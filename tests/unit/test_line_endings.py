@@ -26,7 +26,7 @@ ENDS = [b"\r\n", b"\n", b"\r", b""]
 
 
 def receive(stuffed: bytes) -> bytes:
-    """Take the mail as a server does: up to the lone dot, each line's first dot removed."""
+    """Take the email as a server does: up to the lone dot, each line's first dot removed."""
     lines = []
     for line in (stuffed + b".\r\n").split(b"\r\n"):
         if line == b".":

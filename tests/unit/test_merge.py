@@ -1,4 +1,4 @@
-"""A template is filled in so that any reader of mail sees each value as it was given."""
+"""A template is filled in so that any reader of email sees each value as it was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts and facts: what becomes of a mail, row by row."""
+"""Verdicts and facts: what becomes of an email, row by row."""
 
 from __future__ import annotations
 

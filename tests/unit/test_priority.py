@@ -1,4 +1,4 @@
-"""How urgent a mail is."""
+"""How urgent an email is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging: one copy of each mail to one address, and it says for whom it was."""
+"""Staging: one copy of each email to one address, and it says for whom it was."""
 
 from __future__ import annotations
 

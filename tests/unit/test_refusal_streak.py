@@ -45,7 +45,7 @@ def traits() -> Traits:
 
 
 def run(*results: Transaction, known: str | None = None) -> list[SystemicRefusal | None]:
-    """Return what a streak says of each mail; all have contents of their own."""
+    """Return what a streak says of each email; all have contents of their own."""
     streak = RefusalStreak(NEEDED, known=known)
     return [streak.add(n, one, content=n, traits=traits) for n, one in enumerate(results)]
 
@@ -59,7 +59,7 @@ def test_so_many_mails_refused_alike_in_a_row_are_the_servers_fault() -> None:
     assert before == [None] * (NEEDED - 1)
     assert full is not None
     assert full.mails == {0, 1, 2}
-    assert full.reason.startswith("every mail is refused alike: rcpt: 554 5.7.1 Service")
+    assert full.reason.startswith("every email is refused alike: rcpt: 554 5.7.1 Service")
 
 
 def test_from_the_third_refusal_on_it_is_told_what_they_have_in_common() -> None:
@@ -106,7 +106,7 @@ def test_mails_to_one_recipient_count_once() -> None:
 
 
 def test_a_content_that_is_refused_counts_once() -> None:
-    """A newsletter that a filter refuses says nothing about other mails."""
+    """A newsletter that a filter refuses says nothing about other emails."""
     streak = RefusalStreak(NEEDED)
     news = refusals(10, phase=Phase.DOT)
     assert [streak.add(n, one, content=1, traits=traits) for n, one in enumerate(news)] == [

@@ -1,4 +1,4 @@
-"""Which servers a mail may go over, and in what order they are tried."""
+"""Which servers an email may go over, and in what order they are tried."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_first_rule_that_fits_wins() -> None:
         ("news*", "newsletter", True),
         ("news*", "old-news", False),
         ("*", "anything", True),
-        ("*", None, False),  # a mail without a tag
+        ("*", None, False),  # an email without a tag
     ],
 )
 def test_a_tag_is_matched_whole_or_by_its_beginning(

@@ -1,4 +1,4 @@
-"""The rows of what comes after a verdict: RSET, QUIT, and the next mail on an idle connection."""
+"""The rows of what comes after a verdict: RSET, QUIT, and the next email on an idle connection."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TableRow(StrEnum):
 
 
 class Following(StrEnum):
-    """How the next mail of the same worker goes out, over a clean dialogue in any case."""
+    """How the next email of the same worker goes out, over a clean dialogue in any case."""
 
     SAME = "over the same connection"
     NEW = "over a new connection"
@@ -120,7 +120,7 @@ class TLS:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What one server does to a mail, and what must come of it and of the next mail."""
+    """What one server does to an email, and what must come of it and of the next email."""
 
     row: TableRow
     name: str
@@ -179,7 +179,7 @@ def case(
     following: Following | None = None,
     **more: Any,
 ) -> Case:
-    """Build a case; what a verdict always does to a mail need not be said.
+    """Build a case; what a verdict always does to an email need not be said.
 
     `reply` is the logged one, by default the only answer. Keywords of `Outcome` change that.
     """

@@ -36,7 +36,7 @@ _BUFFER = int(_LIMITS.read_text().split()[2]) if _LIMITS.exists() else 16 * 2**2
 
 
 def large() -> EmailMessage:
-    """Return a mail that the kernel does not take over as a whole."""
+    """Return an email that the kernel does not take over as a whole."""
     mail = message("a@x.example", subject="the case")
     mail.add_attachment(b"x" * _BUFFER, maintype="application", subtype="pdf")
     return mail

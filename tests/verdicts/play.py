@@ -33,7 +33,7 @@ WITHHELD = "(the server's words are not kept: they may repeat the credentials)"
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The shop and the server of one case, the case's mail, and the one behind it."""
+    """The shop and the server of one case, the case's email, and the one behind it."""
 
     case: Case
     shop: Shop
@@ -46,19 +46,19 @@ class Stage:
         return f"127.0.0.1:{self.server.port}"
 
     def stored(self, email: Email) -> bytes:
-        """Return the octets that are stored for a mail."""
+        """Return the octets that are stored for an email."""
         row, table = self.shop.mail(email.id), self.shop.tables.content
         [content] = self.shop.rows(table, table.c.id == row.content_id)
         return bytes(row.headers + content.body)
 
     def accepted(self, email: Email) -> list[tuple[tuple[str, ...], int]]:
-        """Return whom the server accepted this mail for, and on which connection."""
+        """Return whom the server accepted this email for, and on which connection."""
         octets = self.stored(email)
         taken = [mail for mail in self.server.accepted if mail.content == octets]
         return [(mail.recipients, mail.connection) for mail in taken]
 
     def log(self, email: Email) -> list[Any]:
-        """Return the attempts of a mail."""
+        """Return the attempts of an email."""
         table = self.shop.tables.attempt
         return list(self.shop.rows(table, table.c.email_id == email.id))
 
@@ -66,7 +66,7 @@ class Stage:
 def play(
     case: Case, shops: Shops, authority: Authority | None = None, *, pipelining: bool = False
 ) -> None:
-    """Send the case's mail and one behind it; then, a day later, what is left."""
+    """Send the case's email and one behind it; then, a day later, what is left."""
     with on_stage(case, shops, authority, pipelining=pipelining) as stage:
         before = moment(stage.shop)
         send(stage)
@@ -91,7 +91,7 @@ def play(
 def on_stage(
     case: Case, shops: Shops, authority: Authority | None = None, *, pipelining: bool = False
 ) -> Iterator[Stage]:
-    """Start the case's server, and a shop with its mail and one behind it."""
+    """Start the case's server, and a shop with its email and one behind it."""
     extensions = [e for e in EXTENSIONS if e.partition(" ")[0] not in case.lacks]
     extensions += [*case.offers, *(["PIPELINING"] if pipelining else [])]
     config: dict[str, object] = dict(case.config)
@@ -132,7 +132,7 @@ def settings(server: StatefulServer, config: Mapping[str, object]) -> dict[str, 
 
 
 def addresses(case: Case) -> list[str]:
-    """Return whom the case's mail goes to."""
+    """Return whom the case's email goes to."""
     return [f"{'abcdef'[n]}@x.example" for n in range(max(1, len(case.recipients)))]
 
 
@@ -230,7 +230,7 @@ def _expect_text(case: Case, text: str, told: str) -> None:
 
 
 def expect_the_one_behind(stage: Stage) -> None:
-    """The next mail goes out as if nothing had been, or waits uncharged for a halted server."""
+    """The next email goes out as if nothing had been, or waits uncharged for a halted server."""
     row, accepted = stage.shop.mail(stage.behind.id), stage.accepted(stage.behind)
     assert row.crashes == row.unknown_count == 0
     if stage.case.following is Following.LATER:
@@ -258,7 +258,7 @@ def expect_to_fail_in_the_end(stage: Stage) -> None:
 
 
 def expect_the_end(stage: Stage) -> None:
-    """A day later everybody who is to have a mail has it once, in the octets that are stored."""
+    """A day later everybody who is to have an email has it once, in the octets that are stored."""
     shop, case = stage.shop, stage.case
     ended = {"pending": "sent"}.get(case.outcome.status, case.outcome.status)
     assert shop.statuses() == [ended, "sent"]

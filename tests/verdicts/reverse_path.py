@@ -1,4 +1,4 @@
-"""The rows of MAIL: what the server says of itself, of the sender, and of what a mail needs."""
+"""The rows of MAIL: what the server says of itself, of the sender, and of what an email needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a case's mail is sent: as ever, past its lease, or to a server that says nothing."""
+"""How a case's email is sent: as ever, past its lease, or to a server that says nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows before a mail is spoken of: greeting, EHLO, STARTTLS, AUTH. All are the server's own."""
+"""The rows before the first email: greeting, EHLO, STARTTLS, AUTH. All are the server's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a mail is to be sent: priority, times, key, tag and policies, checked."""
+"""How an email is to be sent: priority, times, key, tag and policies, checked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which servers a mail may go over, and in what order they are tried. Pure.
+"""Which servers an email may go over, and in what order they are tried. Pure.
 
-A route is chosen once, when the mail is written: the first rule of `OUTBOX_ROUTES` that its tag and
-its envelope sender fit. What no rule fits takes the default route, which is every server, or the
-servers of a rule without a condition; such a rule stands last.
+A route is chosen once, when the email is written: the first rule of `OUTBOX_ROUTES` that fits its
+tag and its envelope sender. Where no rule fits, the email takes the default route: every server, or
+the servers of a rule without a condition, which stands last.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rule:
     sender_domain: str | None = None
 
     def fits(self, domain: str, tag: str | None) -> bool:
-        """Return whether mails of this sender's domain with this tag take the route."""
+        """Return whether emails of this sender's domain with this tag take the route."""
         return self.sender_domain in (None, domain) and (self.tag is None or self._fits_tag(tag))
 
     def _fits_tag(self, tag: str | None) -> bool:
@@ -80,12 +80,12 @@ class Routes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every route that a mail can be given, the default one last."""
+        """Every route that an email can be given, the default one last."""
         named = tuple(rule.name for rule in self._rules if not rule.is_default)
         return (*named, self._default)
 
     def route_of(self, sender: str, tag: str | None) -> str:
-        """Return the name of the route for mails of this envelope sender with this tag."""
+        """Return the name of the route for emails of this envelope sender with this tag."""
         if not self._rules:
             return DEFAULT
         domain = domain_of(sender)
@@ -93,7 +93,7 @@ class Routes:
 
     @property
     def buckets(self) -> dict[str, dict[str, Rate]]:
-        """What the mails of each route draw on: the rate of its server, or that of all together.
+        """What the emails of each route draw on: the rate of its server, or that of all together.
 
         Where a route has several servers, each one's own rate is asked for when it is chosen.
         """

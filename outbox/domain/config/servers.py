@@ -72,7 +72,7 @@ class ServerSettings:
     def from_config(cls, config: Mapping[str, Any], settings: Settings) -> ServerSettings:
         """Read `MAIL_SERVER`, `_PORT`, `_USERNAME`, `_PASSWORD`, `_USE_TLS` and `_USE_SSL`.
 
-        `MAIL_MAX_EMAILS`, mails over one connection, may lower `OUTBOX_CONNECTION_MAILS`.
+        `MAIL_MAX_EMAILS`, emails over one connection, may lower `OUTBOX_CONNECTION_MAILS`.
         """
         keys = ("server", "port", "username", "password", "use_tls", "use_ssl")
         given = {key: config.get(f"MAIL_{key.upper()}") for key in keys}

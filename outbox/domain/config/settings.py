@@ -28,7 +28,7 @@ MOST_TRIES = 30_000
 
 
 class OnUnknown(StrEnum):
-    """What happens to a mail in doubt."""
+    """What happens to an email in doubt."""
 
     RESEND = "resend"  # the same bytes again after a backoff, at most twice
     HOLD = "hold"  # `unknown` at once: a person decides
@@ -88,11 +88,11 @@ class Settings:
 
     slots: int = setting(4, "batches in flight at once; set it to your workers' processes", least=1)
     batch: int = setting(
-        400, "mails claimed for one send task, up to 10,000", least=1, most=MOST_MAILS
+        400, "emails claimed for one send task, up to 10,000", least=1, most=MOST_MAILS
     )
-    window: int = setting(20, "mails of one task that can be in doubt at any moment", least=1)
+    window: int = setting(20, "emails of one task that can be in doubt at any moment", least=1)
     window_bytes: int = setting(
-        4 * KIBI * KIBI, "bytes of one window; one mail may exceed it", least=1
+        4 * KIBI * KIBI, "bytes of one window; one email may exceed it", least=1
     )
     window_seconds: float = setting(5.0, "a window closes after this time", least=0.0)
     batch_seconds: float = setting(
@@ -112,12 +112,12 @@ class Settings:
         read=read_domain_rates,
     )
     bulk_share: float = setting(
-        0.8, "bulk's part of each rate while urgent mail waits, up to 1", least=0.01
+        0.8, "bulk's part of each rate while urgent email waits, up to 1", least=0.01
     )
     sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
     nudge: bool = setting(True, "sweep at once after a commit")
     max_attempts: int = setting(
-        12, "SMTP attempts with a verdict on the mail, up to 30,000", least=1, most=MOST_TRIES
+        12, "SMTP attempts with a verdict on the email, up to 30,000", least=1, most=MOST_TRIES
     )
     max_crashes: int = setting(
         5,
@@ -131,12 +131,12 @@ class Settings:
     lifetime: float = setting(
         2 * DAY, "an email without `expires_at` fails when its own delays come to this", least=1.0
     )
-    on_unknown: OnUnknown = setting(OnUnknown.RESEND, "a mail in doubt: `resend` or `hold`")
-    max_size: int = setting(35 * KIBI * KIBI, "bytes of one mail as sent", least=1)
+    on_unknown: OnUnknown = setting(OnUnknown.RESEND, "an email in doubt: `resend` or `hold`")
+    max_size: int = setting(35 * KIBI * KIBI, "bytes of one email as sent", least=1)
     reuse_size: int = setting(64 * KIBI, "contents from this size on are stored once", least=0)
-    retention: float = setting(30 * DAY, "`purge` removes mails finished this long ago", least=0.0)
+    retention: float = setting(30 * DAY, "`purge` removes emails finished this long ago", least=0.0)
     health_age: float = setting(
-        300.0, "`health` fails when the oldest due or claimed mail is older", least=0.0
+        300.0, "`health` fails when the oldest due or claimed email is older", least=0.0
     )
     mail_autocommit: bool = setting(
         False, "`OutboxMail` commits when the session holds nothing else"
@@ -152,7 +152,7 @@ class Settings:
         least=0.1,
         most=DAY,
     )
-    connection_mails: int = setting(1000, "mails over one SMTP connection", least=1)
+    connection_mails: int = setting(1000, "emails over one SMTP connection", least=1)
     connection_seconds: float = setting(300.0, "life of one SMTP connection", least=0.0)
     tls_verify: bool = setting(True, "verify the SMTP server's certificate and name")
     tls_ca_file: str = setting("", "a CA bundle; empty: the system's")
@@ -164,11 +164,11 @@ class Settings:
     servers: tuple[Any, ...] = setting(
         (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
     )
-    routes: tuple[Any, ...] = setting((), "which mails go over which servers, as above")
+    routes: tuple[Any, ...] = setting((), "which emails go over which servers, as above")
     envelope_from: str = setting("", "bounces go to this address, where a message names no other")
-    redirect_to: str = setting("", "staging: every mail goes to this one address instead")
+    redirect_to: str = setting("", "staging: every email goes to this one address instead")
     refused_alike: int = setting(
-        10, "mails in a row that a server refuses alike before it is held to be at fault", least=2
+        10, "emails in a row that a server refuses alike before it is held to be at fault", least=2
     )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a verdict does to a mail: next status, what is charged, when it is due again. Pure."""
+"""What a verdict does to an email: next status, what is charged, when it is due again. Pure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .status import Status, settle
 from .transaction import RecipientResult, Reply, Transaction, Verdict
 
 MAX_UNKNOWN = 3
-"""The third doubt is the last: in doubt twice, a mail is sent again at most twice."""
+"""The third doubt is the last: in doubt twice, an email is sent again at most twice."""
 
 ALONE_FROM = 2
-"""Deliveries from which on a mail is claimed alone, so that it can fail no neighbour."""
+"""Deliveries from which on an email is claimed alone, so that it can fail no neighbour."""
 
 _BEHIND = frozenset({Verdict.SUSPECT, Verdict.LACKING})
 
 LOST_DELAY = 30.0
-"""Seconds before a mail comes back that the server dropped in the middle of its body."""
+"""Seconds before an email comes back that the server dropped in the middle of its body."""
 
 
 class RecipientStatus(StrEnum):
@@ -36,7 +36,7 @@ class RecipientStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmailState:
-    """What is known of a mail before its transaction is judged."""
+    """What is known of an email before its transaction is judged."""
 
     attempts: int
     max_attempts: int
@@ -55,7 +55,7 @@ class EmailState:
 class Outcome:
     """What to write: the new status and the counters' changes.
 
-    `delay` is seconds until the mail is due again, where it goes back to pending.
+    `delay` is seconds until the email is due again, where it goes back to pending.
     """
 
     status: Status
@@ -71,7 +71,7 @@ class Outcome:
 def sent_outcome(result: Transaction) -> Outcome:
     """Decide as `decide_outcome` does where the one recipient has it now: for nearly every email.
 
-    Nothing that is known of the mail beforehand changes that.
+    Nothing that is known of the email beforehand changes that.
     """
     [only] = result.recipients
     return Outcome(
@@ -85,7 +85,7 @@ def sent_outcome(result: Transaction) -> Outcome:
 def decide_outcome(
     facts: EmailState, result: Transaction, *, random: Callable[[], float]
 ) -> Outcome:
-    """Apply the verdict table to one mail. `random` yields numbers from 0 to 1."""
+    """Apply the verdict table to one email. `random` yields numbers from 0 to 1."""
     if result.verdict is Verdict.HALT:
         return _put_back(facts, result)
     if result.verdict is Verdict.UNSENT:
@@ -137,7 +137,7 @@ def _recipient(facts: EmailState, result: RecipientResult) -> RecipientStatus:
 
 
 def _end(reached: frozenset[RecipientStatus]) -> Status:
-    """Return the status of a mail that nobody is left to be sent to."""
+    """Return the status of an email that nobody is left to be sent to."""
     if RecipientStatus.UNKNOWN in reached:
         return Status.UNKNOWN
     return Status.SENT if RecipientStatus.SENT in reached else Status.FAILED

@@ -14,7 +14,7 @@ from .transaction import Envelope, RecipientResult, Transaction
 def redirect(envelope: Envelope, to: str) -> tuple[Envelope, bytes]:
     """Return the envelope to `to` alone, and the header lines that tell whom it had.
 
-    One copy of each mail leaves, however many recipients it has. Options of RCPT go: they speak of
+    One copy of each email leaves, however many recipients it has. Options of RCPT go: they speak of
     the recipients (RFC 3461's ORCPT names them).
     """
     told = [f"X-Outbox-Redirected-To: {to}"]
@@ -25,7 +25,7 @@ def redirect(envelope: Envelope, to: str) -> tuple[Envelope, bytes]:
 
 
 def restore(result: Transaction, envelope: Envelope) -> Transaction:
-    """Return the result of a redirected mail as that of its own `envelope`.
+    """Return the result of a redirected email as that of its own `envelope`.
 
     What became of the one copy became of every recipient.
     """

@@ -1,6 +1,6 @@
-"""When a server refuses every mail alike, it is the server that is at fault, and no mail. Pure.
+"""When a server refuses every email alike, it is the server that is at fault, and no email. Pure.
 
-A blocklisted client is told so at RCPT, mail after mail (Postfix: "554 5.7.1 Service unavailable;
+A blocklisted client is told so at RCPT, email after email (Postfix: "554 5.7.1 Service unavailable;
 Client host [192.0.2.1] blocked using …"). Each by itself looks like the refusal of one recipient.
 """
 
@@ -41,7 +41,7 @@ _OWN_TEXT = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SystemicRefusal:
-    """The server refuses every mail alike: open its breaker, with an alert, and charge nobody.
+    """The server refuses every email alike: open its breaker, with an alert, and charge nobody.
 
     Unless what the refused emails have in `common` explains it.
     """
@@ -63,8 +63,8 @@ class RefusalStreak:
     `needed` of them, to different recipients, show that the server is at fault. `known` is the
     refusal for which its breaker is open: then a single one, the probe's, is enough.
 
-    A refused content (after the dot) counts once, however many mails share it: a newsletter that a
-    filter refuses says nothing about other mails.
+    A refused content (after the dot) counts once, however many emails share it: a newsletter that a
+    filter refuses says nothing about other emails.
     """
 
     def __init__(self, needed: int, *, known: str | None = None) -> None:
@@ -82,9 +82,9 @@ class RefusalStreak:
     def add(
         self, mail: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
     ) -> SystemicRefusal | None:
-        """Note the result of a mail, by its id and its content's; say whether the row is full.
+        """Note the result of an email, by its id and its content's; say whether the row is full.
 
-        A HALT, and what never was sent, judge no mail and leave the streak as it is.
+        A HALT, and what never was sent, judge no email and leave the streak as it is.
         """
         if result.verdict in _NO_VERDICT:
             return None
@@ -107,8 +107,8 @@ class RefusalStreak:
 
 
 def reason(refusal: str) -> str:
-    """Return what the breaker says of a refusal that every mail meets."""
-    return f"every mail is refused alike: {refusal}"
+    """Return what the breaker says of a refusal that every email meets."""
+    return f"every email is refused alike: {refusal}"
 
 
 def refusal_of(result: Transaction) -> str | None:

@@ -10,7 +10,7 @@ from ..scheduling.backoff import GREYLIST_FLOOR
 from .transaction import Phase, Reply, Verdict
 
 LONGEST_DELAY = 86_400.0
-"""Seconds: no server makes a mail wait longer than a day, whatever it names."""
+"""Seconds: no server makes an email wait longer than a day, whatever it names."""
 
 
 class Event(StrEnum):
@@ -99,7 +99,7 @@ ROWS: tuple[Row, ...] = (
     Row(MAILING, "454", Verdict.SUSPECT, text=SES_THROTTLE),
     Row(MAILING, "450", Verdict.SUSPECT, enhanced="4.2.1", text=GMAIL_THROTTLE),
     # At MAIL only the sender and the size are known: the server may well speak about itself.
-    Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the mail system's own status
+    Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the email system's own status
     Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),
     Row(MAIL, "5", Verdict.SUSPECT, text=THROTTLE),
     Row(RCPT, "4", Verdict.SUSPECT, text=CLIENT_THROTTLE),
@@ -110,12 +110,12 @@ ROWS: tuple[Row, ...] = (
     # Too many recipients (RFC 5321 §4.5.3.1.10; 552 is the older code for the same).
     Row(RCPT, "452", Verdict.NEXT, after_accepted=True),
     Row(RCPT, "552", Verdict.NEXT, after_accepted=True),
-    # This mail, or this recipient.
+    # This email, or this recipient.
     Row(MAILING, "4", Verdict.RETRY),
     Row(MAILING, "5", Verdict.FAIL),
     # After the dot everything else is doubt (RFC 1047).
     Row(DOT, "", Verdict.UNKNOWN, renew=True),
-    # Before the dot nobody holds a whole mail.
+    # Before the dot nobody holds a whole email.
     Row(BEFORE_DOT, Event.CLOSED, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.LEASE, Verdict.UNSENT, renew=True),
@@ -126,7 +126,7 @@ ROWS: tuple[Row, ...] = (
 """The first row that applies judges."""
 
 _ACCEPTED = Judgement(verdict=Verdict.SENT)
-"""What the first row says, of nearly every mail: it is not looked up."""
+"""What the first row says, of nearly every email: it is not looked up."""
 
 
 def judge(

@@ -1,4 +1,4 @@
-"""The states of a mail and every legal step between them.
+"""The states of an email and every legal step between them.
 
 This table is the only one: the database's constraints, the documentation's table and the tests are
 made from it.
@@ -15,7 +15,7 @@ class Status(StrEnum):
 
     PENDING = "pending"  # waits for its due time
     CLAIMED = "claimed"  # leased to one send task, known to be unsent
-    SENDING = "sending"  # its window is open: only here can a mail come to be in doubt
+    SENDING = "sending"  # its window is open: only here can an email come to be in doubt
     SENT = "sent"  # the server took it for at least one recipient
     FAILED = "failed"  # nobody took it, and nobody will
     UNKNOWN = "unknown"  # it may have gone out, nobody can know; a person decides
@@ -59,7 +59,7 @@ ARROWS: tuple[Arrow, ...] = (
         (Status.SUPPRESSED, "all recipients were suppressed while waiting"),
         (
             Status.FAILED,
-            "its worker died too often with this mail alone; or, of several recipients, some were"
+            "its worker died too often with this email alone; or, of several recipients, some were"
             " refused and the rest are suppressed",
         ),
         (Status.SENT, "withdrawn, expired or given up after a part of it was sent"),
@@ -84,7 +84,7 @@ ARROWS: tuple[Arrow, ...] = (
     ),
     *_arrows(
         Status.FAILED,
-        (Status.PENDING, "a person retries it; or its server was refusing every mail alike"),
+        (Status.PENDING, "a person retries it; or its server was refusing every email alike"),
     ),
 )
 
@@ -108,8 +108,8 @@ def sources(target: Status) -> tuple[Status, ...]:
 
 
 def settle(target: Status, *, in_doubt: bool) -> Status:
-    """Return where a mail ends that is to end as `target`.
+    """Return where an email ends that is to end as `target`.
 
-    A mail with unresolved doubt ends only `sent` or `unknown`: the status never lies.
+    An email with unresolved doubt ends only `sent` or `unknown`: the status never lies.
     """
     return Status.UNKNOWN if in_doubt and target is not Status.SENT else target

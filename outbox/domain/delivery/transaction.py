@@ -27,7 +27,7 @@ class Phase(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What to do with a mail, or with one of its recipients."""
+    """What to do with an email, or with one of its recipients."""
 
     SENT = "sent"  # accepted: never again
     RETRY = "retry"  # put off: one attempt charged, backoff
@@ -67,7 +67,7 @@ class Transaction:
     """The typed result of one SMTP transaction: never an exception.
 
     `recipients` has one entry for each envelope recipient, in the envelope's order. Where the whole
-    mail was judged (MAIL, DATA, the final dot), every recipient that was not refused by itself
+    email was judged (MAIL, DATA, the final dot), every recipient that was not refused by itself
     carries the mail's verdict.
     """
 
@@ -88,7 +88,7 @@ class Envelope:
 
     sender: str  # "" is the null reverse path of a bounce
     recipients: tuple[str, ...]
-    size: int = 0  # octets of the mail, told with MAIL before its content is at hand
+    size: int = 0  # octets of the email, told with MAIL before its content is at hand
     smtputf8: bool = False
     eightbit: bool = False
     mail_options: tuple[str, ...] = field(default=())

@@ -1,4 +1,4 @@
-"""What tells a receiver's machine that no person wrote this mail: RFC 3834, RFC 2369, RFC 8058."""
+"""What tells a receiver's machine that no person wrote this email: RFC 3834, RFC 2369, RFC 8058."""
 
 from __future__ import annotations
 

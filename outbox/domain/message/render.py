@@ -24,7 +24,7 @@ from ..values import value_type
 
 MAX_MESSAGE_ID = 250
 MAX_RECIPIENTS = 10_000
-"""Of one mail. The columns that count them hold 32,767."""
+"""Of one email. The columns that count them hold 32,767."""
 HIDDEN = ("Bcc", "Resent-Bcc")
 """Headers that never leave: they name those whom the others must not see."""
 
@@ -36,7 +36,7 @@ _MESSAGE_ID = re.compile(r"<[!-~]+@[!-~]+>")
 
 @value_type(frozen=True, kw_only=True, slots=True)
 class RenderedMessage:
-    """One mail, ready to be stored. The bytes on the wire are `headers` + `content`."""
+    """One email, ready to be stored. The bytes on the wire are `headers` + `content`."""
 
     sender: str
     recipients: tuple[str, ...]
@@ -84,7 +84,7 @@ def render(
 
     `id_domain` is the right side of a Message-ID that is added; empty: the sender's domain.
 
-    A mail of `split_size` octets or more keeps its header block apart, so that a content that
+    An email of `split_size` octets or more keeps its header block apart, so that a content that
     is stored already can be found again whoever it goes to. Raises InvalidMessage.
     """
     with _readable():
@@ -106,7 +106,7 @@ def render(
 
 
 def split(data: bytes, split_size: int) -> tuple[bytes, bytes]:
-    """Return the headers of its own and the content of a mail, for `prepare`."""
+    """Return the headers of its own and the content of an email, for `prepare`."""
     place = data.index(b"\r\n\r\n") + 2 if len(data) >= split_size else 0
     return data[:place], data[place:]
 
@@ -114,7 +114,7 @@ def split(data: bytes, split_size: int) -> tuple[bytes, bytes]:
 def render_shared(
     message: Message[Any, Any], *, send_at: datetime | None, max_size: int
 ) -> tuple[str, bytes, bool]:
-    """Render a content that many mails share: (envelope sender, content, needs SMTPUTF8).
+    """Render a content that many emails share: (envelope sender, content, needs SMTPUTF8).
 
     It holds every header but To and Message-ID, which are each mail's own.
     """

@@ -14,7 +14,7 @@ _FIELD = re.compile(rb"^(?![ \t])(?:([!-9;-~]+):)?[^\r\n]*\r\n", re.MULTILINE)
 def normalise(data: bytes) -> bytes:
     """Turn bare CR and bare LF into CRLF, so that no server sees two line ends where we see one.
 
-    Bare line ends are how mails are smuggled (CVE-2023-51764). The data ends with CRLF.
+    Bare line ends are how emails are smuggled (CVE-2023-51764). The data ends with CRLF.
     """
     if b"\r" not in data:
         data = data.replace(b"\n", b"\r\n")
@@ -58,5 +58,5 @@ def dot_stuff(data: bytes) -> bytes:
     """Double the dot at the start of each line (RFC 5321 §4.5.2). `data` is normalised."""
     if data.startswith(b"."):
         data = b"." + data
-    # A pattern finds that there is none, as in nearly every mail, in half of the time of `in`.
+    # A pattern finds that there is none, as in nearly every email, in half of the time of `in`.
     return data.replace(b"\r\n.", b"\r\n..") if _DOT.search(data) else data

@@ -29,7 +29,7 @@ def detached(message: Message[Any, Any]) -> Message[Any, Any]:
 def set_boundaries(message: Message[Any, Any]) -> None:
     """Give every multipart that has none a boundary made from the contents.
 
-    The same mail then renders to the same bytes, which a keyed enqueue and the reuse of contents
+    The same email then renders to the same bytes, which a keyed enqueue and the reuse of contents
     need. No author of a text can put its own boundary in it: it is a digest of that text.
     """
     bare = [part for part in message.walk() if _is_bare(part)]

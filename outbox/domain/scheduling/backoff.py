@@ -1,4 +1,4 @@
-"""When a mail that was put off is tried again. Pure: the random source is an argument."""
+"""When an email that was put off is tried again. Pure: the random source is an argument."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def delay(
 ) -> float:
     """Return the seconds to wait after the `attempts`-th charged attempt.
 
-    Full jitter over the step, so that mails put off together do not come back together. A delay
+    Full jitter over the step, so that emails put off together do not come back together. A delay
     that the server `named` is kept as the least, jittered upwards by a tenth.
     """
     step = steps[min(max(attempts, 1), len(steps)) - 1]

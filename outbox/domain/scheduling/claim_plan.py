@@ -1,4 +1,4 @@
-"""How many mails to claim of which lane and priority, and in how many batches. Pure."""
+"""How many emails to claim of which lane and priority, and in how many batches. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOONEST = 0.05
 """Seconds to the next sweep at the least: the hosts' clocks and the database's run apart."""
 
 _RESPONSE = 0.2
-"""Seconds that a server may take a mail, and two or more batches still keep up with a rate."""
+"""Seconds that a server may take an email, and two or more batches still keep up with a rate."""
 
 LaneKey = tuple[str, Priority]
 """A lane and a priority: what one claim takes from."""
@@ -40,7 +40,7 @@ class DueEmails:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InFlight:
-    """Claims whose lease holds, and the mails that they were made with."""
+    """Claims whose lease holds, and the emails that they were made with."""
 
     batches: int
     mails: int
@@ -48,7 +48,7 @@ class InFlight:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimRequest:
-    """Claims to make: `batches` of at most `size` mails each."""
+    """Claims to make: `batches` of at most `size` emails each."""
 
     lane: str
     priority: Priority
@@ -67,18 +67,18 @@ def plan_claims(
     window: int,
     rooms: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ClaimRequest, ...]:
-    """Spread the due mails over the free slots, urgent first; `lags` are those of the buckets.
+    """Spread the due emails over the free slots, urgent first; `lags` are those of the buckets.
 
     A small backlog is spread evenly, but not below one window a batch. Lanes of one priority get
     slots in turn, those with the fewest batches in flight first. Bulk never takes the last free
     slot where there are two slots or more. Beyond the slots goes one urgent batch, and one window
-    of normal mail and one of bulk that have waited too long, where none is in flight yet: whatever
+    of normal email and one of bulk that have waited too long, where none is in flight yet: whatever
     comes in without end, nothing less urgent stands still.
 
     `rooms` names the batches that a route's servers take at once, where that is bounded: by caps on
     their connections, or because they have just come back from an outage.
 
-    Of a lane with a rate no more than some seconds' worth is in flight; less urgent mail is not
+    Of a lane with a rate no more than some seconds' worth is in flight; less urgent email is not
     counted there, because it waits for its permits behind.
     """
     plan = _ClaimPlanner(
@@ -155,7 +155,7 @@ class _ClaimPlanner:
             self._used[route_of(lane)] += found.batches
 
     def spread(self, priority: Priority) -> None:
-        """Give the free slots to the lanes in which mails of this priority wait."""
+        """Give the free slots to the lanes in which emails of this priority wait."""
         lanes = self.next(priority)
         mails = self._claimable(lanes, priority)
         wanted = {lane: self._wanted(lane, priority, mails[lane]) for lane in lanes}
@@ -186,7 +186,7 @@ class _ClaimPlanner:
         return found
 
     def spread_aged(self, priority: Priority) -> None:
-        """Send one window beyond the slots, where mail waits too long and none is on its way."""
+        """Send one window beyond the slots, where email waits too long and none is on its way."""
         if self._running[priority] or any(part.priority is priority for part in self.shares):
             return
         waiting = [(due.age, lane) for (lane, which), due in self.due.items() if which is priority]
@@ -210,7 +210,7 @@ class _ClaimPlanner:
         return free - 1 if priority is Priority.BULK and self.slots > 1 else free
 
     def _claimable(self, waiting: Sequence[str], priority: Priority) -> dict[str, int]:
-        """Return the mails of each lane that its rates let be claimed now.
+        """Return the emails of each lane that its rates let be claimed now.
 
         What a bucket has left is divided among the lanes that draw on it.
         """
@@ -228,7 +228,7 @@ class _ClaimPlanner:
         return mails
 
     def _taken(self, priority: Priority) -> Counter[str]:
-        """Return the mails that are claimed and have their permits before ours, by bucket."""
+        """Return the emails that are claimed and have their permits before ours, by bucket."""
         taken = Counter[str]()
         for (lane, which), found in self.flight.items():
             if which <= priority:
@@ -271,6 +271,6 @@ class _ClaimPlanner:
         return self._used[route] + more < self.rooms.get(route, inf)
 
     def _least(self, lane: str) -> int:
-        """Return the mails below which a batch of this lane is not split."""
+        """Return the emails below which a batch of this lane is not split."""
         chunk = self.lanes.max_window(lane)
         return self.window if chunk is None else min(chunk, self.window)

@@ -1,8 +1,8 @@
-"""Lanes: mails that go the same way under the same limits wait in the same lane. Pure.
+"""Lanes: emails that go the same way under the same limits wait in the same lane. Pure.
 
 A lane is a route's name, and "@domain" where the recipient's domain has a rate of its own: "",
 "@gmail.com", "news@gmail.com". A claim takes from one lane, so that a lane whose rate is used up
-costs no look at the mails that wait in it.
+costs no look at the emails that wait in it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PermitCost:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lanes:
-    """Which lane a mail waits in, and which buckets a lane draws on.
+    """Which lane an email waits in, and which buckets a lane draws on.
 
     `routes` gives the buckets of each route, by its name without an at sign. All of it follows from
     a lane's name, so that nothing here grows with the lanes that there could be: a thousand domains
@@ -68,14 +68,14 @@ class Lanes:
     routes: Mapping[str, Mapping[str, Rate]] = field(default_factory=lambda: {"": {}})
 
     def of(self, route: str, recipients: Sequence[str]) -> str:
-        """Return the lane of a mail: by the first of its limited domains, in sorted order."""
+        """Return the lane of an email: by the first of its limited domains, in sorted order."""
         if not self.domains:
             return route
         limited = sorted({domain_of(address) for address in recipients} & self.domains.keys())
         return f"{route}@{limited[0]}" if limited else route
 
     def buckets(self, lane: str) -> Mapping[str, Rate]:
-        """Return the buckets that must be open for a mail of this lane to go."""
+        """Return the buckets that must be open for an email of this lane to go."""
         if (found := self._known.get(lane)) is None:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
@@ -115,7 +115,7 @@ class Lanes:
         return min((rate.chunk for rate in self.buckets(lane).values()), default=None)
 
     def max_claimed(self, lane: str) -> int | None:
-        """Return the most mails of this lane to be claimed at a time; None where nothing does."""
+        """Return the most emails of this lane to be claimed at a time; None where nothing does."""
         rates = self.buckets(lane).values()
         return min((rate.within(HORIZON) for rate in rates), default=None)
 

@@ -1,4 +1,4 @@
-"""How many mails may go in which time, and the arithmetic of the bucket that counts them. Pure.
+"""How many emails may go in which time, and the arithmetic of the bucket that counts them. Pure.
 
 The generic cell rate algorithm (ITU-T I.371): a bucket is a single moment, the one at which all
 permits taken so far would be used up at an even pace. Here that moment is told as the bucket's
@@ -21,7 +21,7 @@ SLACK = 0.25
 """Seconds of permits that an idle bucket saves up: a taker that wakes late by less loses none."""
 
 MARGIN = 0.1
-"""Seconds by which all but urgent mail takes later, so that urgent is first at each opening."""
+"""Seconds by which all but urgent email takes later, so that urgent is first at each opening."""
 
 LONGEST = 3650 * 86_400.0
 """Seconds of debt at most, ten years: a database, and Python, tell no moment in any distance."""
@@ -33,7 +33,7 @@ _RATE = re.compile(r"\s*([0-9]{1,9})\s*/\s*(s|min|h|day)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many permits in so many seconds, spread evenly; a permit is one recipient of one mail."""
+    """So many permits in so many seconds, spread evenly; a permit is one recipient of one email."""
 
     permits: float
     seconds: float
@@ -76,7 +76,7 @@ def lag(tat: datetime, taken_at: datetime | None, now: datetime) -> float:
 def lag_after(lag: float, rate: Rate, permits: int) -> float:
     """Return the lag of an open bucket after these permits were taken.
 
-    Any number may be taken of an open bucket: one mail to a thousand recipients fits every rate,
+    Any number may be taken of an open bucket: one email to a thousand recipients fits every rate,
     and what follows waits until it is paid off.
     """
     return min(LONGEST, max(lag, -SLACK) + permits * rate.interval)

@@ -35,12 +35,12 @@ from ..session.midst import midst, settle, spoil
 from .state import State
 
 KeyOf = Callable[[Any], str]
-"""Makes the idempotency key of a mail from its address, or from its message."""
+"""Makes the idempotency key of an email from its address, or from its message."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Writing:
-    """One write of mails: where to, and how they are to be sent."""
+    """One write of emails: where to, and how they are to be sent."""
 
     state: State
     session: Session
@@ -68,7 +68,7 @@ class Writing:
         return email
 
     def enqueue_many(self, messages: Iterable[object], key: KeyOf | None) -> int:
-        """Write a mail for each message; return how many are new."""
+        """Write an email for each message; return how many are new."""
         with midst(self.session), self._writer() as writer:
             mails: Iterable[Mail]
             if key is None:
@@ -142,7 +142,7 @@ class Writing:
         recipients: Iterable[Recipient],
         key: KeyOf | None,
     ) -> Iterator[Mail]:
-        """Yield the mails of readers who each have a key, or a URL, that the user makes."""
+        """Yield the emails of readers who each have a key, or a URL, that the user makes."""
         options: Iterable[Options] = repeat(self.options)
         if key is not None:
             chosen = list(recipients)
@@ -157,13 +157,13 @@ class Writing:
         return found
 
     def render(self, message: object) -> RenderedMessage:
-        """Return the mail that `one` would write, with the sender that the message names."""
+        """Return the email that `one` would write, with the sender that the message names."""
         mail = self._rendered(message)
         if not self.automatic.adds:
             return mail
         added = self.automatic.common() + self.automatic.own(message)
         if self.automatic.unsubscribe is not None and len(mail.recipients) > 1:
-            rule = "the URL is one reader's: write a mail to each (RFC 8058 §3.1)"
+            rule = "the URL is one reader's: write an email to each (RFC 8058 §3.1)"
             raise InvalidMessage("unsubscribe", rule)
         if mail.headers:
             return replace(mail, headers=added + mail.headers)
@@ -263,7 +263,7 @@ def _esmtp_options(message: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _key(value: object) -> str:
     key = check_name("key", value, MAX_KEY)
     if key is None:
-        raise InvalidMessage("key", "is required of every mail")
+        raise InvalidMessage("key", "is required of every email")
     return key
 
 

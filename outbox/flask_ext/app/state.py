@@ -26,7 +26,7 @@ class State:
     runtime: Runtime
     source: SessionSource | None
     identity: Identity = field(default_factory=Identity)
-    discarded: int = 0  # mails enqueued in sessions that were closed without a commit
+    discarded: int = 0  # emails enqueued in sessions that were closed without a commit
 
     def session(self, given: AnySession | None = None) -> Session:
         """Return the session to write in: the given one, or the current request's.
@@ -60,9 +60,9 @@ class State:
         return insert(self.runtime.tables.email)
 
     def discard(self, mails: int) -> None:
-        """Count and tell mails that nobody committed."""
+        """Count and tell emails that nobody committed."""
         self.discarded += mails
-        _log.warning("outbox: %d mails were discarded: nobody committed their session", mails)
+        _log.warning("outbox: %d emails were discarded: nobody committed their session", mails)
 
 
 def state_of(app: Flask | None = None) -> State:

@@ -21,10 +21,10 @@ from .shell import DAYS, EMAIL_ID, current_runtime, read, text, write
 
 @click.command()
 @click.argument("ids", type=EMAIL_ID, nargs=-1)
-@click.option("--status", type=click.Choice(["failed", "unknown"]), help="All mails of a status.")
+@click.option("--status", type=click.Choice(["failed", "unknown"]), help="All emails of a status.")
 @with_appcontext
 def retry(ids: tuple[int, ...], status: str | None) -> None:
-    """Send failed or unknown mails again.
+    """Send failed or unknown emails again.
 
     Of an unknown one a copy may have arrived: whoever got it gets a second one. What becomes of it
     now takes back no doubt, so it ends only as sent or unknown.
@@ -35,7 +35,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     for part, changed in _change(decisions.retry, _among(ids, status)):
         total += changed
         doubtful += read(decisions.in_doubt, part)
-    click.echo(f"{total} mails are pending again")
+    click.echo(f"{total} emails are pending again")
     if doubtful:
         click.echo(
             f"{doubtful} of them in doubt: a copy may have arrived, they end sent or unknown"
@@ -68,7 +68,7 @@ def _change(work: Change, found: Iterable[Sequence[int]]) -> Iterator[tuple[Sequ
         changed, left = write(on_free, work, part)
         yield part, changed
         if left:
-            click.secho(f"{len(left)} mails are left: another transaction holds them", fg="yellow")
+            click.secho(f"{len(left)} emails are left: another transaction holds them", fg="yellow")
 
 
 def _with_progress(scan: Scan) -> Iterator[list[int]]:
@@ -84,10 +84,10 @@ def _with_progress(scan: Scan) -> Iterator[list[int]]:
 @click.option("--as", "outcome", type=click.Choice(["sent", "failed"]), required=True)
 @with_appcontext
 def resolve(ids: tuple[int, ...], outcome: str) -> None:
-    """Settle mails in doubt, as you found out: sent or failed."""
+    """Settle emails in doubt, as you found out: sent or failed."""
     chosen = Status(outcome)
     total = sum(write(decisions.resolve, list(part), chosen) for part in parts(ids))
-    click.echo(f"{total} mails are {outcome}")
+    click.echo(f"{total} emails are {outcome}")
     if not total:
         raise SystemExit(1)
 
@@ -98,7 +98,7 @@ def resolve(ids: tuple[int, ...], outcome: str) -> None:
 @click.option("--tag", callback=text(MAX_TAG))
 @with_appcontext
 def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
-    """Withdraw mails that are not sent yet, by id, key or tag."""
+    """Withdraw emails that are not sent yet, by id, key or tag."""
     if sum(value is not None for value in (id_, key, tag)) != 1:
         raise click.UsageError("give exactly one of --id, --key and --tag")
     if tag is None:
@@ -106,7 +106,7 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     else:
         found = _with_progress(waiting_with_tag(current_runtime().database, tag))
         total = sum(changed for _, changed in _change(withdraw_ids, found))
-    click.echo(f"{total} mails cancelled")
+    click.echo(f"{total} emails cancelled")
     if not total:
         raise SystemExit(1)
 
@@ -115,7 +115,7 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
 @click.option("--days", type=DAYS, help="Default: OUTBOX_RETENTION.")
 @with_appcontext
 def purge(days: float | None) -> None:
-    """Remove mails that finished long ago. Nothing unfinished is ever removed."""
+    """Remove emails that finished long ago. Nothing unfinished is ever removed."""
     total, state = 0, current_runtime()
     older_than = state.settings.retention if days is None else days * 86_400
     try:
@@ -124,4 +124,4 @@ def purge(days: float | None) -> None:
                 total += removed
     except PurgeUnderWay as error:
         raise click.ClickException(f"{error}; try again later") from None
-    click.echo(f"{total} mails removed")
+    click.echo(f"{total} emails removed")

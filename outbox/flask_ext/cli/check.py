@@ -1,4 +1,4 @@
-"""`flask outbox check`: what an operator should know before the first mail is stuck."""
+"""`flask outbox check`: what an operator should know before the first email is stuck."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def examine(runtime: Runtime) -> list[Finding]:
 
 def _settings(runtime: Runtime) -> list[Finding]:
     names = ", ".join(server.name for server in runtime.servers)
-    findings = [ok(f"settings are valid; mails go to {names}")]
+    findings = [ok(f"settings are valid; emails go to {names}")]
     findings += [
         ok(f"route {route or 'default'}: {_over(runtime, route)}") for route in runtime.routes.names
     ]

@@ -63,10 +63,10 @@ def _version(schema: Schema) -> list[Finding]:
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
     findings = [warn(_IN_MEMORY)] if in_memory(database.engine) else []
-    findings += [warn(f"{text}: it can forget a mail") for text in durability_warnings(database)]
+    findings += [warn(f"{text}: it can forget an email") for text in durability_warnings(database)]
     findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
     packets = packet_warnings(database, runtime.settings.max_size)
-    findings += [warn(f"{text}: a large mail fails") for text in packets]
+    findings += [warn(f"{text}: a large email fails") for text in packets]
     servers = server_figures(runtime)["servers"]
     urgent = alerts(servers)
     for one in servers:

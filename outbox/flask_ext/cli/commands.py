@@ -26,7 +26,7 @@ from .server_status import SUPPRESSED, printable, server_figures, standing_line
 from .shell import EMAIL_ID, as_json, current_runtime, read, text, write
 from .stats import stats_lines
 
-commands = click.Group("outbox", help="See, send and mend the mails of the outbox.")
+commands = click.Group("outbox", help="See, send and mend the emails of the outbox.")
 """Added to the app's own commands by `Outbox.init_app`."""
 
 for each in (retry, resolve, cancel, purge, health):
@@ -44,7 +44,7 @@ def _priority(scope: str) -> Priority | None:
 @as_json
 @with_appcontext
 def stats(as_json: bool) -> None:
-    """Show how many mails there are, what waits, and what is wrong."""
+    """Show how many emails there are, what waits, and what is wrong."""
     figures = read(reports.stats) | server_figures(current_runtime())
     if as_json:
         click.echo(json.dumps(figures))
@@ -60,7 +60,7 @@ def stats(as_json: bool) -> None:
 @as_json
 @with_appcontext
 def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> None:
-    """List the newest mails."""
+    """List the newest emails."""
     wanted = Status(status) if status else None
     mails = read(reports.listing, status=wanted, tag=tag, limit=limit)
     if as_json:
@@ -75,10 +75,10 @@ def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> Non
 @as_json
 @with_appcontext
 def show(id: int, as_json: bool) -> None:  # noqa: A002
-    """Show one mail: its recipients and every attempt."""
+    """Show one email: its recipients and every attempt."""
     mail = read(reports.detail, id)
     if mail is None:
-        raise click.ClickException(f"there is no mail {id}")
+        raise click.ClickException(f"there is no email {id}")
     if as_json:
         click.echo(json.dumps(mail))
         return
@@ -91,7 +91,7 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
 def sweep() -> None:
     """Claim what is due and hand it to the workers: beat's stand-in, for cron."""
     runtime = current_runtime()
-    click.echo(f"{run_sweep(runtime, publish(runtime))} mails handed out")
+    click.echo(f"{run_sweep(runtime, publish(runtime))} emails handed out")
     if runtime.suppressed():
         click.echo(SUPPRESSED)
 
@@ -104,7 +104,7 @@ def drain() -> None:
     due = sum(read(reports.stats)["due"].values())
     with click.progressbar(length=due, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
-    click.echo(f"{total} mails handled")
+    click.echo(f"{total} emails handled")
     left = sum(read(reports.stats)["due"].values())
     if runtime.suppressed():
         if left:
@@ -139,7 +139,7 @@ def resume(scope: str) -> None:
 @click.option("--remove", is_flag=True, help="Take the address off the list.")
 @with_appcontext
 def suppress(address: str | None, reason: str, remove: bool) -> None:
-    """Keep an address from getting mail; without one, show the list."""
+    """Keep an address from getting email; without one, show the list."""
     if address is None:
         for entry, why in read(suppression.suppressed):
             click.echo(f"{printable(entry)}  {printable(why)}")

@@ -13,7 +13,7 @@ from .server_status import printable
 
 
 def list_line(mail: dict[str, Any]) -> str:
-    """Return one mail in a line."""
+    """Return one email in a line."""
     more = f" +{mail['recipients'] - 1}" if mail["recipients"] > 1 else ""
     when = mail["finished_at"] or mail["due_at"] or mail["created_at"]
     return printable(
@@ -23,7 +23,7 @@ def list_line(mail: dict[str, Any]) -> str:
 
 
 def mail_lines(mail: dict[str, Any]) -> Iterator[str]:
-    """Return all that is known of a mail: its recipients, and every attempt."""
+    """Return all that is known of an email: its recipients, and every attempt."""
     yield from map(printable, _told(mail))
 
 

@@ -27,5 +27,5 @@ def warn(text: str) -> Finding:
 
 
 def error(text: str) -> Finding:
-    """Say what keeps mails from being sent."""
+    """Say what keeps emails from being sent."""
     return Finding(level="error", text=text)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @as_json
 @with_appcontext
 def health(max_age: float | None, as_json: bool) -> None:
-    """Exit 1 when a mail has been due or claimed for too long, or a server needs a person."""
+    """Exit 1 when an email has been due or claimed for too long, or a server needs a person."""
     runtime = current_runtime()
     limit = runtime.settings.health_age if max_age is None else max_age
     try:
@@ -59,9 +59,9 @@ def _tell(figures: dict[str, Any], *, suppressed: bool) -> None:
     limit = figures["limit"]
     if "oldest_due_seconds" in figures:
         age, claimed = figures["oldest_due_seconds"], figures["oldest_claimed_seconds"]
-        click.echo(f"the oldest due mail has waited {age:.1f} s (limit {limit:.0f} s)")
+        click.echo(f"the oldest due email has waited {age:.1f} s (limit {limit:.0f} s)")
         if claimed > limit:
-            click.secho(f"a mail stands claimed and has waited {claimed:.1f} s", fg="red")
+            click.secho(f"an email stands claimed and has waited {claimed:.1f} s", fg="red")
     if suppressed:
         click.echo(SUPPRESSED)
     for standing in figures.get("servers", ()):
@@ -76,7 +76,7 @@ def _faults(runtime: Runtime) -> list[str]:
 
 
 def _nobody(runtime: Runtime) -> list[str]:
-    """Return why nobody takes the mails that wait, where the workers tell."""
+    """Return why nobody takes the emails that wait, where the workers tell."""
     app = runtime.find_celery()
     if app is None or runtime.suppressed():
         return []

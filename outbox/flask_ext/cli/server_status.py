@@ -48,8 +48,8 @@ def standing_colour(standing: dict[str, Any]) -> str | None:
 
 
 def redirect_line(address: str) -> str:
-    """Return what an operator must know where mails are redirected."""
-    return f"OUTBOX_REDIRECT_TO: every mail goes to {address}, and none to its recipients"
+    """Return what an operator must know where emails are redirected."""
+    return f"OUTBOX_REDIRECT_TO: every email goes to {address}, and none to its recipients"
 
 
 SUPPRESSED = (

@@ -53,7 +53,7 @@ def write(work: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def text(longest: int) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Refuse what no mail can have, as text: a shell hands on any octets, a database does not."""
+    """Refuse what no email can have, as text: a shell hands on any octets, a database does not."""
 
     def read(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         try:

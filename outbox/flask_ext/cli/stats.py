@@ -20,7 +20,7 @@ def _lines(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for title, numbers in (("status", figures["statuses"]), ("due now", figures["due"])):
         yield title, {"bold": True}
         yield from ((f"  {name:<12}{count:>10}", {}) for name, count in numbers.items())
-    yield f"oldest due mail     {figures['oldest_due_seconds']:.1f} s", {}
+    yield f"oldest due email    {figures['oldest_due_seconds']:.1f} s", {}
     yield f"batches in flight   {figures['batches_in_flight']}", {}
     yield from ((limit, {}) for limit in _limits(figures))
     yield from ((f"paused: {scope}", {"fg": "yellow"}) for scope in figures["paused"])

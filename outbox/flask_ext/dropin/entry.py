@@ -21,7 +21,7 @@ class MailEntry(_Mail):
     """What Flask-Mail keeps in `app.extensions["mail"]`, over the outbox.
 
     Other extensions send by it: Flask-Security does. They do not know of a commit to come, so a
-    mail of theirs is committed at once where its session holds nothing else.
+    email of theirs is committed at once where its session holds nothing else.
     """
 
     def __init__(self, app: Flask, given: _Mail) -> None:

@@ -12,8 +12,8 @@ from .sending import OutboxConnection
 class OutboxMail(Mail):
     """Takes the place of `flask_mail.Mail(app)`; your `send()` calls stay as they are.
 
-    The mails go out when your session commits. With `OUTBOX_MAIL_AUTOCOMMIT` a mail that is alone
-    in its session is committed at once. Needs `Outbox.init_app` on the same app.
+    The emails go out when your session commits. With `OUTBOX_MAIL_AUTOCOMMIT` an email is committed
+    at once where its session holds nothing else. Needs `Outbox.init_app` on the same app.
     """
 
     def init_app(self, app: Flask) -> MailEntry:

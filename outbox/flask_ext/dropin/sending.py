@@ -20,7 +20,7 @@ from ..session.reading import holds_nothing
 class OutboxConnection(Connection):
     """What `mail.connect()` gives: Flask-Mail's interface over the outbox.
 
-    `commits` says that a mail is committed at once where its session holds nothing else; without
+    `commits` says that an email is committed at once where its session holds nothing else; without
     it, `OUTBOX_MAIL_AUTOCOMMIT` does.
     """
 

@@ -22,7 +22,7 @@ from .convert import Head, check_options, extra_value, read_head, texts_of
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
-"""Extra headers of which there may be any, and of which none says how the mail is built."""
+"""Extra headers of which there may be any, and of which none says how the email is built."""
 _NAME = re.compile(r'(?!.*=\?)[^"\\]{0,100}')
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+")
 _HOLLOW = re.compile(r"\n(?![ \t]+[^\s])")
@@ -99,7 +99,7 @@ def _fields(
 
 @lru_cache(maxsize=1)
 def _date(second: int) -> str:
-    """Many mails are written in one second."""
+    """Many emails are written in one second."""
     return formatdate(second)
 
 

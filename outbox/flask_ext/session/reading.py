@@ -1,4 +1,4 @@
-"""Whether a session has only read so far: then a mail may be committed without the rest."""
+"""Whether a session has only read so far: then an email may be committed without the rest."""
 
 from __future__ import annotations
 

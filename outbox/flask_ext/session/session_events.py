@@ -31,7 +31,7 @@ def note(
     wake: Callable[[], None] | None,
     discarded: Callable[[int], None],
 ) -> None:
-    """Remember mails that were added to the session's transaction."""
+    """Remember emails that were added to the session's transaction."""
     pending = session.info.setdefault(_KEY, _Pending(discarded=discarded))
     pending.add(_innermost(session), mails)
     pending.wake = wake or pending.wake

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from .database import Database
 
 PART = 1000
-"""Items in one statement. Lists of a batch's mails may be longer: OUTBOX_BATCH bounds them."""
+"""Items in one statement. Lists of a batch's emails may be longer: OUTBOX_BATCH bounds them."""
 
 Item = TypeVar("Item")
 

@@ -162,7 +162,7 @@ def seconds_until_open(database: Database, names: Collection[str]) -> dict[str, 
 def rate_limited(connection: Connection, database: Database) -> list[dict[str, Any]]:
     """Return the buckets that are closed now, and in how many seconds each opens.
 
-    Bulk's own are left out: they hold bulk back while urgent mail stirs, and nobody else.
+    Bulk's own are left out: they hold bulk back while urgent email stirs, and nobody else.
     """
     bucket = database.tables.bucket.c
     statement = _select(database).where(bucket.tat > database.now(), bucket.name.not_like("%/bulk"))

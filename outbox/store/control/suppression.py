@@ -1,4 +1,4 @@
-"""The suppression list: addresses that get no mail."""
+"""The suppression list: addresses that get no email."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of mails and their contents, in the fewest statements that the database and driver allow."""
+"""Rows of emails and contents, in the fewest statements that the database and driver allow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def one(
     reuse: bool,
     recipients: Sequence[str],
 ) -> int:
-    """Insert a mail, its content and, where there are several, its recipients; return its id.
+    """Insert an email, its content and, where there are several, its recipients; return its id.
 
     With `reuse` the content is looked for first. Where this `is_one_statement` all rows come
     together; elsewhere a savepoint has to keep them so.
@@ -72,7 +72,7 @@ def _insert_recipients(
 def different(
     connection: Connection, database: Database, rows: Sequence[Values], bodies: Sequence[bytes]
 ) -> None:
-    """Insert mails with a content each."""
+    """Insert emails with a content each."""
     if copy.is_possible(connection):
         table = database.tables.content
         now, ids = copy.reserve(connection, database, table, len(rows))
@@ -87,7 +87,7 @@ def different(
 def sharing(
     connection: Connection, database: Database, rows: Iterable[Values], content_id: int
 ) -> int:
-    """Insert mails over one content that is stored; return how many. See `copy_rows` of `rows`."""
+    """Insert emails over one content that is stored; return how many. See `copy_rows` of `rows`."""
     if copy.is_possible(connection):
         now = copy.moment(connection, database)
         return _copy(connection, database, now, rows, repeat(content_id))

@@ -1,4 +1,4 @@
-"""A mail and its content on PostgreSQL: one statement, and one round trip."""
+"""An email and its content on PostgreSQL: one statement, and one round trip."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def insert(
     content: int | dict[str, Any],
     recipients: Sequence[str],
 ) -> int:
-    """Insert one mail over a stored content's id, or with the columns of a new one; return its id.
+    """Insert one email over a stored content's id, or with the columns of a new one; return its id.
 
     `recipients` get a row each. In the driver's own form: to build and compile it anew would take
     longer than to run it.

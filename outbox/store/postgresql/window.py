@@ -1,6 +1,6 @@
 """claimed → sending → result on PostgreSQL: one statement and one round trip a window.
 
-It says what `record` and `window` say in a transaction, for mails with one recipient each. Results
+It says what `record` and `window` say in a transaction, for emails with one recipient each. Results
 travel as arrays, or once for all, so the statement's text has two forms and is planned twice.
 """
 

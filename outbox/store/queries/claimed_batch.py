@@ -1,4 +1,4 @@
-"""What a send task reads when it starts: its claimed mails, all but their contents."""
+"""What a send task reads when it starts: its claimed emails, all but their contents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NONE = frozenset[str]()  # one for all emails: an empty set of each one's own i
 
 
 def load(connection: Connection, database: Database, token: UUID) -> Batch:
-    """Return the mails that carry this token, in id order."""
+    """Return the emails that carry this token, in id order."""
     standing = connection.execute(database.built(_standing), {"claim": token}).one()
     rows = connection.execute(database.built(_mails), {"claim": token}).all()
     several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
@@ -56,7 +56,7 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
 
 
 def _standing(database: Database) -> Select[*tuple[Any, ...]]:
-    """What holds for the whole batch, told once and not with each of its mails."""
+    """What holds for the whole batch, told once and not with each of its emails."""
     lease = database.tables.lease.c
     return select(
         lease.lane,

@@ -51,7 +51,7 @@ def durability_warnings(database: Database) -> list[str]:
 
 
 def packet_warnings(database: Database, size: int) -> list[str]:
-    """Return what keeps a mail of `size` bytes out of the database: MariaDB's limit of a statement.
+    """Return what keeps an email of `size` bytes out: MariaDB's limit of a statement.
 
     It ends the connection of the enqueue that exceeds it. MariaDB 10.11 was seen to take only half
     of what it names in a statement of several packets.

@@ -1,10 +1,10 @@
-"""The low-water mark: where the due mails of a long backlog begin.
+"""The low-water mark: where the due emails of a long backlog begin.
 
-PostgreSQL leaves an index entry behind for each claimed mail until a vacuum comes; under a pinned
-MVCC horizon it comes in vain, and whoever looks for the oldest due mail reads all of them again. So
-a claim starts at the first mail that its sweep has just seen, and a sweep for a moment at the first
-one that the sweep before it saw, as long as it finds all that it would count from there on. A mail
-that is due before the mark, as one given back is, then waits for that moment while others go.
+PostgreSQL leaves an index entry behind for each claimed email until a vacuum removes it. Under a
+pinned MVCC horizon no vacuum can, and each search for the oldest due email reads all of them again.
+So a claim starts at the first email that its sweep has just seen. For a moment the next sweep
+starts there too, as long as it finds enough emails behind it. An email that is due before the mark,
+such as one that was given back, waits for that moment while others go.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ TRUST = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """No mail that was seen stands before this place in the index of due mails."""
+    """No email that was seen stands before this place in the index of due emails."""
 
     due_at: datetime
     id: int
 
 
 def beyond(email: Table, way: LaneKey) -> ColumnElement[bool]:
-    """The mail stands at this way's mark or after it; one range of the index of due mails."""
+    """The email stands at this way's mark or after it; one range of the index of due emails."""
     moment, key = _names(way)
     mark = tuple_(
         bindparam(moment, type_=email.c.due_at.type), bindparam(key, type_=email.c.id.type)

@@ -1,7 +1,7 @@
-"""What the others give way to: whether urgent mail waits, and whether it stirs at all.
+"""What the others give way to: whether urgent email waits, and whether it stirs at all.
 
-It is asked ten times a second by each batch. Urgent mail is first in the index of due emails, so a
-look costs as much as there are lanes in which urgent mail waits.
+It is asked ten times a second by each batch. Urgent email is first in the index of due emails, so a
+look costs as much as there are lanes in which urgent email waits.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _STUCK = 0.3
 """Seconds in which an urgent batch is started wherever a process is free."""
 
 _LEFT = 0.03
-"""Seconds in which urgent mail is claimed wherever a process is free to sweep."""
+"""Seconds in which urgent email is claimed wherever a process is free to sweep."""
 
 _URGENT = Priority.URGENT
 
 
 def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
-    """Return whether urgent mail that takes permits from this lane is due, or in flight."""
+    """Return whether urgent email that takes permits from this lane is due, or in flight."""
     found = _look(database, _stirring)
     stirring = {row.name for row in found["flight"]}
     stirring |= {name for name, age in _waiting(found).items() if age >= 0.0}
@@ -50,14 +50,14 @@ def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
 def should_yield_to_urgent(
     database: Database, lanes: Lanes, *, slots: int, routes: Routes | None = None
 ) -> bool:
-    """Return whether urgent mail could go and no slot is free for it, nor a process to claim it.
+    """Return whether urgent email could go and no slot is free for it, nor a process to claim it.
 
     It could not where `routes` give it only servers that are halted, or whose rates are used up.
 
     An urgent batch whose task has not started yet waits too. It holds no slot here: once one batch
     has given way to it, the others need not. But where it stays so, some worker has fetched the
     task while all of its own processes are busy: then every batch gives way. So it is where nobody
-    claims urgent mail though a slot is free: every process is busy, and none is left to sweep.
+    claims urgent email though a slot is free: every process is busy, and none is left to sweep.
     """
     found = _look(database, _waits)
     age = _oldest(found, lanes, routes)
@@ -91,7 +91,7 @@ def _look(database: Database, statement: Any) -> Findings:
 
 
 def _waiting(found: Findings) -> Mapping[str, float]:
-    """Return for how long the first urgent mail of each lane has been due, below 0: it is not."""
+    """Return for how long the first urgent email of each lane has been due, below 0: it is not."""
     return {row.name: found.age(row.moment) for row in found["way"] if row.priority == _URGENT}
 
 
@@ -100,7 +100,7 @@ def _number(found: Findings, what: str) -> int:
 
 
 def _oldest(found: Findings, lanes: Lanes, routes: Routes | None) -> float:
-    """Return for how long the oldest urgent mail that a server would take has been due."""
+    """Return for how long the oldest urgent email that a server would take has been due."""
     lags, halted = found.lags, {row.name for row in found["halted"]}
     ages = (
         age

@@ -21,7 +21,7 @@ from ..schema.clock import utc
 
 
 def counts(connection: Connection, database: Database, tag: str | None = None) -> dict[Status, int]:
-    """Return how many mails there are in each status that occurs, of one tag or of all."""
+    """Return how many emails there are in each status that occurs, of one tag or of all."""
     email = database.tables.email.c
     statement = select(email.status, func.count()).group_by(email.status)
     if tag is not None:
@@ -30,7 +30,7 @@ def counts(connection: Connection, database: Database, tag: str | None = None) -
 
 
 def oldest_due(connection: Connection, database: Database) -> float:
-    """Return for how many seconds the oldest due mail has waited; 0 where none is due.
+    """Return for how many seconds the oldest due email has waited; 0 where none is due.
 
     It is the one figure that sees every kind of standstill.
     """
@@ -43,10 +43,10 @@ def oldest_due(connection: Connection, database: Database) -> float:
 
 
 def oldest_claimed(connection: Connection, database: Database) -> float:
-    """Return for how many seconds the claimed mail that has waited longest has; 0 without any.
+    """Return for how many seconds the claimed email that has waited longest has; 0 without any.
 
     It sees a fleet to which batches are handed out and which takes none. A claim forgets when its
-    mails were due: of one that was never tried it was the start, of another the claim will do.
+    emails were due: of one that was never tried it was the start, of another the claim will do.
     """
     email, lease, attempt = (getattr(database.tables, n) for n in ("email", "lease", "attempt"))
     first = func.coalesce(email.c.send_at, email.c.created_at)
@@ -100,7 +100,7 @@ def listing(
     tag: str | None = None,
     limit: int = 50,
 ) -> list[dict[str, Any]]:
-    """Return the newest mails first, of one status or tag or of all."""
+    """Return the newest emails first, of one status or tag or of all."""
     email = database.tables.email
     statement = select(email).order_by(email.c.id.desc()).limit(limit)
     if status is not None:
@@ -111,7 +111,7 @@ def listing(
 
 
 def detail(connection: Connection, database: Database, email_id: int) -> dict[str, Any] | None:
-    """Return one mail with its recipients and attempts, or None."""
+    """Return one email with its recipients and attempts, or None."""
     email, content = database.tables.email, database.tables.content
     row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
     if row is None:
@@ -168,7 +168,7 @@ def _recipients(connection: Connection, database: Database, mail: Row[Any]) -> l
 
 
 def _outcome(recipient: str, mail: str) -> str:
-    """Nobody waits in a mail that has ended: who was left out shares its end."""
+    """Nobody waits in an email that has ended: who was left out shares its end."""
     if recipient != RecipientStatus.PENDING or Status(mail) not in FINISHED:
         return recipient
     return "unsent" if mail == Status.SENT else mail

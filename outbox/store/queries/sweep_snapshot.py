@@ -41,7 +41,7 @@ class Survey:
 
     due: Mapping[
         LaneKey, DueEmails
-    ]  # where mails wait that may go: no paused priority, no closed lane
+    ]  # where emails wait that may go: no paused priority, no closed lane
     first: Mapping[LaneKey, Mark]  # of those, where to start looking for them
     flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time

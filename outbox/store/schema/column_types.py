@@ -27,11 +27,11 @@ TABLE_OPTIONS: dict[str, Any] = {
 }
 HOT_OPTIONS: dict[str, Any] = TABLE_OPTIONS | {
     "postgresql_with": {
-        # Room for the versions of one claim and one window: a mail stays on its page, and opening
+        # Room for the versions of one claim and one window: an email stays on its page, and opening
         # is a HOT update. In the end the table is smaller than one filled to the brim.
         "fillfactor": 50,
         # By default a fifth of the table has to die first: a million dead entries at the head of
-        # the index of due mails, where millions of finished ones are kept.
+        # the index of due emails, where millions of finished ones are kept.
         "autovacuum_vacuum_scale_factor": 0.01,
         "autovacuum_vacuum_threshold": 10_000,
     }

@@ -1,4 +1,4 @@
-"""What surrounds the mails: leases, breakers, servers, buckets, pauses, suppression, counters."""
+"""What surrounds the emails: leases, breakers, servers, buckets, pauses, suppression, counters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVER_LENGTH = 255
 
 
 def lease(metadata: MetaData) -> Table:
-    """One row a claim: renewing it is one small write that touches no mail."""
+    """One row a claim: renewing it is one small write that touches no email."""
     return Table(
         "outbox_lease",
         metadata,
@@ -59,7 +59,7 @@ def breaker(metadata: MetaData) -> Table:
         Column("alert", Boolean, nullable=False),
         Column("reason", String(REPLY_LENGTH), nullable=False),
         Column("prober", Uuid()),  # the lease of the probe under way
-        Column("refusal", String(REFUSAL_LENGTH)),  # how it refuses every mail
+        Column("refusal", String(REFUSAL_LENGTH)),  # how it refuses every email
         Column("seen_at", MOMENT),  # when somebody last had it in a configuration
         Column("suspect_id", ID),  # the email that was halted last; it may be gone
         **TABLE_OPTIONS,
@@ -103,7 +103,7 @@ def pause(metadata: MetaData) -> Table:
 
 
 def suppression(metadata: MetaData) -> Table:
-    """Addresses that get no mail."""
+    """Addresses that get no email."""
     return Table(
         "outbox_suppression",
         metadata,

@@ -1,4 +1,4 @@
-"""The mails: a narrow hot table, the contents apart, recipients, and the log of attempts."""
+"""The emails: a narrow hot table, the contents apart, recipients, and the log of attempts."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def email(metadata: MetaData) -> Table:
         Column("recipient", address, nullable=False),  # the first one; more are in their own table
         Column("message_id", String(255), nullable=False),
         Column("headers", BLOB, nullable=False),
-        Column("esmtp_options", Text),  # JSON: the message's own mail and rcpt options
+        Column("esmtp_options", Text),  # JSON: the message's own email and rcpt options
         Column("merge", Text),  # JSON: the reader's values, where the content is a template
         Column("key", String(MAX_KEY)),
         Column("fingerprint", DIGEST),
@@ -108,7 +108,7 @@ def email(metadata: MetaData) -> Table:
         **HOT_OPTIONS,
     )
     columns = table.c
-    # The priority first: a look for urgent mail passes over no lane in which other mail waits.
+    # The priority first: a look for urgent email passes over no lane in which other email waits.
     partial(
         "ix_outbox_email_due",
         columns.priority,
@@ -117,14 +117,14 @@ def email(metadata: MetaData) -> Table:
         columns.id,
         where="due_at IS NOT NULL",
     )
-    # Not by `due_at`: the index of due mails would answer too, and a planner whose statistics know
-    # of no due mail goes through all of them for the few that expire.
+    # Not by `due_at`: the index of due emails would answer too, and a planner whose statistics know
+    # of no due email goes through all of them for the few that expire.
     partial(
         "ix_outbox_email_expires",
         columns.expires_at,
         where="finished_at IS NULL AND expires_at IS NOT NULL",
     )
-    # With the id: a window looks up its own mails, and not all of its batch each time.
+    # With the id: a window looks up its own emails, and not all of its batch each time.
     partial("ix_outbox_email_token", columns.token, columns.id, where="token IS NOT NULL")
     partial("ix_outbox_email_tag", columns.tag, where="tag IS NOT NULL")
     partial("uq_outbox_email_key", columns.key, where="key IS NOT NULL", unique=True)
@@ -137,7 +137,7 @@ def email(metadata: MetaData) -> Table:
 
 
 def recipient(metadata: MetaData) -> Table:
-    """One row a recipient, only for mails that have several."""
+    """One row a recipient, only for emails that have several."""
     return Table(
         "outbox_recipient",
         metadata,

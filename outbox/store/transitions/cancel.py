@@ -25,10 +25,10 @@ def withdraw(
     key: str | None = None,
     tag: str | None = None,
 ) -> int:
-    """Withdraw the unsent mails with this id, key or tag; return how many are now cancelled.
+    """Withdraw the unsent emails with this id, key or tag; return how many are now cancelled.
 
-    A claimed mail loses its token, so its window will not open. A mail in an open window cannot be
-    withdrawn any more, and one in doubt ends `unknown` and is not counted.
+    A claimed email loses its token, so its window will not open. An email in an open window can no
+    longer be withdrawn. One that is in doubt ends `unknown` and is not counted.
 
     They are looked for by a plain read, and then locked by their ids. Under REPEATABLE READ MariaDB
     and MySQL lock the gap where a locking read finds nothing, and other requests' enqueues would

@@ -43,9 +43,9 @@ RETURNING = frozenset({"postgresql", "sqlite"})
 def claim(
     database: Database, priority: Priority, limit: int, *, lease_seconds: float, lane: str = ""
 ) -> list[Claim]:
-    """Claim up to `limit` due mails of one lane for `lease` seconds; return the claims made.
+    """Claim up to `limit` due emails of one lane for `lease` seconds; return the claims made.
 
-    They are one batch, but for mails whose workers keep dying: each of those is claimed alone, so
+    They are one batch, but for emails whose workers keep dying: each of those is claimed alone, so
     that it can take no neighbour along.
     """
     share = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
@@ -61,7 +61,7 @@ def claim_shares(
 ) -> list[Claim]:
     """Claim all that a sweep has decided on, in one transaction; return the claims in order.
 
-    `since` tells where the sweep saw the first due mails: what is due before waits for the next.
+    `since` tells where the sweep saw the first due emails: what is due before waits for the next.
     """
 
     def work(connection: Connection) -> list[Claim]:
@@ -170,7 +170,7 @@ def claim_statement(
 
 
 def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int, int]:
-    """Select the due mails of one batch, oldest first, passing over those that others lock."""
+    """Select the due emails of one batch, oldest first, passing over those that others lock."""
     email = tables.email
     due = (
         select(email.c.id, email.c.crashes)

@@ -24,7 +24,7 @@ from ..session.all_or_none import Caller, undivided
 from ..session.caller_transaction import savepoint
 from ..session.unread_results import refuse_unread
 
-_CONFLICT = "a mail with other content has this key"
+_CONFLICT = "an email with other content has this key"
 _CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
 
 ENQUEUE_CHUNK = 1000
@@ -37,7 +37,7 @@ Item = TypeVar("Item")
 
 @dataclass(kw_only=True, slots=True)
 class Writer:
-    """Adds mails to the transaction that `connection` is in."""
+    """Adds emails to the transaction that `connection` is in."""
 
     connection: Connection
     database: Database
@@ -45,9 +45,9 @@ class Writer:
     lane: Callable[[RenderedMessage, Options], str]
 
     def add(self, mail: RenderedMessage, options: Options) -> Email:
-        """Insert one mail. A key that is taken gives the first mail, or KeyConflict.
+        """Insert one email. A key that is taken gives the first email, or KeyConflict.
 
-        On every error of ours nothing of the mail stays written and the transaction is usable.
+        On every error of ours nothing of the email stays written and the transaction is usable.
         """
         refuse_unread(self.connection)
         if options.key is None:
@@ -71,9 +71,9 @@ class Writer:
             raise KeyContention(_CONTENTION) from None
 
     def add_many(self, mails: Iterable[Mail], caller: Caller) -> int:
-        """Insert mails in chunks and return how many were new; all of them or none.
+        """Insert emails in chunks and return how many were new; all of them or none.
 
-        Mails with keys must come sorted by key, so that two of these cannot deadlock.
+        Emails with keys must come sorted by key, so that two of these cannot deadlock.
         """
         with undivided(self.connection, in_chunks_of_bytes(mails), caller) as read:
             return sum(map(self._add_chunk, read))
@@ -94,7 +94,7 @@ class Writer:
         return added
 
     def _is_plain(self, mail: RenderedMessage, options: Options) -> bool:
-        """Whether the mail needs no answer of its own and can go with many in one statement."""
+        """Whether the email needs no answer of its own and can go with many in one statement."""
         return (
             options.key is None
             and len(mail.recipients) == 1
@@ -102,7 +102,7 @@ class Writer:
         )
 
     def add_shared(self, body: bytes, chunks: Iterable[Iterable[Mail]], caller: Caller) -> int:
-        """Insert mails that share one content, stored once; return how many were new.
+        """Insert emails that share one content, stored once; return how many were new.
 
         A chunk that is no list is read while the connection copies it, so it must not be the
         user's own iterable, and have no keys. No chunk is empty.
@@ -121,7 +121,7 @@ class Writer:
         return added
 
     def _fresh(self, chunk: list[Mail]) -> list[Mail]:
-        """Drop the mails whose key is taken by the same mail, in the table or in the chunk."""
+        """Drop the emails whose key is taken by the same email, in the table or in the chunk."""
         keys = [options.key for _, options in chunk if options.key is not None]
         if not keys:
             return chunk
@@ -155,7 +155,7 @@ class Writer:
         return (column_values(mail, options, self.lane(mail, options)) for mail, options in chunk)
 
     def _insert_whole(self, mail: RenderedMessage, options: Options) -> Email:
-        """Insert a mail so that no other transaction, and no commit, sees a part of its rows."""
+        """Insert an email so that no other transaction, and no commit, sees a part of its rows."""
         if len(mail.recipients) == 1 or emails.is_one_statement(self.connection):
             return self._insert(mail, options)
         with savepoint(self.connection):

@@ -14,12 +14,12 @@ EXPIRE_CHUNK = 1000
 
 
 def expire(database: Database) -> int:
-    """End up to a thousand waiting mails whose `expires_at` has passed; return how many."""
+    """End up to a thousand waiting emails whose `expires_at` has passed; return how many."""
     email = database.tables.email
     over = expired(database)
 
     def work(connection: Connection) -> int:
-        # In the index's order: by the id, the planner may walk through every mail for the few. And
+        # In the index's order: by the id, the planner may walk through every email for the few. And
         # not in the order of other locks: what skips the locked ones waits for nobody.
         statement = rows(database).where(over).order_by(email.c.expires_at).limit(EXPIRE_CHUNK)
         found = {row.id: row for row in connection.execute(free(statement))}

@@ -50,13 +50,13 @@ def in_doubt(connection: Connection, database: Database, ids: Collection[int]) -
 def resolve(
     connection: Connection, database: Database, ids: Collection[int], outcome: Status
 ) -> int:
-    """Settle unknown mails as `sent` or `failed`, as a person found out; return how many.
+    """Settle unknown emails as `sent` or `failed`, as a person found out; return how many.
 
     One of which a recipient has a copy ends `sent`, whoever else did not get it. One with
     recipients that nobody wrote to yet, as the doubt of the others stopped it, goes on to them.
     """
     if Status.UNKNOWN not in sources(outcome) or outcome is Status.PENDING:
-        raise ValueError("a mail in doubt is resolved as sent or failed")
+        raise ValueError("an email in doubt is resolved as sent or failed")
     email = database.tables.email
     doubtful = among(database, ids) & (email.c.status == Status.UNKNOWN)
     chosen = _locked(connection, database, doubtful)

@@ -12,7 +12,7 @@ from ..records import Batch
 
 
 def start(database: Database, token: UUID, *, lease_seconds: float, worker: str) -> Batch | None:
-    """Start the batch of this token and return its mails, or None.
+    """Start the batch of this token and return its emails, or None.
 
     None means that the task came twice or late: a lease starts once, and one that was rescued is
     gone. Nothing was changed then.

@@ -1,6 +1,6 @@
 """failed → pending, uncharged: refusals that turned out to be the server's own fault.
 
-A worker sees that a server refuses every mail only after some of them: what it has recorded until
+A worker sees that a server refuses every email only after some of them: what it has recorded until
 then, and what the others have, stands in the attempt log, and is taken back from there.
 """
 
@@ -64,7 +64,7 @@ def review(
 ) -> bool:
     """Look whether refusals alike in the log, of all workers, have come to `needed` in a row.
 
-    For the end of a batch whose last mails were refused alike, but too few of them to tell by
+    For the end of a batch whose last emails were refused alike, but too few of them to tell by
     themselves. Where they are enough, or the breaker is open for this very refusal, the breaker
     opens with an alert and they are taken back. After the dot one content counts once. What one
     recipient domain refuses is that domain's matter; what one sender is refused may be that

@@ -12,7 +12,7 @@ from ..process.retry_writes import until_written
 
 
 class ContentReader:
-    """Holds the contents of the next mails, of about `limit` bytes at a time."""
+    """Holds the contents of the next emails, of about `limit` bytes at a time."""
 
     def __init__(self, database: Database, limit: int) -> None:
         self._database = database
@@ -23,7 +23,7 @@ class ContentReader:
         self._templates: dict[int, Template] = {}  # of those that are held
 
     def prefetch(self, mails: Sequence[ClaimedEmail]) -> None:
-        """Tell which mails will be asked for, in their order."""
+        """Tell which emails will be asked for, in their order."""
         self._order = list(mails)
         self._place = {mail.id: place for place, mail in enumerate(self._order)}
 

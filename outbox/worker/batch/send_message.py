@@ -179,7 +179,7 @@ class Delivery:
         return self._entry(out, failed, fail, server)
 
     def _addressed(self, mail: ClaimedEmail) -> tuple[Envelope, bytes]:
-        """Return the envelope as it goes on the wire, and what redirection puts before the mail."""
+        """Return the envelope on the wire, and the header lines that redirection adds."""
         to = self._settings.redirect_to
         if not to:
             return mail.envelope, b""

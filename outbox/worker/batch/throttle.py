@@ -1,4 +1,4 @@
-"""The pace of one batch: permits for its windows, and a place for urgent mail before it.
+"""The pace of one batch: permits for its windows, and a place for urgent email before it.
 
 Before its `Throttle` is asked, `return_relaned` takes out the emails of another lane. The throttle
 says how many recipients the next window may have, waits for the window's permits, and tells whether
@@ -33,7 +33,7 @@ PATIENCE = 2.0
 claimed shortly before its lane opens does not come back for that."""
 
 LOOK = 0.1
-"""Seconds between two looks at urgent mail, and at the wish to stop, while a batch goes on."""
+"""Seconds between two looks at urgent email, and at the wish to stop, while a batch goes on."""
 
 
 class Throttle:
@@ -58,7 +58,7 @@ class Throttle:
         self._stirs = _Look(runtime.clock)
 
     def window_limit(self) -> float:
-        """Return how many recipients a window may have; one mail may have more."""
+        """Return how many recipients a window may have; one email may have more."""
         return inf if self._chunk is None else self._chunk
 
     def permit(
@@ -107,10 +107,10 @@ class Throttle:
         return first if until_written(lambda: take(self._database, wants)) <= 0.0 else 0
 
     def must_yield(self) -> bool:
-        """Return whether to give the rest back, because urgent mail waits.
+        """Return whether to give the rest back, because urgent email waits.
 
         Asked between windows; it looks at most ten times a second. A batch that has just begun
-        does not look yet: the sweep that claimed it saw that mail, and would claim it again.
+        does not look yet: the sweep that claimed it saw that email, and would claim it again.
         """
         if self._priority is Priority.URGENT:
             return False
@@ -129,7 +129,7 @@ class Throttle:
         return take(self._database, wants, debts=charge.charged_anyway, margin=MARGIN)
 
     def _share(self, wants: Wants) -> Wants:
-        """Return bulk's own buckets, which hold it to its part while urgent mail stirs."""
+        """Return bulk's own buckets, which hold it to its part while urgent email stirs."""
         if self._priority is not Priority.BULK or not self._stirs.at(
             lambda: is_urgent_active(self._database, self._lanes, self._lane)
         ):
@@ -164,7 +164,7 @@ class _Look:
 
 
 def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
-    """Return the batch without the mails that wait for a limit which their lane does not know.
+    """Return the batch without the emails that wait for a limit which their lane does not know.
 
     A rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
     """

@@ -20,7 +20,7 @@ _SOCKET = 3.0
 """Seconds for one socket operation: above one, for which the reading of Redis blocks."""
 
 SENDING = frozenset({SWEEP_QUEUE, *SEND_QUEUES.values()})
-"""Without one of these, mail is not sent; without the other, nothing is purged."""
+"""Without one of these, email is not sent; without the other, nothing is purged."""
 
 OURS = tuple(queue.name for queue in QUEUES if queue.name != DEFAULT_QUEUE)
 

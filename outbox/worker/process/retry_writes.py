@@ -26,7 +26,7 @@ def until_written(
     """Run `write` until the database takes it, however long it is away or whatever it answers.
 
     A worker without its database has nothing better to do, and a result that is not recorded is a
-    mail in doubt. Writes are guarded by their token, so one that is repeated does no harm. Only an
+    email in doubt. Writes are guarded by their token, so one that is repeated does no harm. Only an
     error that says that the data is refused is raised. `meanwhile` is called before each wait.
     """
     wait, stop_at = FIRST_WAIT, float("inf")

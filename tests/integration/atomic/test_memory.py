@@ -34,7 +34,7 @@ POOLS = (SingletonThreadPool, StaticPool, AssertionPool)
 
 @pytest.fixture(params=POOLS, ids=lambda pool: pool.__name__)
 def shop(request: pytest.FixtureRequest, shops: Shops, catcher: Catcher) -> Shop:
-    """A shop in memory, whose mails go to the catcher."""
+    """A shop in memory, whose emails go to the catcher."""
     return open_shop(shops, catcher, request.param)
 
 
@@ -212,13 +212,13 @@ def test_a_task_tells_in_one_line_and_the_next_one_goes_on(
 def test_a_result_waits_for_the_transaction_of_another_thread(
     shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A mail that went out is recorded, though somebody began a transaction meanwhile."""
+    """An email that went out is recorded, though somebody began a transaction meanwhile."""
     shop = open_shop(shops, catcher, StaticPool)
     shop.enqueue()
     gate = catcher.hold_at("reply")
     thread = threading.Thread(target=drain, args=(shop.runtime,), daemon=True)
     thread.start()
-    wait_until(lambda: gate.reached == 1, 30, "the mail to be sent")
+    wait_until(lambda: gate.reached == 1, 30, "the email to be sent")
     with shop.sessions() as session:
         shop.order(session)
         gate.open()

@@ -132,7 +132,7 @@ def test_the_sender_s_name_is_quoted(both: Both, name: str) -> None:
 
 
 def test_an_id_of_the_program_s_own_takes_the_place_of_flask_mail_s(both: Both) -> None:
-    """Flask-Mail writes both, and large receivers refuse a mail with two (RFC 5322 §3.6)."""
+    """Flask-Mail writes both, and large receivers refuse an email with two (RFC 5322 §3.6)."""
     given = {"Message-ID": "<own@shop.example>", "Date": "Mon, 04 May 2026 12:00:00 +0000"}
     theirs, ours = both.send(extra_headers=given)
     for name, value in given.items():
@@ -153,7 +153,7 @@ def test_people_are_not_named_in_extra_headers(both: Both, name: str) -> None:
 
 
 def test_an_option_of_an_extension_that_is_not_offered_is_left_out(both: Both) -> None:
-    """Flask-Mail sends it, and the server refuses the mail."""
+    """Flask-Mail sends it, and the server refuses the email."""
     both.catcher.dsn = False
     message = both.message(mail_options=["RET=HDRS"], rcpt_options=["NOTIFY=NEVER"])
     with pytest.raises((smtplib.SMTPSenderRefused, smtplib.SMTPRecipientsRefused)):

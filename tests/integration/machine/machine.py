@@ -198,7 +198,7 @@ class Machine(Transactions):
     @working
     @rule(pick=PICK, verdicts=VERDICTS)
     def forge(self, pick: int, verdicts: list[str]) -> None:
-        """Results come of mails that are not open, and under a token that never was."""
+        """Results come of emails that are not open, and under a token that never was."""
         worker = self.workers[-1 - pick % len(self.workers)]
         entries = results(list(zip(worker.window.values(), verdicts, strict=False)))
         mine = list(zip(worker.left.values(), verdicts, strict=False))
@@ -235,7 +235,7 @@ class Machine(Transactions):
     @stocked
     @rule(pick=PICK, outcome=st.sampled_from([Status.SENT, Status.FAILED, Status.PENDING]))
     def decide(self, pick: int, outcome: Status) -> None:
-        """A person retries a mail, or says what became of it."""
+        """A person retries an email, or says what became of it."""
         mails = sorted(self.model.mails.values(), key=lambda m: (m.status not in STUCK, m.id))
         chosen, database = mails[pick % len(mails)].id, self.shop.database
         if outcome is Status.PENDING:
@@ -256,7 +256,7 @@ class Machine(Transactions):
 
     @invariant()
     def the_table_is_the_models(self) -> None:
-        """A mail is there if its transaction committed; a stale token has changed nothing."""
+        """An email is there if its transaction committed; a stale token has changed nothing."""
         tables, model = committed(self.shop), self.model
         assert tables.mails == {i: mail.row() for i, mail in model.mails.items()}
         assert tables.leases == {
@@ -275,7 +275,7 @@ class Machine(Transactions):
 
 
 def _is_honest(mail: Mail) -> bool:
-    """No copy is untold, and no mail of which one may be out ends as unsent."""
+    """No copy is untold, and no email of which one may be out ends as unsent."""
     bounded = mail.copies <= 1 + mail.declared
     if mail.hold:
         bounded = mail.copies <= 1 + mail.retries

@@ -1,4 +1,4 @@
-"""What the table should be, in plain Python: a mail, a lease, and what each step does to them.
+"""What the table should be, in plain Python: an email, a lease, and what each step does to them.
 
 Written from the design, and sharing with the library the names of the statuses only. Times are
 seconds on a clock that stands still until it is moved.
@@ -207,7 +207,7 @@ class Model:
         mail.status, mail.token, mail.due = Status.PENDING, None, due
 
     def _end(self, mail: Mail, status: Status) -> None:
-        """No mail in doubt ends as one that surely was not sent."""
+        """No email in doubt ends as one that surely was not sent."""
         if status is Status.SENT:
             mail.unknown_count, mail.unknown_token = 0, None
         mail.status = Status.UNKNOWN if mail.unknown_count else status

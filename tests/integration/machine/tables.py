@@ -29,7 +29,7 @@ class Worker:
     token: UUID
     left: dict[int, ClaimedEmail]
     window: dict[int, ClaimedEmail] = field(default_factory=dict)
-    decided: set[int] = field(default_factory=set)  # mails that a person has spoken about since
+    decided: set[int] = field(default_factory=set)  # emails that a person has spoken about since
 
 
 class Clock:
@@ -84,7 +84,7 @@ def committed(shop: Shop) -> Tables:
 
 
 def results(window: Sequence[tuple[ClaimedEmail, str]]) -> list[EmailResult]:
-    """Return what a worker would record for these mails, by the library's own rule."""
+    """Return what a worker would record for these emails, by the library's own rule."""
     return [_result(mail, verdict) for mail, verdict in window]
 
 
