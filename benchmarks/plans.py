@@ -29,7 +29,7 @@ _FIRST = text(
 
 @dataclass(frozen=True)
 class Scan:
-    """One look at the mails' table: by which index, or none, and how many rows it went through."""
+    """One look at the emails' table: by which index, or none, and how many rows it went through."""
 
     index: str
     rows: int

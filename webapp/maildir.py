@@ -34,11 +34,11 @@ class Maildir:
         return name
 
     def names(self) -> list[str]:
-        """Return every mail's name, newest first."""
+        """Return every email's name, newest first."""
         return sorted(os.listdir(self.path / "new"), reverse=True)
 
     def read(self, name: str) -> bytes | None:
-        """Return a mail's bytes, or None where there is no such email."""
+        """Return an email's bytes, or None where there is no such email."""
         if not _NAME.fullmatch(name):  # a name comes from a URL: nothing but our own form passes
             return None
         try:

@@ -74,7 +74,7 @@ def sent() -> ResponseReturnValue:
 
 @bp.get("/<token>")
 def choose(token: str) -> ResponseReturnValue:
-    """Follow the mail's link. The demo stops here: it has no accounts."""
+    """Follow the email's link. The demo stops here: it has no accounts."""
     try:
         found = _find(_signer().loads(token))
     except BadSignature:

@@ -22,7 +22,7 @@ def run(bench: Bench) -> list[Row]:
         "post_office": partial(post_office_enqueue, bench, mails, "fill"),
     }
     rates = bench.rates(contestants)
-    bench.remark("ours builds and checks each mail's bytes here; post_office does when it sends")
+    bench.remark("ours builds and checks each email's bytes here; post_office does when it sends")
     what = "enqueue different mails in bulk"
     return [Row("bulk", what, rates["this project"], rates["post_office"], at_least(1.5))]
 

@@ -32,7 +32,7 @@ def run(bench: Bench) -> list[Row]:
     cost = Series("this project", "ms", tuple(above))
     return [
         Row("enqueue", "a business row alone, with its commit", taken["row"]),
-        Row("enqueue", "building of a mail's MIME", taken["mime"], theirs),
+        Row("enqueue", "building of an email's MIME", taken["mime"], theirs),
         Row("enqueue", "business row and mail in one commit", taken["both"]),
         Row("enqueue", "a mail above business row and MIME", cost, target=at_most(0.5)),
         Row(

@@ -45,7 +45,7 @@ def _series(values: list[float]) -> Series:
 
 
 def _latencies(bench: Bench, mails: int, *, nudge: bool) -> list[float]:
-    """Return each mail's milliseconds: one at a time, at moments that beat does not know."""
+    """Return each email's milliseconds: one at a time, at moments that beat does not know."""
     bench.redis.flushall()
     url = bench.postgres.new_database()
     with (

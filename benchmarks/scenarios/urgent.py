@@ -25,7 +25,7 @@ _ACCEPTED = text(
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure the urgent mails' p50 and p99 in each round."""
+    """Measure the urgent emails' p50 and p99 in each round."""
     medians, tails = [], []
     for _ in range(bench.rounds):
         taken = _latencies(bench, bench.size(BULK, least=2000))

@@ -168,7 +168,7 @@ class Outbox:
 
         Either one message and its `recipients` (addresses, or (name, address) pairs): the content
         is stored once, and each gets an email with a To of their own. Or an iterable of messages.
-        `key` makes a mail's idempotency key from its address, or from its message; `unsubscribe`
+        `key` makes an email's idempotency key from its address, or from its message; `unsubscribe`
         makes its reader's own URL of it, or a pair as in `enqueue`; `envelope_from` is as there.
         `fields` makes the values of a reader's `{{ name }}` in the texts and the subject of its
         address. All or none are written; both iterables are read in chunks, but for keyed ones,

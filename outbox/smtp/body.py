@@ -1,4 +1,4 @@
-"""Writes a mail's content so that afterwards one thing is known: can the server hold all of it?"""
+"""Writes an email's content, and tells afterwards whether the server may have all of it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_body(
     `left` tells how many seconds remain for the transaction; `progress` is called for each block.
 
     Raises Torn where the writing ended before the final dot was handed over; the caller must close.
-    An error behind the dot is none of this mail's: the reply to the dot tells.
+    An error behind the dot is none of this email's: the reply to the dot tells.
 
     `fence` is asked before the first octet and before each write that holds some of the final dot.
     On plain TCP the octets that the kernel took are counted, so an error proves that the dot did

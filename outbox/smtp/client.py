@@ -61,7 +61,7 @@ class Client(Session):
 
         `fence` returns False when the lease is lost: then the connection is closed before the
         content, or before its final dot, and the email is UNSENT. What `fence` raises is passed on.
-        `following` is the email that comes next: its commands may leave with this mail's content.
+        `following` is the email that comes next: its commands may leave with this email's content.
         They commit to nothing, because no email is sent without its own content.
 
         A content of 8 bits is encoded for a server without 8BITMIME (RFC 6152 §3), unless it is
@@ -126,7 +126,7 @@ class Client(Session):
                 self._replies_to(range(last + 1), last, refusals)
             return
         if self.announced is not None:
-            self.close()  # the server waits for another mail's content
+            self.close()  # the server waits for another email's content
         lines = [*self._lines(envelope, size), _DATA]
         length = GROUP if "pipelining" in self.esmtp_features else 1
         start = 0

@@ -71,7 +71,7 @@ class ReplyReader:
         """Take all replies up to DATA's 354 at one look, where just those are here and all good.
 
         `commands` counts those before DATA. Where it is otherwise nothing is taken: each reply is
-        then read by itself. Almost every mail's are alike, and four reads cost as much as a send.
+        then read by itself. Almost every email's are alike, and four reads cost as much as a send.
         """
         if not _agreed(commands).fullmatch(self._data):
             return False

@@ -58,7 +58,7 @@ class RecipientRefusals:
 def transaction_from(
     phase: Phase, reply: Reply, judgement: Judgement, refusals: RecipientRefusals
 ) -> Transaction:
-    """Give the mail's verdict to every recipient that was not refused by itself.
+    """Give the email's verdict to every recipient that was not refused by itself.
 
     Where it judges nobody, as HALT and SUSPECT, all recipients carry it.
     """

@@ -109,7 +109,7 @@ class Progress:
 
 @value_type(frozen=True, kw_only=True, slots=True)
 class EmailResult:
-    """The result of one mail's transaction, to be recorded."""
+    """The result of one email's transaction, to be recorded."""
 
     email_id: int
     outcome: Outcome

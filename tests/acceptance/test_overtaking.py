@@ -48,7 +48,7 @@ def test_an_urgent_mail_among_a_newsletter_is_accepted_within_a_second(
 
 
 def _wait_of_one(system: System, recorder: Recorder, number: int) -> float:
-    """Return the seconds from an urgent mail's commit to its acceptance."""
+    """Return the seconds from an urgent email's commit to its acceptance."""
     before = len(recorder.stamps()) + BETWEEN
     wait_until(lambda: len(recorder.stamps()) >= before, 60, "the newsletter goes on")
     to = f"urgent-{number}@example.com"

@@ -53,7 +53,7 @@ def test_four_processes_in_two_workers_keep_the_rate_and_urgent_mail_goes_next(
 
 
 def _until(moment: float) -> None:
-    wait_until(lambda: time.monotonic() >= moment, 60, "the next urgent mail's time")
+    wait_until(lambda: time.monotonic() >= moment, 60, "the next urgent email's time")
 
 
 def _bulk_before_an_urgent_mail(system: System, recorder: Recorder, number: int) -> int:

@@ -71,7 +71,7 @@ def addresses(count: int) -> list[str]:
 
 
 def entry(email_id: int, outcome: Outcome, verdict: Verdict, **changes: Any) -> EmailResult:
-    """Return the result of one mail's transaction."""
+    """Return the result of one email's transaction."""
     values: dict[str, Any] = {
         "phase": Phase.DOT,
         "several": False,
@@ -193,7 +193,7 @@ class Shop:
         return judged + rescue(self.database, self.runtime.settings, random=lambda: 0.5)
 
     def lose(self, email_id: int) -> Claim:
-        """Lose the worker while the mail's window is open; wait until the email is due again."""
+        """Lose the worker while the email's window is open; wait until the email is due again."""
         made = self.sending(email_id)
         assert self.rescue() == 1
         self.later(86_400)

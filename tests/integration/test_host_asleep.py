@@ -51,7 +51,7 @@ def test_what_the_host_slept_through_counts_against_the_lease(
     with ThreadPoolExecutor(1) as pool:
         work = pool.submit(relay, sending.runtime, made.token)
         try:
-            wait_until(lambda: gate.reached, PATIENCE, "the first mail's envelope")
+            wait_until(lambda: gate.reached, PATIENCE, "the first email's envelope")
             host.slept += LEASE + 1
         finally:
             gate.open()

@@ -52,7 +52,7 @@ def test_a_recorder_that_stops_answering_still_stamps_and_a_kill_loses_no_stamp(
         client.rcpt("c@x.example")
         client.docmd("DATA")
         client.send(b"bye\r\n.\r\n")
-        wait_until(lambda: len(recorder.stamps()) == 3, 10, "the third mail's stamp")
+        wait_until(lambda: len(recorder.stamps()) == 3, 10, "the third email's stamp")
         recorder.kill_9()
         with pytest.raises(_BROKEN):
             client.getreply()

@@ -53,7 +53,7 @@ class Case:
     script: Script
     verdict: Verdict
     phase: Phase
-    recipients: tuple[Verdict, ...] = ()  # () says: one recipient, with the mail's verdict
+    recipients: tuple[Verdict, ...] = ()  # () says: one recipient, with the email's verdict
     renewed: bool = False  # the next email goes over a new connection
     alert: bool = False
     retry_after: float | None = None

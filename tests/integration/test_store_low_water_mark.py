@@ -25,7 +25,7 @@ def small(shop: Shop) -> None:
 
 
 def status(shop: Shop, email_id: int) -> str:
-    """Return a mail's status."""
+    """Return an email's status."""
     (row,) = shop.rows(shop.tables.email, shop.tables.email.c.id == email_id)
     return str(row.status)
 

@@ -1,4 +1,4 @@
-"""The mail's own clock and the server's: each reply sets the one that it is about, and no other."""
+"""The email's own clock and the server's: each reply sets the one that it is about, no other."""
 
 from __future__ import annotations
 

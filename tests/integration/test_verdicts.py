@@ -73,7 +73,7 @@ def test_every_row_of_the_code_decides_a_case() -> None:
 
 
 def deciding(case: Case) -> list[Row]:
-    """Return the rows that judge a case's replies: the mail's, and those to single recipients."""
+    """Return the rows that judge a case's replies: the email's, and those to single recipients."""
     key = case.event or str(case.reply.code)
     whole = next(row for row in ROWS if row.applies(case.phase, key, case.reply, False))
     assert whole.verdict is case.verdict

@@ -55,7 +55,7 @@ def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well
 
 
 def _some(recording: Recording) -> list[Moment]:
-    """Choose the first point after each step of a mail's way."""
+    """Choose the first point after each step of an email's way."""
     moments = recording.moments
     claimed = next(m for m in moments if "claimed" in _statuses(m))
     published = next(m for m in moments if m.kind is Kind.PUBLISHED)

@@ -36,7 +36,7 @@ class Dialogue:
         return self.lines[-1]
 
     def content(self) -> None:
-        """Read a mail's content up to its final dot."""
+        """Read an email's content up to its final dot."""
         self.data, seen = b"\r\n" + self.data, 0
         while (end := self.data.find(b"\r\n.\r\n", seen)) < 0:
             seen = max(0, len(self.data) - 4)

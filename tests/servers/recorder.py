@@ -103,7 +103,7 @@ class _Book:
 
 
 class _Session(asyncio.Protocol):
-    """One connection. Commands may come in one packet, and the next mail's after a final dot."""
+    """One connection. Commands may come in one packet, and the next email's after a final dot."""
 
     def __init__(self, book: _Book) -> None:
         self._book = book

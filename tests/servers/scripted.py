@@ -45,7 +45,7 @@ def expect(command: str, reply: str | None) -> Step:
 
 
 def content(reply: str | None) -> Step:
-    """Read a mail's content with its final dot; answer, or stay silent."""
+    """Read an email's content with its final dot; answer, or stay silent."""
 
     def step(dialogue: Dialogue) -> None:
         dialogue.content()

@@ -197,7 +197,7 @@ class Backlog:
 
 
 def last_mail(database: str) -> int:
-    """Return the newest mail's id."""
+    """Return the newest email's id."""
     with psycopg.connect(database) as connection:
         [(newest,)] = connection.execute("SELECT coalesce(max(id), 0) FROM outbox_email")
     return int(newest)

@@ -139,7 +139,7 @@ class _Desk:
 
 
 class _Session:
-    """One connection. Commands may come in one packet, and the next mail's behind a final dot."""
+    """One connection. Commands may come in one packet, and the next email's behind a final dot."""
 
     def __init__(
         self, desk: _Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -1,4 +1,4 @@
-"""A content that many emails share: every header but those that are each mail's own."""
+"""A content that many emails share: every header but those that are each email's own."""
 
 from __future__ import annotations
 

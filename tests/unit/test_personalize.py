@@ -1,4 +1,4 @@
-"""One content, many recipients: what is each mail's own."""
+"""One content, many recipients: what is each email's own."""
 
 from __future__ import annotations
 

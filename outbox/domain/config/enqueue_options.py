@@ -85,7 +85,7 @@ def _moment(field: str, value: Any) -> datetime | None:
 
 
 def check_id(value: Any) -> int | None:
-    """Return a mail's id, or raise InvalidMessage."""
+    """Return an email's id, or raise InvalidMessage."""
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_ID:

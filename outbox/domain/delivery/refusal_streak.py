@@ -112,7 +112,7 @@ def reason(refusal: str) -> str:
 
 
 def refusal_of(result: Transaction) -> str | None:
-    """Return the fingerprint of a mail's refusal as a whole, or None where it is none.
+    """Return the fingerprint of an email's refusal as a whole, or None where it is none.
 
     None too where a recipient took it, where recipients were refused in different ways, and where
     the refusal is a recipient's own matter: no such mailbox, a full one, greylisting.

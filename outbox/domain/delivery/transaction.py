@@ -68,7 +68,7 @@ class Transaction:
 
     `recipients` has one entry for each envelope recipient, in the envelope's order. Where the whole
     email was judged (MAIL, DATA, the final dot), every recipient that was not refused by itself
-    carries the mail's verdict.
+    carries the email's verdict.
     """
 
     verdict: Verdict

@@ -116,7 +116,7 @@ def render_shared(
 ) -> tuple[str, bytes, bool]:
     """Render a content that many emails share: (envelope sender, content, needs SMTPUTF8).
 
-    It holds every header but To and Message-ID, which are each mail's own.
+    It holds every header but To and Message-ID, which are each email's own.
     """
     with _readable():
         check_headers(message)

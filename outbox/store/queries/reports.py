@@ -146,7 +146,7 @@ def _subject(data: bytes) -> str:
     raw = BytesHeaderParser().parsebytes(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
     try:
         return str(make_header(decode_header(str(raw.get("Subject", "")))))
-    except (LookupError, ValueError):  # an unknown charset is the mail's own affair
+    except (LookupError, ValueError):  # an unknown charset is the email's own affair
         return str(raw.get("Subject", ""))
 
 

@@ -47,7 +47,7 @@ class Survey:
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
     ahead: tuple[str, ...]  # buckets that were taken from in the future: the clock was ahead
     overdue: bool  # a lease has run out
-    expired: bool  # a waiting mail's time has run out
+    expired: bool  # a waiting email's time has run out
     servers: Mapping[str, int | None]  # by name: as `server_limits.limits` say, or None
 
 

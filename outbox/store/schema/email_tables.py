@@ -58,7 +58,7 @@ def content(metadata: MetaData) -> Table:
 
 
 def email(metadata: MetaData) -> Table:
-    """Hot: state, schedule, envelope, and the few headers that are the mail's own."""
+    """Hot: state, schedule, envelope, and the few headers that are the email's own."""
     address = String(MAX_ADDRESS)
     table = Table(
         "outbox_email",
@@ -155,8 +155,8 @@ def recipient(metadata: MetaData) -> Table:
 def attempt(metadata: MetaData) -> Table:
     """The log: one row an SMTP attempt, and one a doubt that a rescue had to declare.
 
-    No foreign key: checking it would lock each mail's row again as its result is written, a fifth
-    of the database's work in a drain. Purge removes a mail's attempts with it.
+    No foreign key: checking it would lock each email's row again as its result is written, a fifth
+    of the database's work in a drain. Purge removes an email's attempts with it.
     """
     table = Table(
         "outbox_attempt",

@@ -75,7 +75,7 @@ def _lock(
 
 
 def _leave_out(connection: Connection, database: Database, ids: Sequence[int]) -> None:
-    """Nobody of these mails' waiting recipients is written to later, however a doubt is settled."""
+    """No waiting recipient of these emails is written to later, however a doubt is settled."""
     table = database.tables.recipient
     if ids:
         connection.execute(

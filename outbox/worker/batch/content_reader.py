@@ -28,7 +28,7 @@ class ContentReader:
         self._place = {mail.id: place for place, mail in enumerate(self._order)}
 
     def body(self, mail: ClaimedEmail) -> bytes | None:
-        """Return the mail's bytes as they go on the wire, or None where they are damaged."""
+        """Return the email's bytes as they go on the wire, or None where they are damaged."""
         if mail.content_id not in self._held:
             self._read_from(self._place[mail.id])
         body = self._held.get(mail.content_id)
