@@ -22,6 +22,7 @@ from tests.integration.shell import Run, parsed, runner
 from tests.servers.broker import Broker
 from tests.servers.celery_process import CeleryProcess
 from tests.servers.redis import RedisServer
+from tests.waiting import wait_until
 
 SENDS = "outbox.urgent, outbox.normal, outbox.bulk"
 
@@ -45,6 +46,10 @@ def listening(broker: Broker, *queues: str) -> CeleryProcess:
     return CeleryProcess(
         "tests.integration.listener", "worker", *options, environment=environment, warm=True
     )
+
+
+def levels(app: Celery) -> list[str]:
+    return [one.level for one in fleet_findings(app)]
 
 
 def errors(app: Celery) -> list[str]:
@@ -97,9 +102,9 @@ def test_a_database_that_does_not_answer_is_told_of(tmp_path: Path) -> None:
 
 def test_the_running_workers_tell_which_queue_nobody_listens_to(broker: Broker) -> None:
     app = celery(broker.url)
-    assert [one.level for one in fleet_findings(app)] == ["warn"], "no worker"
+    assert levels(app) == ["warn"], "no worker"
     with listening(broker, SWEEP_QUEUE, LOW_QUEUE):
-        [told] = errors(app)
+        [told] = wait_until(lambda: errors(app), 60, "the worker to answer in time")
         assert told.startswith(f"of the workers that run, none listens to {SENDS}: ")
         assert "start a worker with -Q outbox.urgent,outbox.normal,outbox.bulk" in told
     app.close()
@@ -108,7 +113,7 @@ def test_the_running_workers_tell_which_queue_nobody_listens_to(broker: Broker) 
 def test_workers_that_are_told_their_queues_need_no_task_queues(redis: RedisServer) -> None:
     app = celery(redis.url, task_queues=None)
     with listening(redis, *OURS):
-        assert [one.level for one in fleet_findings(app)] == ["ok"]
+        wait_until(lambda: levels(app) == ["ok"], 60, lambda: f"all is well: {levels(app)}")
     app.close()
 
 
