@@ -25,6 +25,9 @@ MOODY_SENDER = f"moody@{DOMAIN}"
 LARGE, HUGE = 40_000, 120_000
 """Octets from which on an email is refused for some time, and from which on for good."""
 
+LIFETIME, STEPS = 60.0, (5.0, 10.0, 15.0)
+"""Seconds that an email's own delays may come to, and each of them at most."""
+
 REPLIES: dict[Trait, tuple[tuple[str, str], ...]] = {
     "domain": (
         ("RCPT", "421 4.7.0 try again later, closing connection"),

@@ -38,6 +38,8 @@ class Mail:
     recipients: dict[str, str]  # address -> status
     doubts: int  # rows of the log of attempts that say that nobody knows
     sent: int  # rows of it that say that the server took the email
+    age: float = 0.0  # seconds from its commit to its end, by the database's clock
+    waited: float = 0.0  # seconds of them that were its own delays, as the row says
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,8 +135,12 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
     )
     for email_id, verdict, times in rows:
         log[email_id, verdict] = times
-    rows = connection.execute("SELECT id, tag, message_id, status, recipient FROM outbox_email")
-    for id_, tag, message_id, status, recipient in rows:
+    rows = connection.execute(
+        "SELECT id, tag, message_id, status, recipient,"
+        " coalesce(extract(epoch FROM finished_at - created_at), 0)::float8, waited"
+        " FROM outbox_email"
+    )
+    for id_, tag, message_id, status, recipient, age, waited in rows:
         facts.mails.append(
             Mail(
                 id=id_,
@@ -144,6 +150,8 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
                 recipients=several.get(id_) or {recipient: status},
                 doubts=log.get((id_, "unknown"), 0),
                 sent=log.get((id_, "sent"), 0),
+                age=age,
+                waited=waited,
             )
         )
 

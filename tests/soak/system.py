@@ -25,6 +25,7 @@ from tests.servers.redis import RedisServer
 from tests.servers.server import Server
 from tests.soak import clock
 from tests.soak.app import CONFIG, create_app
+from tests.soak.classes import LIFETIME, STEPS
 from tests.soak.clock import Clock
 from tests.soak.link import Link, Network
 from tests.soak.namespace import Namespace
@@ -50,9 +51,6 @@ TRICKLE = 3.0
 HOPELESS = 0.6
 """The part of the load's time in which emails are written that the server never takes: they are
 tried on for the rest of it, and worn out soon afterwards."""
-
-LIFETIME = 60.0
-"""Seconds that an email's own delays may come to: what is refused for good ends by it."""
 
 WINDOW = 20
 """The default, which is what counts for the bound."""
@@ -249,7 +247,7 @@ class System:
             # What is refused for good is to end soon. What is refused for some time is not to end
             # by it: the steps are so short that its lifetime has room for many tries.
             "OUTBOX_LIFETIME": LIFETIME,
-            "OUTBOX_BACKOFF": [5, 10, 15],
+            "OUTBOX_BACKOFF": list(STEPS),
             "OUTBOX_CONNECT_TIMEOUT": 3.0,
             "OUTBOX_COMMAND_TIMEOUT": 6.0,
             "OUTBOX_DOT_TIMEOUT": 8.0,

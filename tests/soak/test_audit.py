@@ -180,6 +180,18 @@ def test_who_is_halted_for_some_time_only_must_not_fail_for_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("age", "waited", "holds"), [(45, 45, True), (45, 44, False), (44, 45, False)]
+)
+def test_who_is_put_off_near_the_end_of_its_lifetime_may_fail_for_it(
+    age: float, waited: float, holds: bool
+) -> None:
+    facts = _kept()
+    _never_refused(facts)
+    _replace(facts, 0, age=age, waited=waited)
+    assert judge(facts, BOUND).holds is holds
+
+
+@pytest.mark.parametrize(
     ("domain", "sender", "octets"),
     [(CLOSED_DOMAIN, SHOP, 0), ("x.example", THROTTLED, 0), ("x.example", SHOP, HUGE)],
 )
