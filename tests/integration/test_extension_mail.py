@@ -103,6 +103,18 @@ def behind_a_savepoint(db: SQLAlchemy) -> None:
         raw(INSERT)(db)
 
 
+def _execute(cursor: Any, statement: str, parameters: Any, _: Any) -> bool:
+    """A listener of the app's own: behind one that returns True, SQLAlchemy asks no other."""
+    cursor.execute(statement, parameters)
+    return True
+
+
+def executed_by_another(db: SQLAlchemy) -> None:
+    if not sa.event.contains(db.engine, "do_execute", _execute):
+        sa.event.listen(db.engine, "do_execute", _execute)
+    texts("SELECT pg_notify('orders', '1')")(db)
+
+
 WRITES: dict[str, dict[str, Write]] = {
     "sqlite": {
         "raw": raw(INSERT),
@@ -125,6 +137,7 @@ WRITES: dict[str, dict[str, Write]] = {
         "advisory lock": texts("SELECT pg_advisory_xact_lock(42)"),
         "shared advisory lock": texts("SELECT pg_advisory_xact_lock_shared(42)"),
         "notification": texts("SELECT pg_notify('orders', '1')"),
+        "notification by another": executed_by_another,
         "setting": texts("SELECT set_config('app.tenant', '1', true)"),
         "cursor": raw("DECLARE held CURSOR FOR SELECT * FROM orders"),
     },
