@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/glossary.md")
-PLACES = (ROOT, ROOT / "outbox", ROOT / "outbox" / "domain" / "delivery")
+PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/glossary.md", "docs/lifecycle.md")
+TRANSITIONS = ROOT / "outbox" / "store" / "transitions"
+PLACES = (ROOT, ROOT / "outbox", ROOT / "outbox" / "domain" / "delivery", TRANSITIONS)
 
 _PATH = re.compile(r"`([\w./]+(?:\.py|\.md|/))[:`]?")
 _LINK = re.compile(r"\]\(([^)#:]+)\)")

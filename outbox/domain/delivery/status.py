@@ -26,72 +26,101 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Arrow:
-    """One legal transition: from, to, and when it happens."""
+    """One legal transition: from, to, when it happens, and which files make it."""
 
     source: Status
     target: Status
     when: str
+    files: tuple[str, ...]  # of `outbox/store/transitions`
 
 
-def _arrows(source: Status, *targets: tuple[Status, str]) -> tuple[Arrow, ...]:
-    return tuple(Arrow(source=source, target=target, when=when) for target, when in targets)
+def _arrows(source: Status, *targets: tuple[Status, str, str]) -> tuple[Arrow, ...]:
+    return tuple(
+        Arrow(source=source, target=target, when=when, files=tuple(files.split()))
+        for target, files, when in targets
+    )
 
 
 ARROWS: tuple[Arrow, ...] = (
     *_arrows(
         Status.PENDING,
-        (Status.CLAIMED, "a sweep claims it: token and lease"),
-        (Status.CANCELLED, "withdrawn"),
-        (Status.EXPIRED, "`expires_at` passed"),
-        (Status.SUPPRESSED, "all recipients are suppressed"),
+        (Status.CLAIMED, "claim", "a sweep claims it: token and lease"),
+        (Status.CANCELLED, "cancel", "withdrawn"),
+        (Status.EXPIRED, "expire", "`expires_at` passed"),
         (
             Status.SENT,
+            "late_verdict cancel expire",
             "a late verdict resolves its doubt; withdrawn or expired after part was sent",
         ),
-        (Status.UNKNOWN, "withdrawn, expired or suppressed while in doubt"),
+        (Status.UNKNOWN, "cancel expire", "withdrawn or expired while in doubt"),
     ),
     *_arrows(
         Status.CLAIMED,
-        (Status.SENDING, "its window opens"),
-        (Status.PENDING, "given back, uncharged: halt, shutdown, or the lease was lost"),
-        (Status.CANCELLED, "withdrawn while waiting"),
-        (Status.EXPIRED, "expired while waiting"),
-        (Status.SUPPRESSED, "all recipients were suppressed while waiting"),
+        (Status.SENDING, "window", "its window opens"),
+        (
+            Status.PENDING,
+            "release rescue relane",
+            "given back, uncharged: halt, shutdown, another lane, or the lease was lost",
+        ),
+        (Status.CANCELLED, "cancel", "withdrawn while waiting"),
+        (Status.EXPIRED, "release", "expired while waiting"),
+        (Status.SUPPRESSED, "release", "all recipients were suppressed while waiting"),
         (
             Status.FAILED,
+            "rescue release",
             "its worker died too often with this email alone; or, of several recipients, some were"
             " refused and the rest are suppressed",
         ),
-        (Status.SENT, "withdrawn, expired or given up after a part of it was sent"),
-        (Status.UNKNOWN, "withdrawn, expired, suppressed or given up while in doubt"),
+        (
+            Status.SENT,
+            "cancel release rescue",
+            "withdrawn, expired or given up after a part of it was sent",
+        ),
+        (
+            Status.UNKNOWN,
+            "cancel release rescue",
+            "withdrawn, expired, suppressed or given up while in doubt",
+        ),
     ),
     *_arrows(
         Status.SENDING,
-        (Status.SENT, "2xx after the final dot"),
-        (Status.PENDING, "4xx or doubt, charged; halt or lost before the final dot, uncharged"),
-        (Status.CLAIMED, "its window closed by time before its turn: known to be unsent"),
-        (Status.FAILED, "5xx for all, or attempts, lifetime or crashes used up"),
+        (Status.SENT, "record", "2xx after the final dot"),
+        (
+            Status.PENDING,
+            "record release rescue",
+            "4xx or doubt, charged; halt or lost before the final dot, uncharged",
+        ),
+        (
+            Status.CLAIMED,
+            "record",
+            "its window closed by time before its turn: known to be unsent",
+        ),
+        (Status.FAILED, "record", "5xx for all, or attempts, lifetime or crashes used up"),
         (
             Status.UNKNOWN,
+            "record rescue",
             "in doubt under `hold`, for the third time, or with no way left to settle",
         ),
     ),
     *_arrows(
         Status.UNKNOWN,
-        (Status.SENT, "a person, or a late verdict, says it arrived"),
-        (Status.PENDING, "a person sends it again"),
-        (Status.FAILED, "a person says it did not arrive"),
+        (Status.SENT, "resolve late_verdict", "a person, or a late verdict, says it arrived"),
+        (
+            Status.PENDING,
+            "resolve late_verdict",
+            "a person sends it again; or the doubt is settled, and other recipients still wait",
+        ),
+        (Status.FAILED, "resolve", "a person says it did not arrive"),
     ),
     *_arrows(
         Status.FAILED,
-        (Status.PENDING, "a person retries it; or its server was refusing every email alike"),
+        (
+            Status.PENDING,
+            "resolve uncharge",
+            "a person retries it; or its server was refusing every email alike",
+        ),
     ),
 )
-
-TRANSITIONS: dict[Status, frozenset[Status]] = {
-    status: frozenset(arrow.target for arrow in ARROWS if arrow.source is status)
-    for status in Status
-}
 
 LEASED = frozenset({Status.CLAIMED, Status.SENDING})
 """The statuses in which a row carries a token."""
