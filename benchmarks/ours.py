@@ -14,7 +14,7 @@ from benchmarks.load import message, newsletter
 from outbox.domain.config.enqueue_options import Options
 from outbox.domain.message.render import RenderedMessage
 from outbox.flask_ext.app.enqueue import Writing
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.process.runtime import Runtime
 from tests.servers.celery_process import CeleryProcess
 
@@ -95,7 +95,7 @@ class Ours:
         with self.engine.connect() as connection:
             tokens = connection.execute(select(lease.token)).scalars().all()
         for token in tokens:
-            relay(self.runtime, token)
+            send_batch(self.runtime, token)
 
     def sweep(self) -> None:
         """Have a worker sweep, as beat would."""

@@ -68,42 +68,35 @@ class Client(Session):
         signed: then the server lacks what the email needs.
         """
         self.phase, self.stale = Phase.MAIL, False
+        self._until = self._clock() + self._server.transaction_timeout
         encoded = self._encoded(envelope, content)
         if encoded is not None:
-            seven = replace(envelope, eightbit=False, size=len(encoded))
-            return replace(self._transact(seven, encoded, fence, following), converted=True)
-        return self._transact(envelope, content, fence, following)
-
-    def _encoded(self, envelope: Envelope, content: bytes) -> bytes | None:
-        """Return the content for a server without 8BITMIME, or None where it goes as it is."""
-        if not envelope.eightbit or not self.ready or "8bitmime" in self.esmtp_features:
-            return None
-        return seven_bit(content)
-
-    def _transact(
-        self,
-        envelope: Envelope,
-        content: bytes,
-        fence: Callable[[], bool],
-        following: Envelope | None,
-    ) -> Transaction:
-        self._until = self._clock() + self._server.transaction_timeout
+            envelope, content = replace(envelope, eightbit=False, size=len(encoded)), encoded
         refusals = RecipientRefusals(envelope)
         try:
             self._start(envelope, len(content), refusals)
             if refusals.everybody:
                 self._reset()
-                return all_refused(refusals)
-            reply = self._content(content, fence, None if refusals.too_many else following)
-            return self._conclude(reply, None, refusals)
+                result = all_refused(refusals)
+            else:
+                ahead = None if refusals.too_many else following
+                reply = self._content(content, fence, ahead)
+                result = self._conclude(reply, None, refusals)
         except (NoReply, Unwanted) as end:
-            return self._conclude(end.reply, end.event, refusals)
+            result = self._conclude(end.reply, end.event, refusals)
         except BaseException:
             # Never finish DATA after an error of our own: half an email would be delivered.
             self.close()
             raise
         finally:
             self._until = inf
+        return result if encoded is None else replace(result, converted=True)
+
+    def _encoded(self, envelope: Envelope, content: bytes) -> bytes | None:
+        """Return the content for a server without 8BITMIME, or None where it goes as it is."""
+        if not envelope.eightbit or not self.ready or "8bitmime" in self.esmtp_features:
+            return None
+        return seven_bit(content)
 
     def close(self) -> None:
         """Close without a word; what was announced is forgotten, and no part of it was sent."""

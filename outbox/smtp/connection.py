@@ -76,18 +76,27 @@ class Connection:
         where a connection of some age does not offer what the email needs: the server may by now.
         """
         client = self._reusable()
-        if client is not None:
-            result = self._transact(client, envelope, content, fence, following)
-            if not client.stale:
+        while True:
+            is_kept = client is not None
+            if client is None:
+                opened = self._open()
+                if isinstance(opened, Transaction):
+                    return addressed(opened, envelope)
+                client = opened
+            self._was_used = self._mails > 0 or self._was_used
+            self._mails += 1
+            ahead = following if self._mails < self._server.connection_mails else None
+            result = client.transact(envelope, content, fence, ahead)
+            if not (is_kept and client.stale and self._may_be_outdated(result)):
                 return result
-            lacks = result.verdict is Verdict.LACKING
-            if self._age() <= EHLO_SECONDS if lacks else not self._was_used:
-                return result  # it was a new one
             self.close()
-        opened = self._open()
-        if isinstance(opened, Transaction):
-            return addressed(opened, envelope)
-        return self._transact(opened, envelope, content, fence, following)
+            client = None
+
+    def _may_be_outdated(self, result: Transaction) -> bool:
+        """Whether the server may by now take what this connection did not."""
+        if result.verdict is Verdict.LACKING:
+            return self._age() > EHLO_SECONDS
+        return self._was_used
 
     def _age(self) -> float:
         return self._clock() - self._opened
@@ -136,16 +145,3 @@ class Connection:
         self._client, self._process = client, os.getpid()
         self._opened, self._mails, self._was_used = self._clock(), 0, False
         return client
-
-    def _transact(
-        self,
-        client: Client,
-        envelope: Envelope,
-        content: bytes,
-        fence: Callable[[], bool],
-        following: Envelope | None,
-    ) -> Transaction:
-        self._was_used = self._mails > 0 or self._was_used
-        self._mails += 1
-        last = self._mails >= self._server.connection_mails
-        return client.transact(envelope, content, fence, None if last else following)

@@ -1,1 +1,1 @@
-"""The motion: sweeps claim, send tasks relay, and the table is told."""
+"""The motion: sweeps claim, send tasks send, and the table is told."""

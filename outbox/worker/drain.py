@@ -1,11 +1,11 @@
-"""Sending without Celery, for cron and scripts: sweep and relay in this process."""
+"""Sending without Celery, for cron and scripts: sweep and send in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ..store.records import Claim
-from .batch.send_batch import relay
+from .batch.send_batch import send_batch
 from .process.runtime import Runtime
 from .sweep import sweep
 
@@ -23,7 +23,7 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
             break
         more = False
         for made in claims:
-            more |= relay(runtime, made.token)
+            more |= send_batch(runtime, made.token).is_worth_a_sweep
             total += made.mails
             progress(made.mails)
         if not more:  # no server has room: it would claim and give back without end

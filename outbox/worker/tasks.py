@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..domain.priority import Priority
 from ..store.connection.error_codes import describe, is_outage
 from ..store.records import Claim
-from .batch.send_batch import relay
+from .batch.send_batch import send_batch
 from .process import shutdown
 from .process.queue_length import Periodic
 from .process.runtime import Runtime, runtime_of
@@ -57,7 +57,7 @@ def send(self: Task[Any, Any], token: str) -> None:
         _log.warning("outbox: a send task without a token was refused")
         return
     with outage_in_a_line(self):
-        if relay(runtime, claimed) and not shutdown.requested():
+        if send_batch(runtime, claimed).is_worth_a_sweep and not shutdown.requested():
             go_on(runtime)
 
 
@@ -72,7 +72,10 @@ def go_on(runtime: Runtime) -> None:
     for claim in made:
         if claim is not at_once:
             publish(runtime)(claim)
-    if at_once and relay(runtime, at_once.token) and not shutdown.requested():
+    if at_once is None:
+        return
+    report = send_batch(runtime, at_once.token)
+    if report.is_worth_a_sweep and not shutdown.requested():
         run_sweep(runtime, publish(runtime), runtime.nudge.wake)
 
 

@@ -12,7 +12,7 @@ from outbox import Priority
 from outbox.store.queries import server_limits
 from outbox.store.queries.tagged_rows import Findings, now
 from outbox.store.records import Claim
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, addresses, newsletter
 
@@ -38,7 +38,7 @@ class Motion:
 
     def work(self) -> bool:
         """Run the next task alone, without the sweep behind it; return what it says of that."""
-        return relay(self.shop.runtime, self.waiting.popleft().token)
+        return send_batch(self.shop.runtime, self.waiting.popleft().token).is_worth_a_sweep
 
     def beat(self) -> int:
         """Sweep, run all tasks and the sweeps that they cause; return how many were run."""

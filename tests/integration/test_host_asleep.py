@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.process.steady_clock import steady
 from tests.integration.conftest import LEASE, Shop, addresses
 from tests.servers.catcher import Catcher
@@ -49,7 +49,7 @@ def test_what_the_host_slept_through_counts_against_the_lease(
     (made,) = sending.claim()
     gate = catcher.hold_at("content")
     with ThreadPoolExecutor(1) as pool:
-        work = pool.submit(relay, sending.runtime, made.token)
+        work = pool.submit(send_batch, sending.runtime, made.token)
         try:
             wait_until(lambda: gate.reached, PATIENCE, "the first email's envelope")
             host.slept += LEASE + 1

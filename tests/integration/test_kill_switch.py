@@ -11,7 +11,7 @@ import pytest
 
 from outbox import Priority
 from outbox.store.records import Claim
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops, addresses, newsletter
 from tests.servers.catcher import Catcher
@@ -48,7 +48,7 @@ class Workers:
             shop.later(seconds)
 
     def turn(self) -> int:
-        """Sweep and relay once in every worker; return how many batches were claimed."""
+        """Sweep and send once in every worker; return how many batches were claimed."""
         return sum(self._pool.map(self._work, self.shops))
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Workers:
         claims: list[Claim] = []
         sweep(shop.runtime, claims.append)
         for made in claims:
-            relay(shop.runtime, made.token)
+            send_batch(shop.runtime, made.token)
         return len(claims)
 
 
@@ -141,7 +141,7 @@ def die_in_the_middle_of_bodies(workers: Workers, port: int) -> None:
     with ScriptedServer(*[script] * WORKERS, port=port) as server:
         with ThreadPoolExecutor(WORKERS) as pool:
             work = [
-                pool.submit(relay, shop.runtime, made.token)
+                pool.submit(send_batch, shop.runtime, made.token)
                 for shop, made in zip(workers.shops, claims, strict=True)
             ]
             for _ in work:

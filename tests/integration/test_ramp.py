@@ -11,7 +11,8 @@ import pytest
 from outbox.domain.delivery.breaker_rules import Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.records import Claim
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.batch_end import BatchReport
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop, Shops
 from tests.integration.motion import Motion, limits, server, standing, write
@@ -32,7 +33,7 @@ class Crowd:
     def __init__(self, shop: Shop, catcher: Catcher) -> None:
         self._shop = shop
         self._pool = ThreadPoolExecutor(4 * WORKERS)
-        self._tasks: list[Future[bool]] = []
+        self._tasks: list[Future[BatchReport]] = []
         self._gate = catcher.hold_at("recipient")
 
     @property
@@ -51,7 +52,7 @@ class Crowd:
         """Sweep once and run the batches until the server holds them; return how many there are."""
         claims: list[Claim] = []
         sweep(self._shop.runtime, claims.append)
-        self._tasks += [self._pool.submit(relay, self._shop.runtime, c.token) for c in claims]
+        self._tasks += [self._pool.submit(send_batch, self._shop.runtime, c.token) for c in claims]
         wait_until(lambda: self._settled, 20, "the tasks")
         return len(claims)
 

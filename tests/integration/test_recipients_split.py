@@ -10,7 +10,7 @@ import pytest
 from outbox.domain.delivery.transaction import Envelope, Transaction
 from outbox.smtp.connection import Connection
 from outbox.store.transitions import resolve
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from tests.integration.conftest import LEASE, Shop, Shops, addresses, message
 from tests.servers.dialogue import Dialogue
@@ -131,7 +131,7 @@ def test_nobody_gets_two_copies_when_the_worker_dies_between_two_transactions(
         patch.setattr(Connection, "send", dies)
         [made] = shop.claim()
         with pytest.raises(error):
-            relay(shop.runtime, made.token)
+            send_batch(shop.runtime, made.token)
         patch.undo()
         row = shop.mail(email.id)
         assert (row.status, row.unknown_count) == ("pending", 0), "the rest never left"

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import make_url
 
 from outbox.store.records import Claim
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shops, addresses, message
 from tests.servers.catcher import Catcher
@@ -41,7 +41,7 @@ def test_a_drain_asks_the_database_at_most_once_for_ten_mails(
             claims = deque[Claim]()
             sweep(shop.runtime, claims.append)
             while claims:  # as the tasks do: a sweep after each batch
-                relay(shop.runtime, claims.popleft().token)
+                send_batch(shop.runtime, claims.popleft().token)
                 sweep(shop.runtime, claims.append)
             trips = proxy.count - before
             assert len(catcher.mails) == MAILS

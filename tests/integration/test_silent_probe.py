@@ -16,8 +16,9 @@ from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdic
 from outbox.smtp import reply
 from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.batch import send_window
-from outbox.worker.batch.send_batch import relay
-from outbox.worker.batch.server_watch import Finding, Watch
+from outbox.worker.batch.diagnosis import ASIDE
+from outbox.worker.batch.send_batch import send_batch
+from outbox.worker.batch.server_watch import Watch
 from tests.integration.blame.server import ClassServer
 from tests.integration.conftest import Shops, message, sent
 from tests.integration.motion import server
@@ -61,7 +62,7 @@ def test_a_larger_email_that_is_taken_ends_no_silence(shops: Shops) -> None:
             shop.outbox.enqueue(large, session=session, priority=Priority.URGENT)
             session.commit()
         [claim] = shop.claim(priority=Priority.URGENT)
-        relay(shop.runtime, claim.token)
+        send_batch(shop.runtime, claim.token)
     [row] = shop.rows(shop.tables.breaker)
     assert (row.state, row.cause) == (BreakerState.SUSPECTED, Cause.SILENCE)
 
@@ -74,7 +75,7 @@ def test_an_alert_of_a_lack_beside_a_silence_ends_and_the_silence_stays(shops: S
         suspicion.suspect(shop.database, "a", email_id=bad.id, reason="no SMTPUTF8", alert=True)
         suspicion.silent(shop.database, "a", email_id=bad.id, reason="no reply")
         [claim] = shop.claim()
-        relay(shop.runtime, claim.token)
+        send_batch(shop.runtime, claim.token)
     assert shop.status(bad.id) == "sent"
     [row] = shop.rows(shop.tables.breaker)
     assert (row.cause, row.alert) == (Cause.SILENCE, False)
@@ -91,8 +92,8 @@ def test_a_server_that_took_an_email_just_now_is_not_blamed_for_silences(shops: 
     taken = replace(sent(good.id), server="a", finished_at=time.time())
     shop.record(held.token, [taken])
     watch = Watch(shop.runtime, "a", breaker=None, suspect=None, lanes=lambda: [claim.lane])
-    findings = [watch.note(mail, SILENCE, list) for mail in batch.mails]
-    assert set(findings) == {Finding.ASIDE}, "and nobody is charged, whoever else was set aside"
+    diagnoses = [watch.note(mail, SILENCE, list) for mail in batch.mails]
+    assert set(diagnoses) == {ASIDE}, "and nobody is charged, whoever else was set aside"
     assert all(row.state != BreakerState.OPEN for row in shop.rows(shop.tables.breaker))
 
 

@@ -21,8 +21,9 @@ from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdic
 from outbox.smtp import reply
 from outbox.store.records import Claim
 from outbox.worker.batch import send_window as window
-from outbox.worker.batch.send_batch import relay
-from outbox.worker.batch.server_watch import Finding, Watch
+from outbox.worker.batch.diagnosis import Kind
+from outbox.worker.batch.send_batch import send_batch
+from outbox.worker.batch.server_watch import Watch
 from outbox.worker.sweep import sweep
 from tests.integration.blame.server import ClassServer, Habit, Seen
 from tests.integration.conftest import Shop, Shops, addresses, message, newsletter, sent
@@ -93,7 +94,7 @@ def workers(shop: Shop, count: int) -> Iterator[None]:
                 sweep(shop.runtime, claims.append)
                 mine = claims.pop(0) if claims else None
             if mine is not None:
-                relay(shop.runtime, mine.token)
+                send_batch(shop.runtime, mine.token)
 
     threads = [threading.Thread(target=work) for _ in range(count)]
     for thread in threads:
@@ -201,7 +202,7 @@ def test_what_is_like_an_email_that_got_no_reply_comes_last_also_when_others_wer
         one.refuses = takes
         write(shop, bad=5, good=5)
         for claim in shop.claim():
-            relay(shop.runtime, claim.token)
+            send_batch(shop.runtime, claim.token)
         assert order[-5:] == [SILENT] * 5
         assert SILENT not in order[:-5]
 
@@ -227,7 +228,7 @@ def test_emails_that_are_taken_between_silences_show_that_the_server_is_up(
             shop.record(window.token, [taken])
     silence = Reply(code=0, text="no reply")
     given_up = Transaction(verdict=Verdict.UNSENT, phase=Phase.MAIL, reply=silence)
-    finding = watch.note(batch.mails[-1], given_up, list)
-    assert (finding is Finding.SERVER) is not takes
+    diagnosis = watch.note(batch.mails[-1], given_up, list)
+    assert (diagnosis.kind is Kind.SERVER) is not takes
     [row] = shop.rows(shop.tables.breaker)
     assert row.state == (BreakerState.SUSPECTED if takes else BreakerState.OPEN)

@@ -8,7 +8,7 @@ import pytest
 
 from outbox.domain.delivery.transaction import Envelope, Transaction
 from outbox.smtp.connection import Connection
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from tests.integration.conftest import Shop, addresses
 from tests.servers.catcher import Catcher
 
@@ -39,6 +39,6 @@ def test_what_was_sent_before_an_exception_is_recorded_and_the_rest_is_no_doubt(
     monkeypatch.setattr(Connection, "send", fail_at_the_third)
     (made,) = sending.claim()
     with pytest.raises(error):
-        relay(sending.runtime, made.token)
+        send_batch(sending.runtime, made.token)
     assert sending.statuses() == ["sent", "sent", "pending", "pending"]
     assert len(catcher.mails) == 2

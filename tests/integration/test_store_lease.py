@@ -16,7 +16,7 @@ from outbox.store.transitions.release import suppress
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.resolve import retry
 from outbox.store.transitions.window import LOST, finish
-from outbox.worker.batch.send_batch import STALE, relay
+from outbox.worker.batch.send_batch import STALE, send_batch
 from tests.integration.conftest import LEASE, WORKER, Shop, entry, sent
 
 
@@ -59,8 +59,8 @@ def test_a_task_that_comes_twice_changes_nothing_and_is_counted(shop: Shop) -> N
     shop.enqueue()
     made = shop.started()
     before = snapshot(shop)
-    assert relay(shop.runtime, made.token) is False
-    assert relay(shop.runtime, uuid4()) is False
+    assert not send_batch(shop.runtime, made.token).is_worth_a_sweep
+    assert not send_batch(shop.runtime, uuid4()).is_worth_a_sweep
     assert snapshot(shop) == before
     assert shop.counter(STALE) == 2
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from tests.integration.conftest import Shop, Shops, addresses
 from tests.servers.catcher import Catcher
 from tests.servers.postgres import Postgres
@@ -50,7 +50,7 @@ def test_what_was_sent_while_no_connection_was_to_be_had_is_recorded_once(
     tokens = [made.token for _ in range(BATCHES) for made in shop.claim(MAILS)]
     on_the_wire = catcher.hold_at("reply")
     with ThreadPoolExecutor(BATCHES) as pool:
-        work = [pool.submit(relay, shop.runtime, token) for token in tokens]
+        work = [pool.submit(send_batch, shop.runtime, token) for token in tokens]
         try:
             wait_until(lambda: on_the_wire.reached == BATCHES, PATIENCE, "an email of each batch")
             frozen.freeze()

@@ -12,7 +12,8 @@ from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.transitions.window import LOST
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.batch_end import BatchEnd
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from tests.integration.conftest import LEASE, Shop, Shops, addresses, entry
 from tests.servers.catcher import Catcher
@@ -56,7 +57,7 @@ def test_a_batch_that_takes_too_long_gives_the_rest_back(shops: Shops, catcher: 
     shop.runtime.clock = lambda: now[0]
     catcher.reply_to_recipient = lambda _: now.__setitem__(0, now[0] + 8.0)
     (made,) = shop.claim()
-    relay(shop.runtime, made.token)
+    send_batch(shop.runtime, made.token)
     assert shop.statuses() == ["sent"] * 2 + ["pending"] * 4
     assert shop.count(shop.tables.lease) == 0
 
@@ -78,7 +79,7 @@ def test_a_lease_that_is_lost_in_the_middle_sends_nothing_more(
 
     catcher.reply_to_recipient = linger
     (made,) = sending.claim()
-    relay(sending.runtime, made.token)
+    send_batch(sending.runtime, made.token)
     assert len(catcher.mails) == 2
     assert sending.statuses() == ["sent"] * 2 + ["pending"] * 4
     assert {row.attempts for row in sending.rows(sending.tables.email)[2:]} == {0}
@@ -95,13 +96,13 @@ def test_a_worker_that_slept_through_its_rescue_sends_and_changes_nothing(
     gate = catcher.hold_at("recipient")
     (made,) = sending.claim()
     with ThreadPoolExecutor(1) as pool:
-        working = pool.submit(relay, sending.runtime, made.token)
+        working = pool.submit(send_batch, sending.runtime, made.token)
         wait_until(lambda: gate.reached, PATIENCE, "the first recipient")
         now[0] += LEASE + 1
         assert sending.rescue() == 1
         after = sending.rows(sending.tables.email)
         gate.open()
-        assert working.result(PATIENCE) is True
+        assert working.result(PATIENCE).end is BatchEnd.LEASE_LOST
     assert catcher.mails == ()
     assert sending.rows(sending.tables.email) == after
     assert sending.counter(LOST) > 0

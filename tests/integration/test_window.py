@@ -14,8 +14,8 @@ from celery.exceptions import SoftTimeLimitExceeded
 from outbox.store.records import Batch
 from outbox.store.schema.clock import utc
 from outbox.worker.batch import send_window
-from outbox.worker.batch.send_batch import relay
-from outbox.worker.batch.send_message import Delivery
+from outbox.worker.batch.send_batch import send_batch
+from outbox.worker.batch.send_email import EmailSender
 from outbox.worker.batch.server_choice import ServerChoice
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, server, standing, write
@@ -96,13 +96,13 @@ def test_what_waits_behind_a_server_that_hangs_is_given_back_and_goes_with_anoth
         shop = shops.open(OUTBOX_SERVERS=servers, OUTBOX_LEASE=1.0, OUTBOX_WINDOW=4)
         write(shop, 10)
         [made] = Motion(shop=shop).sweep() if shop.runtime.settings.slots == 1 else _one(shop)
-        work = pool.submit(relay, shop.runtime, made.token)
+        work = pool.submit(send_batch, shop.runtime, made.token)
         assert hangs.wait(60)
         wait_until(lambda: shop.statuses().count("pending") == 8, 60, lambda: f"{standing(shop)}")
         assert shop.statuses().count("sending") <= 2, "the one that hangs, and the one before it"
         other = _one(shop)
         assert other[0].mails == 8
-        assert relay(shop.runtime, other[0].token)
+        assert send_batch(shop.runtime, other[0].token).is_worth_a_sweep
         goes_on.set()
         assert work.result(60)
         assert standing(shop) == {SENT: 10}
@@ -131,7 +131,7 @@ def test_emails_of_an_open_window_that_never_left_are_given_back_by_a_worker_tha
     [made] = shop.claim()
     shop.runtime.clock = now
     with pytest.raises(SoftTimeLimitExceeded):
-        relay(shop.runtime, made.token)
+        send_batch(shop.runtime, made.token)
     # The second one's reply may have come, or not: of it alone nobody can be sure.
     assert standing(shop)[UNTOUCHED] == 3
     assert {*shop.statuses()[2:]} == {"pending"}
@@ -184,8 +184,8 @@ def test_a_batch_that_is_over_is_forgotten_at_once(sending: Shop) -> None:
     (made,) = sending.claim()
     gc.disable()
     try:
-        relay(sending.runtime, made.token)
-        kinds = (ServerChoice, send_window.Window, Delivery, Batch)
+        send_batch(sending.runtime, made.token)
+        kinds = (ServerChoice, send_window.Window, EmailSender, Batch)
         left = [type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)]
     finally:
         gc.enable()

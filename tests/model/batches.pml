@@ -14,7 +14,7 @@ inline claim(b, lane) {
 }
 
 /* outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load, outbox.worker.batch.server_choice.ServerChoice, outbox.worker.batch.server_watch.Watch
- * outbox.worker.batch.send_batch._Relay._open_session, outbox.worker.batch.send_batch._Relay._probe_session
+ * outbox.worker.batch.next_window.NextWindow.open_session, outbox.worker.batch.send_batch._Sending._probe
  */
 inline start(b, fails) {
 	d_step {
@@ -44,7 +44,7 @@ inline start(b, fails) {
 	}
 }
 
-/* outbox.worker.batch.send_batch._Relay._is_connected, outbox.worker.batch.server_watch.Watch.session_failed */
+/* outbox.worker.batch.next_window.NextWindow._is_connected, outbox.worker.batch.server_watch.Watch.session_failed */
 inline lose_session(b) {
 	printf("batch %d: can have no session\n", b);
 	faults++;
@@ -89,7 +89,7 @@ inline be_halted(b) {
 	fi
 }
 
-/* outbox.worker.batch.server_watch.Watch._clear, outbox.worker.batch.send_window.Window._note: those before it are to blame */
+/* outbox.worker.batch.server_watch.Watch._clear, outbox.worker.batch.send_window.Window._blame: those before it are to blame */
 inline be_taken(b) {
 	printf("batch %d: email %d is taken\n", b, id);
 	bat.todo = without(bat.todo, id);
@@ -131,7 +131,7 @@ inline open_breaker(b) {
 	}
 }
 
-/* outbox.worker.batch.batch_results.Results.advance, outbox.worker.batch.send_window.Window._unsent, outbox.worker.batch.send_message.Delivery.back */
+/* outbox.worker.batch.batch_results.Results.advance, outbox.worker.batch.send_window.Window._add_unsent, outbox.worker.batch.email_results.EmailResults.back */
 inline record(b) {
 	d_step {
 		bat.at == recording ->
@@ -151,7 +151,7 @@ inline record(b) {
 	}
 }
 
-/* outbox.worker.batch.send_message.Delivery.unsent, outbox.domain.delivery.outcome.blamed, outbox.domain.delivery.outcome._put_off */
+/* outbox.worker.batch.email_results.EmailResults.unsent, outbox.domain.delivery.outcome.blamed, outbox.domain.delivery.outcome._put_off */
 inline charge() {
 	printf("      email %d is charged\n", id);
 	promise(in(bad, id) || in(stale, id), innocent_not_charged);
@@ -167,7 +167,7 @@ inline put_behind() {
 	end_or_wait(waited[id] == LIFETIME)
 }
 
-/* outbox.worker.batch.send_message.Delivery.passed_over, outbox.domain.scheduling.backoff.passed_over: it never ends by that */
+/* outbox.worker.batch.email_results.EmailResults.unsent, outbox.domain.scheduling.backoff.passed_over: it never ends by that */
 inline pass_over() {
 	printf("      email %d was not tried, and waits\n", id);
 	waited[id] = waited[id] + (waited[id] < LIFETIME);
@@ -187,7 +187,7 @@ inline end_or_wait(over) {
 }
 
 /* outbox.worker.batch.server_watch.Watch.settle, outbox.worker.batch.server_watch.Watch._keep_suspicion, outbox.store.control.suspicion.suspect
- * outbox.store.control.suspicion.clear, outbox.store.control.circuit_breaker.close, outbox.worker.batch.send_batch._Relay.finish
+ * outbox.store.control.suspicion.clear, outbox.store.control.circuit_breaker.close, outbox.worker.batch.send_batch._Sending.finish
  */
 inline settle(b) {
 	d_step {

@@ -101,7 +101,7 @@ inline record_late(i) {
 	fi
 }
 
-/* outbox.store.transitions.window._open, outbox.worker.batch.send_batch._Relay._next_window */
+/* outbox.store.transitions.window._open, outbox.worker.batch.next_window.NextWindow.cut */
 inline open_window(i) {
 	some = 0; me.window = 0; who = 0;
 	for (id : 0 .. MAILS - 1) {
@@ -124,7 +124,7 @@ inline open_window(i) {
 	promise(who <= WINDOW, doubt_fits_the_window)
 }
 
-/* outbox.worker.batch.send_batch._Relay._is_over: its lease is lost, or for a fault: halt, shutdown, time is up */
+/* outbox.worker.batch.send_batch._Sending._end: its lease is lost, or for a fault: halt, shutdown, time is up */
 inline stop(i) {
 	d_step {
 		me.at == between && me.left && (may_fail || !me.holds) ->
@@ -135,7 +135,7 @@ inline stop(i) {
 }
 
 /* outbox.smtp.body.write_body: before the content and before the final dot the fence is asked
- * outbox.worker.batch.send_window.Window._try, outbox.worker.batch.send_message.Delivery.transact, outbox.worker.batch.send_message.Delivery.back
+ * outbox.worker.batch.send_window.Window._try, outbox.worker.batch.send_email.EmailSender.send, outbox.worker.batch.email_results.EmailResults.back
  */
 inline check(i, it) {
 	d_step {
@@ -189,7 +189,7 @@ inline reply(i, from, verdict) {
 	}
 }
 
-/* outbox.worker.batch.send_batch._Relay.finish, outbox.store.transitions.window.finish, outbox.store.control.lease.end */
+/* outbox.worker.batch.send_batch._Sending.finish, outbox.store.transitions.window.finish, outbox.store.control.lease.end */
 inline finish(i) {
 	d_step {
 		me.at == ending ->

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outbox.smtp import reply
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.send_window import SLOW
 from outbox.worker.drain import drain
 from tests.servers.scripted import stall
@@ -43,7 +43,7 @@ def _let_the_server_be_silent(stage: Stage) -> None:
     [made] = stage.shop.claim()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reply, "LOOK", 0.05)
-        relay(stage.shop.runtime, made.token)
+        send_batch(stage.shop.runtime, made.token)
 
 
 def _let_the_lease_lapse(stage: Stage) -> None:
@@ -54,4 +54,4 @@ def _let_the_lease_lapse(stage: Stage) -> None:
     lapse = Says(reply="250 2.1.5 ok", then=lambda _: late.append(beyond))
     stage.server.unused[stage.case.lapses] = lapse
     [made] = stage.shop.claim()
-    relay(stage.shop.runtime, made.token)
+    send_batch(stage.shop.runtime, made.token)

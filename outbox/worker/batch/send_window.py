@@ -7,17 +7,18 @@ committed, and the next window opens in the transaction that records this one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ...domain.delivery.blame import Traits
 from ...domain.delivery.status import Status
-from ...domain.delivery.transaction import Phase, Transaction, Verdict
+from ...domain.delivery.transaction import Transaction, Verdict
 from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
 from .batch_results import Results
-from .send_message import Delivery, Outgoing
+from .diagnosis import ASIDE, JUDGED, Diagnosis, Kind
+from .email_results import EmailResults, Outgoing, Unsent
+from .send_email import EmailSender
 from .server_choice import ServerChoice
-from .server_watch import Finding
 from .throttle import Throttle
 
 SLOW = 20.0
@@ -33,19 +34,20 @@ class Window:
     def __init__(
         self,
         runtime: Runtime,
-        way: ServerChoice,
-        delivery: Delivery,
-        pace: Throttle,
+        choice: ServerChoice,
+        sender: EmailSender,
+        throttle: Throttle,
+        made: EmailResults,
         results: Results,
-        holds: Callable[[], bool],
     ) -> None:
+        """`made` makes the results of emails, and `results` takes them."""
         self._clock = runtime.clock
         self._seconds = runtime.settings.window_seconds
-        self._way = way
-        self._delivery = delivery
-        self._pace = pace
+        self._choice = choice
+        self._sender = sender
+        self._throttle = throttle
+        self._made = made
         self._results = results
-        self._holds = holds
         self._opened_at = self._clock()
         self._todo: list[Outgoing] = []  # to be given to this server
         self._aside: list[Outgoing] = []  # this server did not take them, nor judge them
@@ -58,56 +60,30 @@ class Window:
         self._left: Sequence[ClaimedEmail] = ()
 
     def send(
-        self, mails: Sequence[ClaimedEmail], left: Sequence[ClaimedEmail], *, announces: bool
+        self, emails: Sequence[ClaimedEmail], left: Sequence[ClaimedEmail], *, announces: bool
     ) -> list[ClaimedEmail]:
         """Send the emails; return those whose turn did not come before the window's time was up.
 
         `left` are the emails of the batch behind this window. Where it `announces`, the envelope of
         the first of them may leave before its window is open: only a content can be in doubt.
         """
-        now, self._left = self._delivery.now(), left
+        now, self._left = self._made.now(), left
         behind = left[0] if announces and left else None
-        self._todo = [Outgoing(mail=mail, started_at=now) for mail in mails]
+        self._todo = [Outgoing(email=email, started_at=now) for email in emails]
         tried: set[str] = set()
         late: list[Outgoing] = []
         try:
             while self._todo:
                 late = self._over_this_server(behind)
-                tried.add(self._way.server.name)
-                if late or not self._todo or not self._holds() or not self._moves(tried):
+                tried.add(self._choice.server.name)
+                if late or not self._todo or not self._sender.holds() or not self._moves(tried):
                     break
             for out in (*self._todo, *self._parked):
-                self._results.add(self._unsent(out))
+                self._add_unsent(out)
         except BaseException:
             self._give_back_unsent()
             raise
-        return [out.mail for out in late]
-
-    def _over_this_server(self, behind: ClaimedEmail | None) -> list[Outgoing]:
-        """Give this server what is to be sent; what it does not take stands in `_todo` again.
-
-        Returns the emails whose turn did not come in time.
-        """
-        late: list[Outgoing] = []
-        # An email that was judged was so under the lease, which each content asks for itself.
-        finding = Finding.ASIDE
-        while finding is Finding.JUDGED or self._holds():
-            with self._lock:
-                if not self._todo:
-                    break
-                now = self._clock()
-                if self._done and now - self._opened_at > self._seconds:
-                    late, self._todo = self._todo, []
-                    break
-                out = self._next(now)
-            finding = self._try(out, behind)
-            if finding is Finding.SERVER or finding is Finding.CLASS:
-                self._leave_server(is_held=finding is Finding.CLASS)
-                break
-        for out in late:
-            self._results.add(self._delivery.back(out, Status.CLAIMED))
-        self._todo, self._aside = [*self._aside, *self._todo], []
-        return late
+        return [out.email for out in late]
 
     def relieve(self) -> list[EmailResult] | None:
         """Take out what waits behind an email that is slow; return how it is to be recorded.
@@ -120,148 +96,165 @@ class Window:
                 return None
             self.is_relieved = True
             waiting, self._todo = self._todo, []
-        return [self._delivery.back(out) for out in waiting]
+        return [self._made.back(out) for out in waiting]
 
     @property
     def slow(self) -> ClaimedEmail | None:
         """The email for which a server has taken its time for too long; None: there is none."""
         current = self._current
-        return current.mail if current is not None and self.seconds >= SLOW else None
+        return current.email if current is not None and self.seconds >= SLOW else None
 
     @property
     def seconds(self) -> float:
         """How long the email under way has taken so far."""
         return self._clock() - self._current_since
 
+    def _over_this_server(self, behind: ClaimedEmail | None) -> list[Outgoing]:
+        """Give this server what is to be sent; what it does not take stands in `_todo` again.
+
+        Returns the emails whose turn did not come in time.
+        """
+        late: list[Outgoing] = []
+        # An email that was judged was so under the lease, which each content asks for itself.
+        diagnosis = ASIDE
+        while diagnosis is JUDGED or self._sender.holds():
+            with self._lock:
+                if not self._todo:
+                    break
+                now = self._clock()
+                if self._done and now - self._opened_at > self._seconds:
+                    late, self._todo = self._todo, []
+                    break
+                out = self._next(now)
+            diagnosis = self._try(out, behind)
+            if diagnosis.is_of_server:
+                self._leave_server(diagnosis)
+                break
+        for out in late:
+            self._results.add(self._made.back(out, Status.CLAIMED))
+        self._todo, self._aside = [*self._aside, *self._todo], []
+        return late
+
     def _next(self, now: float) -> Outgoing:
-        watch = self._way.watch
+        watch = self._choice.watch
         place = 0
         if watch.is_choosy:
-            place = watch.pick([out.mail.traits for out in self._todo])
+            place = watch.pick([out.email.traits for out in self._todo])
         out = self._current = self._todo.pop(place)
         self._current_since = now
         return out
 
-    def _untried(self) -> list[Traits]:
-        return [mail.traits for mail in (*(out.mail for out in self._todo), *self._left)]
-
-    def _try(self, out: Outgoing, behind: ClaimedEmail | None) -> Finding:
+    def _try(self, email: Outgoing, behind: ClaimedEmail | None) -> Diagnosis:
         """Send one email and note what the server says, of it and of itself."""
-        if self._delivery.has_expired(out.mail):
+        if self._sender.has_expired(email.email):
             self._current = None
-            self._results.add(self._delivery.back(out))
-            return Finding.ASIDE
-        out.started_at = self._delivery.now()
-        while True:
+            self._results.add(self._made.back(email))
+            return ASIDE
+        email.started_at = self._made.now()
+        out: Outgoing | None = email
+        diagnosis = ASIDE
+        while out is not None:  # again and again where one transaction does not take all recipients
             self._current = out
             todo = self._todo  # the heartbeat's thread may put another list in its place
-            following = todo[0].mail if todo else behind
-            result = self._delivery.transact(out.mail, self._way.connection, following)
+            following = todo[0].email if todo else behind
+            transaction = self._sender.send(out.email, self._choice.connection, following)
             self._current = None
-            if result is None:
-                self._results.add(self._delivery.damaged(out, self._way.server.name))
-                return Finding.JUDGED
-            if result.verdict is Verdict.UNSENT and not self._may_go(out):
-                self._results.add(self._delivery.back(out))
-                return Finding.ASIDE
-            finding = self._note(out, result)
-            rest = self._judged(out, result) if finding in _ITS_END else None
-            if rest is None:
-                return finding
-            out = rest
+            if transaction is None:
+                self._results.add(self._made.damaged(out, self._choice.server.name))
+                return JUDGED
+            if transaction.verdict is Verdict.UNSENT and not self._sender.may_send(out.email):
+                self._results.add(self._made.back(out))
+                return ASIDE
+            diagnosis = self._choice.watch.note(out.email, transaction, self._untried)
+            if not diagnosis.is_final:
+                self._put_aside(out, transaction, diagnosis)
+                return diagnosis
+            out = self._judge(out, transaction, diagnosis)
+        return diagnosis
 
-    def _may_go(self, out: Outgoing) -> bool:
-        return self._holds() and not self._delivery.has_expired(out.mail)
+    def _untried(self) -> list[Traits]:
+        return [email.traits for email in (*(out.email for out in self._todo), *self._left)]
 
-    def _note(self, out: Outgoing, result: Transaction) -> Finding:
-        watch = self._way.watch
-        finding = watch.note(out.mail, result, self._untried)
-        if finding is Finding.JUDGED:
-            for suspect in self._aside:
-                suspect.blamed_by |= {out.mail.id}
-        if finding in _ITS_END:
-            return finding
-        if result.verdict in _BY_ITS_OWN_COMMAND:
-            out.result, out.server = result, self._way.server.name
-        else:  # no session; or it is refused as every email is
-            out.is_held = result.verdict is not Verdict.HALT
-        if result.given_up:  # it might have been taken: that costs no life
-            out.is_held, out.retry_after = True, PUT_OFF
-        self._aside.append(out)
-        if finding is Finding.BLAMED and watch.witness is not None:
-            for suspect in self._aside:
-                suspect.blamed_by |= {watch.witness}
-        return finding
-
-    def _judged(self, out: Outgoing, result: Transaction) -> Outgoing | None:
-        """Note an email's own verdict; return what goes on to recipients that are left."""
-        entry = self._delivery.judged(out, result, self._way.server.name)
-        self._results.add(entry)
+    def _judge(
+        self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis
+    ) -> Outgoing | None:
+        """Note an email's own result; return what goes on to recipients that are left."""
+        if self._aside and diagnosis.kind is Kind.JUDGED:
+            self._blame(out.email.id)
+        result, rest = self._made.judged(out, transaction, self._choice.server.name)
+        self._results.add(result)
         self._done.append(out)
-        if not entry.outcome.again:
-            return None
-        self._results.advance()  # whoever has the email gets it from nobody again
-        if self._results.holds(out.mail.id):  # a person's transaction holds its row
-            return None
-        return self._delivery.rest(out, result, entry.outcome)
+        if rest is not None:
+            self._results.advance()  # whoever has the email gets it from nobody again
+            if self._results.holds(out.email.id):  # a person's transaction holds its row
+                return None
+        return rest
 
-    def _leave_server(self, *, is_held: bool) -> None:
+    def _put_aside(self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis) -> None:
+        """Note an email that the server neither took nor judged."""
+        if transaction.verdict in _BY_ITS_OWN_COMMAND:
+            out.suspected, out.server = transaction, self._choice.server.name
+            if out.unsent is not Unsent.BEHIND:
+                out.unsent = Unsent.SUSPECT
+        elif transaction.verdict is not Verdict.HALT:  # it is refused as every email is
+            out.unsent = Unsent.BEHIND
+        elif out.unsent is Unsent.BEHIND:  # there is no session, which tells nothing of the email
+            out.unsent = Unsent.UNTRIED if out.suspected is None else Unsent.SUSPECT
+        if transaction.given_up:  # it might have been taken: that costs no life
+            out.unsent, out.retry_after = Unsent.BEHIND, PUT_OFF
+        self._aside.append(out)
+        if diagnosis.witness is not None:
+            self._blame(diagnosis.witness)
+
+    def _blame(self, judged: int) -> None:
+        """Note that the server judged this email, and none of those that it had put aside."""
+        for suspect in self._aside:
+            suspect.blamed_by |= {judged}
+
+    def _leave_server(self, diagnosis: Diagnosis) -> None:
         """Give nothing more to this server: it is to blame, or the rest is like the suspects."""
-        refused_alike = self._way.watch.acquitted
-        gone = self._results.withdraw(refused_alike)
-        acquitted = [out for out in self._done if out.mail.id in gone]
+        gone = self._results.withdraw(diagnosis.acquitted)
+        acquitted = [out for out in self._done if out.email.id in gone]
         for out in acquitted:
-            out.is_held = True
+            out.unsent = Unsent.BEHIND
         for out in self._aside:
-            out.blamed_by -= refused_alike  # nor did the server judge these for themselves
-            if out.result is not None and out.result.verdict is Verdict.UNSENT:
-                out.is_held = True  # the server drops every email: no life is charged
-        if is_held:
+            out.blamed_by -= diagnosis.acquitted  # nor did the server judge these for themselves
+            if out.suspected is not None and out.suspected.verdict is Verdict.UNSENT:
+                out.unsent = Unsent.BEHIND  # the server drops every email: no life is charged
+        if diagnosis.kind is Kind.CLASS:
             for out in self._todo:
-                out.is_passed_over = True
+                if out.unsent is Unsent.UNTRIED:
+                    out.unsent = Unsent.PASSED_OVER
         self._aside = [*acquitted, *self._aside]
-        self._way.drop()
+        self._choice.drop()
 
     def _moves(self, tried: set[str]) -> bool:
         """Go on over the next server, with its permits; False where no other takes them now."""
-        while self._todo and self._way.move(tried):
-            mails = [out.mail for out in self._todo]
-            permitted = self._pace.permit_moved(mails, self._way.buckets)
+        while self._todo and self._choice.move(tried):
+            emails = [out.email for out in self._todo]
+            permitted = self._throttle.permit_moved(emails, self._choice.buckets)
             if permitted:
                 self._parked += self._todo[permitted:]
                 del self._todo[permitted:]
                 return True
-            tried.add(self._way.server.name)
+            tried.add(self._choice.server.name)
         return False
 
-    def _unsent(self, out: Outgoing) -> EmailResult:
-        """Return the entry of an email that no server took, nor judged for itself."""
-        if out.is_held:
-            return self._delivery.behind(out)
-        if out.result is None:
-            give_back = self._delivery.passed_over if out.is_passed_over else self._delivery.back
-            return give_back(out)
-        if not out.blamed_by and out.result.verdict is Verdict.UNSENT and _is_ahead(out.result):
-            return self._delivery.behind(out)  # the server may drop whatever it is given
-        if out.result.verdict is Verdict.LACKING:
-            self._way.watch_of(out.server).alert_lacking(out.mail, out.result)
-        return self._delivery.unsent(out, out.result)
+    def _add_unsent(self, out: Outgoing) -> None:
+        """Add the result of an email that no server took, nor judged for itself."""
+        suspected = out.suspected if out.unsent is Unsent.SUSPECT else None
+        if suspected is not None and suspected.verdict is Verdict.LACKING:
+            self._choice.watch_of(out.server).alert_lacking(out.email, suspected)
+        self._results.add(self._made.unsent(out))
 
     def _give_back_unsent(self) -> None:
         """Whatever ended the window: what provably never left is no doubt."""
         unsent = [*self._todo, *self._aside, *self._parked]
-        if self._current is not None and self._delivery.touched != self._current.mail.id:
+        if self._current is not None and self._sender.touched != self._current.email.id:
             unsent.append(self._current)
         for out in unsent:
-            self._results.add(self._delivery.back(out))
+            self._results.add(self._made.back(out))
 
-
-def _is_ahead(result: Transaction) -> bool:
-    """Whether it ended before the content: what crashes a server is a content."""
-    return result.phase in (Phase.MAIL, Phase.RCPT, Phase.DATA)
-
-
-_ITS_END = (Finding.JUDGED, Finding.OWN)  # no set: to hash one of them takes longer than to look
 
 _BY_ITS_OWN_COMMAND = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
 """Verdicts by which the email itself may be what the server objects to."""

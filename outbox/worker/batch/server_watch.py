@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum, auto
 from functools import partial
 
 from ...domain.delivery.blame import SILENCES, Common, Suspicion, Traits, most_different, patience
@@ -26,20 +25,10 @@ from ...store.records import ClaimedEmail
 from ...store.transitions.uncharge import review
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
+from .diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
 
 Untried = Callable[[], Sequence[Traits]]
 """Tells what the emails are like that this server is still to be given. Asked in trouble only."""
-
-
-class Finding(Enum):
-    """What the result of one email says of it and of the server."""
-
-    JUDGED = auto()  # the email was judged for itself: those set aside before it are to blame
-    OWN = auto()  # the result is the email's own, and tells nothing of the others
-    ASIDE = auto()  # another email must tell, or another server may take it
-    BLAMED = auto()  # halted again, and an email unlike it was taken meanwhile: it is to blame
-    CLASS = auto()  # this and all that are left are alike: others that wait must tell
-    SERVER = auto()  # the server is to blame: its breaker is open
 
 
 class Watch:
@@ -82,8 +71,6 @@ class Watch:
         self._is_calm = breaker is None and suspect is None
         self._suspect_size = suspect.size if suspect is not None else 0
         self._met_lack = False  # it took an email that needs what it lacked
-        self.acquitted: frozenset[int] = frozenset()  # refused as every email was
-        self.witness: int | None = None  # the email that was taken while a class was halted
 
     @property
     def is_choosy(self) -> bool:
@@ -101,51 +88,51 @@ class Watch:
         """Return the places of the emails as they are to be tried: what may be slow comes last."""
         return self._suspicion.order(untried, self._random)
 
-    def note(self, mail: ClaimedEmail, result: Transaction, untried: Untried) -> Finding:
+    def note(self, email: ClaimedEmail, result: Transaction, untried: Untried) -> Diagnosis:
         """Note the result of an email that this server was given; `untried` tells those left."""
         if self._is_calm and result.verdict is Verdict.SENT:
             self._judged = True
-            return Finding.JUDGED
+            return JUDGED
         self._is_calm = False
         match result.verdict:
             case Verdict.HALT:
                 self._open(Cause.SESSION, _told(result), result)
-                return Finding.SERVER
+                return SERVER
             case Verdict.SUSPECT | Verdict.UNSENT:
-                return self._suspect(mail, result, untried)
+                return self._suspect(email, result, untried)
             case Verdict.LACKING:
-                return self._lacks(mail, result)
+                return self._lacks(email, result)
         self._lacking = 0
         if result.overdue:
-            self._suspect(mail, result, untried)
-            return Finding.SERVER if self._tripped else Finding.OWN
-        if self._is_refused_alike(mail, result, untried):
-            return Finding.SERVER
+            self._suspect(email, result, untried)
+            return SERVER if self._tripped else OWN
+        if (acquitted := self._refused_alike(email, result, untried)) is not None:
+            return Diagnosis(Kind.SERVER, acquitted=acquitted)
         if result.verdict is Verdict.UNKNOWN:
-            return Finding.OWN
+            return OWN
         self._clear()
         if self._breaker is not None and result.verdict is Verdict.SENT:
-            self._met_lack |= self._needs_what_was_lacking(mail, result)
-        return Finding.JUDGED
+            self._met_lack |= self._needs_what_was_lacking(email, result)
+        return JUDGED
 
-    def note_slow(self, mail: ClaimedEmail) -> None:
+    def note_slow(self, email: ClaimedEmail) -> None:
         """Note that the server says nothing to this email for long: what is like it comes last."""
-        self._suspicion.note_slow(mail.traits)
+        self._suspicion.note_slow(email.traits)
         self._is_calm = False
         keep = partial(suspicion.silent, self._database, self._server)
-        row = until_written(partial(keep, email_id=mail.id, reason=suspicion.SILENCE))
+        row = until_written(partial(keep, email_id=email.id, reason=suspicion.SILENCE))
         if row is not None and row.failures >= max(SILENCES, self._settings.slots + 1):
             taken = partial(taken_since, self._database, self._server, row.opened_at)
             self._is_silent = not until_written(taken)
 
-    def gives_up(self, mail: ClaimedEmail, seconds: float) -> bool:
+    def gives_up(self, email: ClaimedEmail, seconds: float) -> bool:
         """Whether this email's reply, silent for so long, is waited for no more: others wait.
 
         Those are due for this server, and no process has taken them up. A probe is waited for the
         longer the more have failed: while the breaker is open nobody else can go.
         """
         slowest = until_written(partial(slowest_taken, self._database, self._server))
-        least = patience(mail.waited, slowest)
+        least = patience(email.waited, slowest)
         if self._failures:
             least = max(least, probe_seconds(self._failures))
         return seconds >= least and self._waits(lambda _: True)
@@ -168,13 +155,13 @@ class Watch:
         """Note that a session could be had, where no email was to be risked: that must do."""
         self._judged = True
 
-    def alert_lacking(self, mail: ClaimedEmail, result: Transaction) -> None:
+    def alert_lacking(self, email: ClaimedEmail, result: Transaction) -> None:
         """Call a person: an email waits for what no server of its route offers."""
         told = f"{result.reply.text}; OUTBOX_LIFETIME ends the emails that need it"
         # Until it was tried again, and some: whoever needs it no more is not to alert for ever.
-        seconds = 2.0 * max(backoff.behind(mail.waited), self._settings.health_age)
+        seconds = 2.0 * max(backoff.behind(email.waited), self._settings.health_age)
         keep = partial(suspicion.suspect, self._database, self._server)
-        until_written(partial(keep, email_id=mail.id, reason=told, alert=True, seconds=seconds))
+        until_written(partial(keep, email_id=email.id, reason=told, alert=True, seconds=seconds))
 
     def settle(self) -> None:
         """After the last record: keep what is undecided, close a breaker that may be closed."""
@@ -194,59 +181,61 @@ class Watch:
             )
             until_written(partial(limits, outsider_tells=self._outsider_tells))
 
-    def _suspect(self, mail: ClaimedEmail, result: Transaction, untried: Untried) -> Finding:
-        self._last = (mail.id, _told(result))
-        self._suspicion.add(mail.traits, silent=result.verdict is not Verdict.SUSPECT)
+    def _suspect(self, email: ClaimedEmail, result: Transaction, untried: Untried) -> Diagnosis:
+        self._last = (email.id, _told(result))
+        self._suspicion.add(email.traits, silent=result.verdict is not Verdict.SUSPECT)
         if self._is_silent:
-            self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
-            return Finding.SERVER
+            self._open(Cause.EMAILS, _told(result), result, suspect_id=email.id)
+            return SERVER
         if not self._suspicion.is_enough(untried()):
-            return Finding.ASIDE
+            return ASIDE
         if self._waits(self._suspicion.could_tell):
-            return Finding.CLASS
-        self.witness = self._witness(mail, result)
-        if self.witness is not None:
+            return CLASS
+        witness = self._witness(email, result)
+        if witness is not None:
             # Of a silence nobody is charged: those set aside before may have met another fault.
-            return Finding.ASIDE if result.given_up else Finding.BLAMED
-        self._open(Cause.EMAILS, _told(result), result, suspect_id=mail.id)
-        return Finding.SERVER
+            return ASIDE if result.given_up else Diagnosis(Kind.BLAMED, witness=witness)
+        self._open(Cause.EMAILS, _told(result), result, suspect_id=email.id)
+        return SERVER
 
-    def _witness(self, mail: ClaimedEmail, result: Transaction) -> int | None:
+    def _witness(self, email: ClaimedEmail, result: Transaction) -> int | None:
         """Return an outsider that was taken just now, where this email was held back before.
 
         None waits, but they come and go: without this a class of which only the halted are left
         would be probed one by one. An email that got no reply was held back by that: a server that
         says nothing to anybody is found out by `note_slow`.
         """
-        if mail.traits.is_fresh and not result.given_up:
+        if email.traits.is_fresh and not result.given_up:
             return None
         taken = partial(just_taken, self._database, self._server, self._suspicion.could_tell)
         return until_written(taken)
 
-    def _lacks(self, mail: ClaimedEmail, result: Transaction) -> Finding:
+    def _lacks(self, email: ClaimedEmail, result: Transaction) -> Diagnosis:
         self._lacking += 1
         if self._lacking == self._settings.refused_alike:
-            self.alert_lacking(mail, result)
-        return Finding.ASIDE
+            self.alert_lacking(email, result)
+        return ASIDE
 
-    def _needs_what_was_lacking(self, mail: ClaimedEmail, result: Transaction) -> bool:
+    def _needs_what_was_lacking(self, email: ClaimedEmail, result: Transaction) -> bool:
         """Whether this email may need what the alert is about: an extension, or its size."""
-        is_large = 0 < self._suspect_size <= mail.size
-        envelope = mail.envelope
+        is_large = 0 < self._suspect_size <= email.size
+        envelope = email.envelope
         is_eightbit = envelope.eightbit and not result.converted
         return envelope.smtputf8 or is_eightbit or bool(envelope.demands) or is_large
 
-    def _is_refused_alike(self, mail: ClaimedEmail, result: Transaction, untried: Untried) -> bool:
+    def _refused_alike(
+        self, email: ClaimedEmail, result: Transaction, untried: Untried
+    ) -> frozenset[int] | None:
+        """Return the emails that the server refused as it refuses all; None: it does not."""
         alike = self._streak.add(
-            mail.id, result, content=mail.content_id, traits=lambda: mail.traits
+            email.id, result, content=email.content_id, traits=lambda: email.traits
         )
         if alike is None or not (alike.known or self._blames_server(alike, untried)):
-            return False
-        self.acquitted = alike.mails
+            return None
         self._open(
-            Cause.EMAILS, alike.reason, suspect_id=mail.id, alert=True, refusal=alike.refusal
+            Cause.EMAILS, alike.reason, suspect_id=email.id, alert=True, refusal=alike.refusal
         )
-        return True
+        return alike.mails
 
     def _blames_server(self, alike: SystemicRefusal, untried: Untried) -> bool:
         """What one domain refuses is its own matter; of one sender another one's email tells."""

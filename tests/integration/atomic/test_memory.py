@@ -16,7 +16,7 @@ from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
 from outbox import ConfigurationError, Status
 from outbox.worker import tasks
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from outbox.worker.purge import purge_all
 from outbox.worker.sweep import sweep
@@ -63,7 +63,7 @@ USES: dict[str, Callable[[Shop], object]] = {
     "counts": lambda shop: shop.outbox.counts(),
     "drain": lambda shop: drain(shop.runtime),
     "sweep": lambda shop: sweep(shop.runtime, lambda _: None),
-    "relay": lambda shop: relay(shop.runtime, uuid4()),
+    "send_batch": lambda shop: send_batch(shop.runtime, uuid4()),
     "purge": lambda shop: list(purge_all(shop.runtime, older_than=0.0)),
     "a read": lambda shop: shop.database.read(lambda connection: None),
     "a transaction": lambda shop: shop.database.run(lambda connection: None),

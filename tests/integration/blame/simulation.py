@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from outbox.store.records import Claim
 from outbox.store.schema.clock import MOMENT, utc
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
 from tests.integration.conftest import Shop
@@ -105,7 +105,8 @@ class Simulation:
                 for claim in made:
                     self._note(claim.mails)
                 tokens = [claim.token for claim in made]
-                goes_on = any(list(pool.map(partial(relay, self.shop.runtime), tokens)))
+                reports = list(pool.map(partial(send_batch, self.shop.runtime), tokens))
+                goes_on = any(report.is_worth_a_sweep for report in reports)
 
     def _note(self, _: int) -> None:
         self.claims += 1

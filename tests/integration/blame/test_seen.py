@@ -11,7 +11,7 @@ import pytest
 from outbox import Priority
 from outbox.domain.delivery.transaction import Phase
 from outbox.store.records import Claim
-from outbox.worker.batch.send_batch import relay
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.sweep import sweep
 from tests.integration.blame.cases import Case, Kind, Servers, part
 from tests.integration.blame.emails import LARGE
@@ -260,7 +260,7 @@ def test_a_dialogue_that_is_slow_and_goes_on_keeps_its_lease(
         write(made, message(*addresses(24)))
         claims: list[Claim] = []
         sweep(made.shop.runtime, claims.append)
-        assert relay(made.shop.runtime, claims[0].token)
+        assert send_batch(made.shop.runtime, claims[0].token).is_worth_a_sweep
         assert made.shop.statuses() == ["sent"]
         assert made.copies == dict.fromkeys(addresses(24), 1)
         assert server.senders.total() == 1

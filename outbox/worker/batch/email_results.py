@@ -1,0 +1,208 @@
+"""What becomes of one email, in the words of the table: `EmailResult`s, ready to be recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from math import inf
+
+from ...domain.delivery.outcome import (
+    EmailState,
+    Outcome,
+    RecipientStatus,
+    blamed,
+    decide_outcome,
+    sent_outcome,
+)
+from ...domain.delivery.status import Status, settle
+from ...domain.delivery.transaction import (
+    Phase,
+    RecipientResult,
+    Reply,
+    Transaction,
+    Verdict,
+)
+from ...domain.scheduling import backoff
+from ...store.records import Batch, ClaimedEmail, EmailResult
+from ..process.runtime import Runtime
+
+
+class Unsent(Enum):
+    """Why no server has taken or judged an email of the open window, as far as it is known."""
+
+    UNTRIED = auto()  # its turn did not come: it goes back, uncharged
+    PASSED_OVER = auto()  # all emails like it were halted: it goes back, and waits
+    BEHIND = auto()  # it waits behind the others for no fault of its own
+    SUSPECT = auto()  # a server halted at a command of its own
+
+
+@dataclass(kw_only=True, slots=True)
+class Outgoing:
+    """An email of the open window, and what has come of it so far."""
+
+    email: ClaimedEmail
+    started_at: float  # as `EmailResult` has it
+    put_off: tuple[RecipientResult, ...] = ()  # recipients whom an earlier transaction put off
+    retry_after: float | None = None  # seconds, that such a transaction named
+    unsent: Unsent = Unsent.UNTRIED  # what becomes of it where no server takes it
+    suspected: Transaction | None = None  # by which it became a suspect
+    server: str = ""  # where that was
+    blamed_by: frozenset[int] = frozenset()  # emails that were judged there afterwards
+
+
+class EmailResults:
+    """Makes the results of one batch's emails. It decides nothing that the domain can decide."""
+
+    def __init__(self, runtime: Runtime, batch: Batch, *, began: float) -> None:
+        """The batch `began` at this time of our clock."""
+        self._settings = runtime.settings
+        self._random = runtime.random
+        self._clock = runtime.clock
+        self._epoch = batch.began_at.timestamp() - began
+
+    def now(self) -> float:
+        """Return the database's time since 1970, told by this host's clock since the batch began.
+
+        It is no date: to make one takes longer than to judge a reply.
+        """
+        return self._epoch + self._clock()
+
+    def judged(
+        self, out: Outgoing, transaction: Transaction, server: str
+    ) -> tuple[EmailResult, Outgoing | None]:
+        """Return the result of an email that was judged for itself, and its rest, if any.
+
+        The rest is the email as it goes on to the recipients that this transaction did not take.
+        """
+        if transaction.verdict is Verdict.SENT and not out.email.several:
+            return self._result(out, sent_outcome(transaction), transaction, server), None
+        whole = _with_put_off(out, transaction)
+        outcome = self._outcome(out.email, whole)
+        result = self._result(out, outcome, whole, server)
+        return result, self._rest(out, whole, outcome) if outcome.again else None
+
+    def unsent(self, out: Outgoing) -> EmailResult:
+        """Return the result of an email that no server took, nor judged for itself."""
+        suspected = out.suspected
+        match out.unsent:
+            case Unsent.UNTRIED:
+                return self.back(out)
+            case Unsent.PASSED_OVER:
+                # It never ends by that: only a try of its own can tell that it is to blame.
+                return self.back(out, delay=backoff.passed_over(out.email.waited))
+            case Unsent.SUSPECT if suspected is not None and not _may_be_dropped(out, suspected):
+                is_charged = bool(out.blamed_by) and suspected.verdict is Verdict.SUSPECT
+                charged = blamed(suspected) if is_charged else suspected
+                return self.judged(out, charged, out.server)[0]
+        return self._behind(out)
+
+    def back(
+        self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0
+    ) -> EmailResult:
+        """Return the result of an email that was not sent: uncharged, it keeps its place."""
+        outcome = Outcome(
+            status=status, reply=_NO_REPLY, delay=delay, unknown_total=out.email.unknown_count
+        )
+        return self._result(out, outcome, _NOT_SENT, "")
+
+    def damaged(self, out: Outgoing, server: str) -> EmailResult:
+        """Return the result of an email whose stored content is not what was enqueued: failed."""
+        email, reason = out.email, Reply(code=0, text="the stored content is missing or damaged")
+        end = settle(Status.FAILED, in_doubt=email.unknown_count > 0)
+        if RecipientStatus.SENT in email.settled and end is Status.FAILED:
+            end = Status.SENT
+        left = tuple(
+            (a, RecipientStatus.UNKNOWN if a in email.doubtful else RecipientStatus.FAILED, reason)
+            for a in email.envelope.recipients
+        )
+        failed = Outcome(
+            status=end, reply=reason, unknown_total=email.unknown_count, recipients=left
+        )
+        fail = Transaction(verdict=Verdict.FAIL, phase=Phase.BODY, reply=reason)
+        return self._result(out, failed, fail, server)
+
+    def _behind(self, out: Outgoing) -> EmailResult:
+        """Return the result of an email that waits behind the others for no fault of its own."""
+        nobody = tuple(
+            RecipientResult(address=address, verdict=Verdict.SUSPECT, reply=_NO_REPLY)
+            for address in out.email.envelope.recipients
+        )
+        put = Transaction(
+            verdict=Verdict.SUSPECT, phase=Phase.MAIL, reply=_NO_REPLY, recipients=nobody
+        )
+        outcome = self._outcome(out.email, _with_put_off(out, put))
+        return self._result(out, outcome, replace(put, verdict=Verdict.HALT), "")
+
+    def _rest(self, out: Outgoing, transaction: Transaction, so_far: Outcome) -> Outgoing:
+        recipients = transaction.recipients
+        left = tuple(r.address for r in recipients if r.verdict is Verdict.NEXT)
+        put_off = tuple(r for r in recipients if r.verdict is Verdict.RETRY)
+        waiting = {*left, *(r.address for r in put_off)}
+        settled = {status for address, status, _ in so_far.recipients if address not in waiting}
+        email = replace(
+            out.email,
+            envelope=replace(out.email.envelope, recipients=left),
+            unknown_count=so_far.unknown_total,
+            doubtful=out.email.doubtful & waiting,
+            settled=out.email.settled | settled,
+        )
+        named = transaction.retry_after
+        return Outgoing(email=email, started_at=self.now(), put_off=put_off, retry_after=named)
+
+    def _outcome(self, email: ClaimedEmail, transaction: Transaction) -> Outcome:
+        settings = self._settings
+        state = EmailState(
+            attempts=email.attempts,
+            max_attempts=email.max_attempts or settings.max_attempts,
+            crashes=email.crashes,
+            max_crashes=settings.max_crashes,
+            unknown_count=email.unknown_count,
+            on_unknown=email.on_unknown or settings.on_unknown,
+            waited=email.waited,
+            seconds_left=inf if email.expires_in is not None else settings.lifetime - email.waited,
+            backoff=settings.backoff,
+            doubtful=email.doubtful,
+            settled=frozenset(map(RecipientStatus, email.settled)),
+        )
+        return decide_outcome(state, transaction, random=self._random)
+
+    def _result(
+        self, out: Outgoing, outcome: Outcome, transaction: Transaction, server: str
+    ) -> EmailResult:
+        email = out.email
+        if email.suppressed:
+            barred = tuple(
+                (address, RecipientStatus.SUPPRESSED, Reply(code=0, text="suppressed"))
+                for address in sorted(email.suppressed)
+            )
+            outcome = replace(outcome, recipients=outcome.recipients + barred)
+        return EmailResult(
+            email_id=email.id,
+            outcome=outcome,
+            verdict=transaction.verdict,
+            phase=transaction.phase,
+            several=email.several,
+            server=server,
+            started_at=out.started_at,
+            finished_at=self.now(),
+        )
+
+
+_NO_REPLY = Reply(code=0)
+_NOT_SENT = Transaction(verdict=Verdict.HALT, phase=Phase.MAIL, reply=_NO_REPLY)
+_BEFORE_CONTENT = (Phase.MAIL, Phase.RCPT, Phase.DATA)
+
+
+def _may_be_dropped(out: Outgoing, suspected: Transaction) -> bool:
+    """Whether the server may drop whatever it is given: what crashes a server is a content."""
+    is_early = suspected.verdict is Verdict.UNSENT and suspected.phase in _BEFORE_CONTENT
+    return is_early and not out.blamed_by
+
+
+def _with_put_off(out: Outgoing, transaction: Transaction) -> Transaction:
+    """Return the transaction together with the recipients whom earlier ones put off."""
+    if not out.put_off and out.retry_after is None:
+        return transaction
+    named = [wait for wait in (out.retry_after, transaction.retry_after) if wait is not None]
+    recipients = transaction.recipients + out.put_off
+    return replace(transaction, recipients=recipients, retry_after=max(named, default=None))

@@ -1,0 +1,116 @@
+"""The next window of a batch: its server with a session, its emails, and their permits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+
+from ...store.control.rate_limits import seconds_until_open
+from ...store.records import ClaimedEmail
+from ..process.retry_writes import until_written
+from ..process.runtime import Runtime
+from .batch_end import BatchEnd
+from .heartbeat import Heartbeat
+from .server_choice import ServerChoice
+from .throttle import Throttle
+
+
+class NextWindow:
+    """Chooses what goes next, and over which server, before any window is open.
+
+    A server that is away, or has no permits, costs no email anything here.
+    """
+
+    def __init__(
+        self, runtime: Runtime, choice: ServerChoice, throttle: Throttle, heartbeat: Heartbeat
+    ) -> None:
+        self._runtime = runtime
+        self._choice = choice
+        self._throttle = throttle
+        self._heartbeat = heartbeat
+        self.max_emails = runtime.settings.window
+
+    def cut(
+        self, left: deque[ClaimedEmail], *, before_wait: Callable[[], object]
+    ) -> list[ClaimedEmail] | BatchEnd:
+        """Take the next emails off `left`, with their permits; or tell why none can go.
+
+        They go over the first server whose rate lets them, or over the one that does so soonest.
+        The call `before_wait` is made once, before the permits are waited for.
+        """
+        if not self.open_session():
+            return BatchEnd.NO_SERVER
+        self._arrange(left)
+        window = self._at_once(left)
+        if window is None:
+            window = self._first_of(left)
+            buckets = self._choice.buckets
+            if not self._throttle.permit(window, beside=buckets, before_wait=before_wait):
+                return BatchEnd.RATE_LIMITED
+        for _ in window:
+            left.popleft()
+        return window or BatchEnd.NO_SERVER
+
+    def open_session(self, *, anew: bool = False) -> bool:
+        """Have a session with the first server that has room; False where none can be had."""
+        while self._choice.begin():
+            if self._is_connected(anew=anew):
+                return True
+        return False
+
+    def _at_once(self, left: Iterable[ClaimedEmail]) -> list[ClaimedEmail] | None:
+        """Return a window that a server's rate lets go at once; [] where no server is left.
+
+        None: there is no choice between rates, or all must be waited for.
+        """
+        for _ in range(len(rates := self._choice.rates)):
+            waits = until_written(partial(seconds_until_open, self._runtime.database, rates))
+            if not self._choice.choose(waits):
+                return []
+            if not self._is_connected():
+                continue
+            window = self._first_of(left)
+            if self._throttle.permit(window, beside=self._choice.buckets, patience=0.0):
+                return window  # or else others were faster
+        return None
+
+    def _is_connected(self, *, anew: bool = False) -> bool:
+        """Have a session with the chosen server; where it refuses one, leave it for good."""
+        runtime, watch = self._runtime, self._choice.watch
+        until = runtime.clock() + watch.session_seconds
+        self._heartbeat.ask = lambda: runtime.clock() < until
+        fault = self._choice.connection.connect(anew=anew)
+        self._heartbeat.progress()
+        if fault is not None:
+            watch.session_failed(fault)
+            self._choice.drop()
+        return fault is None
+
+    def _arrange(self, left: deque[ClaimedEmail]) -> None:
+        """Under suspicion the email that differs most from the suspects goes first.
+
+        And what is like one to which the server says nothing goes last.
+        """
+        watch = self._choice.watch
+        if not watch.is_choosy:
+            return
+        emails = [left[place] for place in watch.order([email.traits for email in left])]
+        emails.insert(0, emails.pop(watch.pick([email.traits for email in emails])))
+        left.clear()
+        left.extend(emails)
+
+    def _first_of(self, left: Iterable[ClaimedEmail]) -> list[ClaimedEmail]:
+        """Return a window, bounded in emails, bytes, and recipients where a rate says."""
+        window: list[ClaimedEmail] = []
+        rates = self._choice.buckets.values()
+        most = min([self._throttle.window_limit(), *(rate.chunk for rate in rates)])
+        size = recipients = 0
+        for email in islice(left, self.max_emails):
+            size += email.size
+            recipients += len(email.envelope.recipients)
+            if window and (size > self._runtime.settings.window_bytes or recipients > most):
+                break
+            window.append(email)
+        return window
