@@ -12,8 +12,9 @@ from sqlalchemy import Engine, select, text
 from benchmarks.app import CONFIG, App, create_app
 from benchmarks.load import message, newsletter
 from outbox.domain.config.enqueue_options import Options
+from outbox.domain.header.automated import Automatic
 from outbox.domain.message.render import RenderedMessage
-from outbox.flask_ext.app.enqueue import Writing
+from outbox.flask_ext.app.render_message import Renderer
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.process.runtime import Runtime
 from tests.servers.celery_process import CeleryProcess
@@ -58,10 +59,9 @@ class Ours:
 
     def build(self, number: int) -> RenderedMessage:
         """Check and render one email, as an enqueue does before it writes."""
-        state = self.app.flask.extensions["outbox"]
         options = Options.check(priority="normal")
-        writing = Writing.of(state, self.app.db.session(), options)
-        return writing.render(message(number))
+        renderer = Renderer(settings=self.runtime.settings, options=options, automatic=Automatic())
+        return renderer.render(message(number))
 
     def newsletter(self, readers: int, priority: str = "bulk", *, fields: bool = False) -> None:
         """Commit an email of one content for each reader, whom it names if it has `fields`."""

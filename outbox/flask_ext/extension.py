@@ -237,4 +237,5 @@ class Outbox:
         self, session: AnySession | None, options: Options, automatic: Automatic
     ) -> Writing:
         state = state_of(self._app)
-        return Writing.of(state, state.session(session), options, automatic)
+        found = state.session(session)
+        return Writing(state=state, session=found, options=options, automatic=automatic)

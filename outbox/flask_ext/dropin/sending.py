@@ -64,7 +64,7 @@ class OutboxConnection(Connection):
         commits = self._commits or state.runtime.settings.mail_autocommit
         alone = commits and holds_nothing(session)
         options = Options.check(priority=Priority.NORMAL, envelope_from=_address(envelope_from))
-        Writing.of(state, session, options).enqueue(message)
+        Writing(state=state, session=session, options=options).enqueue(message)
         if alone:
             session.commit()
 

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Insert
 from sqlalchemy import insert as insert_into
 
 from ...domain.delivery.outcome import RecipientStatus
-from ..column_values import COLUMNS, Values
 from ..connection.database import Database
+from ..new_email import COLUMNS, Values
 from ..postgresql import copy, insert
 from . import contents as content
 from .bulk import insert_rows
@@ -43,7 +43,7 @@ def one(
     if stored is None:
         stored = content.insert(connection, database, columns)
     email_id = content.inserted_id(
-        connection.execute(database.built(_mail, row[_SEND_AT] is None), _named(row, stored))
+        connection.execute(database.built(_statement, row[_SEND_AT] is None), _named(row, stored))
     )
     _insert_recipients(connection, database, email_id, several)
     return email_id
@@ -116,7 +116,7 @@ def _insert(
     named = list(map(_named, rows, contents))
     for at_once in (True, False):
         wanted = [row for row in named if (row["send_at"] is None) is at_once]
-        insert_rows(connection, database.built(_mail, at_once), wanted)
+        insert_rows(connection, database.built(_statement, at_once), wanted)
 
 
 def _named(row: Values, content_id: int) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _named(row: Values, content_id: int) -> dict[str, Any]:
     return named if named["send_at"] is None else named | {"due_at": named["send_at"]}
 
 
-def _mail(database: Database, at_once: Hashable) -> Insert:
+def _statement(database: Database, at_once: Hashable) -> Insert:
     # Only the clocks are in the statement: a value that is would be coerced and made a key.
     # Each column has a clock of its own: asyncpg's parameters are numbered, and one for two places
     # would be counted once.

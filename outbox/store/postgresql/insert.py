@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
-from ..column_values import COLUMNS, Values
 from ..connection import prepared_statements
 from ..connection.database import Database
+from ..new_email import COLUMNS, Values
 from .copy import type_of
 
 _STORED = """

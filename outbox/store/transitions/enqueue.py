@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -10,15 +10,13 @@ from typing import TypeVar
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from ...domain.config.enqueue_options import Options
 from ...domain.delivery.status import Status
 from ...domain.errors import KeyConflict, KeyContention
-from ...domain.message.render import RenderedMessage
 from ...domain.priority import Priority
-from ..column_values import Values, column_values
 from ..connection.database import Database
 from ..connection.error_codes import is_transient
 from ..inserts import contents, emails
+from ..new_email import NewEmail, Values
 from ..records import Email
 from ..session.all_or_none import Caller, undivided
 from ..session.caller_transaction import savepoint
@@ -29,9 +27,8 @@ _CONTENTION = "a rival transaction holds the key and cannot be seen from this on
 
 ENQUEUE_CHUNK = 1000
 ENQUEUE_CHUNK_BYTES = 16 * 1024 * 1024
-"""Mails, and octets of theirs, in one statement, so that memory does not grow with their number."""
+"""Emails, and their octets, in one statement: so memory does not grow with their number."""
 
-Mail = tuple[RenderedMessage, Options]
 Item = TypeVar("Item")
 
 
@@ -42,26 +39,26 @@ class Writer:
     connection: Connection
     database: Database
     reuse_size: int
-    lane: Callable[[RenderedMessage, Options], str]
 
-    def add(self, mail: RenderedMessage, options: Options) -> Email:
+    def add(self, new: NewEmail) -> Email:
         """Insert one email. A key that is taken gives the first email, or KeyConflict.
 
         On every error of ours nothing of the email stays written and the transaction is usable.
         """
         refuse_unread(self.connection)
-        if options.key is None:
-            return self._insert_whole(mail, options)
-        fingerprint = mail.fingerprint()
-        existing = self._existing(options.key, fingerprint)
+        key = new.options.key
+        if key is None:
+            return self._insert_whole(new)
+        fingerprint = new.message.fingerprint()
+        existing = self._existing(key, fingerprint)
         if existing is not None:
             return existing
         try:
             with savepoint(self.connection):
-                return self._insert(mail, options)
+                return self._insert(new)
         except IntegrityError:
             # A rival took the key since we looked: it has committed, or we would still wait.
-            existing = self._existing(options.key, fingerprint, newest=True)
+            existing = self._existing(key, fingerprint, newest=True)
             if existing is None:
                 raise KeyContention(_CONTENTION) from None
             return existing
@@ -70,38 +67,38 @@ class Writer:
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def add_many(self, mails: Iterable[Mail], caller: Caller) -> int:
+    def add_many(self, new: Iterable[NewEmail], caller: Caller) -> int:
         """Insert emails in chunks and return how many were new; all of them or none.
 
         Emails with keys must come sorted by key, so that two of these cannot deadlock.
         """
-        with undivided(self.connection, in_chunks_of_bytes(mails), caller) as read:
+        with undivided(self.connection, in_chunks_of_bytes(new), caller) as read:
             return sum(map(self._add_chunk, read))
 
-    def _add_chunk(self, chunk: list[Mail]) -> int:
-        plain: list[Mail] = []
-        others: list[Mail] = []
-        for pair in chunk:
-            (plain if self._is_plain(*pair) else others).append(pair)
+    def _add_chunk(self, chunk: list[NewEmail]) -> int:
+        plain: list[NewEmail] = []
+        others: list[NewEmail] = []
+        for new in chunk:
+            (plain if self._is_plain(new) else others).append(new)
         if plain:
-            bodies = [mail.content for mail, _ in plain]
-            emails.different(self.connection, self.database, list(self._rows(plain)), bodies)
+            bodies = [new.message.content for new in plain]
+            emails.different(self.connection, self.database, list(_rows(plain)), bodies)
         added = len(plain)
-        for mail, options in others:
-            keyless = options.key is None  # the whole run is under a savepoint
-            email = self._insert(mail, options) if keyless else self.add(mail, options)
+        for new in others:
+            keyless = new.options.key is None  # the whole run is under a savepoint
+            email = self._insert(new) if keyless else self.add(new)
             added += email.created
         return added
 
-    def _is_plain(self, mail: RenderedMessage, options: Options) -> bool:
+    def _is_plain(self, new: NewEmail) -> bool:
         """Whether the email needs no answer of its own and can go with many in one statement."""
         return (
-            options.key is None
-            and len(mail.recipients) == 1
-            and len(mail.content) < self.reuse_size
+            new.options.key is None
+            and len(new.message.recipients) == 1
+            and len(new.message.content) < self.reuse_size
         )
 
-    def add_shared(self, body: bytes, chunks: Iterable[Iterable[Mail]], caller: Caller) -> int:
+    def add_shared(self, body: bytes, chunks: Iterable[Iterable[NewEmail]], caller: Caller) -> int:
         """Insert emails that share one content, stored once; return how many were new.
 
         A chunk that is no list is read while the connection copies it, so it must not be the
@@ -120,19 +117,19 @@ class Writer:
                 added += self._insert_sharing(fresh, content_id)
         return added
 
-    def _fresh(self, chunk: list[Mail]) -> list[Mail]:
+    def _fresh(self, chunk: list[NewEmail]) -> list[NewEmail]:
         """Drop the emails whose key is taken by the same email, in the table or in the chunk."""
-        keys = [options.key for _, options in chunk if options.key is not None]
+        keys = [new.options.key for new in chunk if new.options.key is not None]
         if not keys:
             return chunk
         taken = self._fingerprints(keys)
         fresh = []
-        for mail, options in chunk:
-            fingerprint = mail.fingerprint()
-            if options.key not in taken:
-                taken[options.key] = fingerprint
-                fresh.append((mail, options))
-            elif taken[options.key] != fingerprint:
+        for new in chunk:
+            key, fingerprint = new.options.key, new.message.fingerprint()
+            if key not in taken:
+                taken[key] = fingerprint
+                fresh.append(new)
+            elif taken[key] != fingerprint:
                 raise KeyConflict(_CONFLICT)
         return fresh
 
@@ -143,39 +140,41 @@ class Writer:
         )
         return {row.key: row.fingerprint for row in rows}
 
-    def _insert_sharing(self, chunk: Iterable[Mail], content_id: int) -> int:
+    def _insert_sharing(self, chunk: Iterable[NewEmail], content_id: int) -> int:
         try:
-            return emails.sharing(self.connection, self.database, self._rows(chunk), content_id)
+            return emails.sharing(self.connection, self.database, _rows(chunk), content_id)
         except DBAPIError as error:
             if not isinstance(error, IntegrityError) and not is_transient(error):
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def _rows(self, chunk: Iterable[Mail]) -> Iterator[Values]:
-        return (column_values(mail, options, self.lane(mail, options)) for mail, options in chunk)
-
-    def _insert_whole(self, mail: RenderedMessage, options: Options) -> Email:
+    def _insert_whole(self, new: NewEmail) -> Email:
         """Insert an email so that no other transaction, and no commit, sees a part of its rows."""
-        if len(mail.recipients) == 1 or emails.is_one_statement(self.connection):
-            return self._insert(mail, options)
+        if len(new.message.recipients) == 1 or emails.is_one_statement(self.connection):
+            return self._insert(new)
         with savepoint(self.connection):
-            return self._insert(mail, options)
+            return self._insert(new)
 
-    def _insert(self, mail: RenderedMessage, options: Options) -> Email:
-        reuse = len(mail.content) >= self.reuse_size
-        row = column_values(mail, options, self.lane(mail, options))
+    def _insert(self, new: NewEmail) -> Email:
+        message, options = new.message, new.options
+        reuse = len(message.content) >= self.reuse_size
         email_id = emails.one(
-            self.connection, self.database, row, mail.content, reuse, mail.recipients
+            self.connection,
+            self.database,
+            new.values(),
+            message.content,
+            reuse,
+            message.recipients,
         )
         return Email(
             id=email_id,
-            message_id=mail.message_id,
+            message_id=message.message_id,
             status=Status.PENDING,
             priority=options.priority,
             key=options.key,
             tag=options.tag,
-            recipients=len(mail.recipients),
-            size=mail.size,
+            recipients=len(message.recipients),
+            size=message.size,
             created=True,
         )
 
@@ -211,15 +210,19 @@ def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield chunk
 
 
-def in_chunks_of_bytes(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
+def in_chunks_of_bytes(given: Iterable[NewEmail]) -> Iterator[list[NewEmail]]:
     """Yield lists of what goes in one statement, where each email has a content of its own."""
-    chunk: list[Mail] = []
+    chunk: list[NewEmail] = []
     size = 0
-    for pair in mails:
-        chunk.append(pair)
-        size += pair[0].size
+    for new in given:
+        chunk.append(new)
+        size += new.message.size
         if len(chunk) == ENQUEUE_CHUNK or size >= ENQUEUE_CHUNK_BYTES:
             yield chunk
             chunk, size = [], 0
     if chunk:
         yield chunk
+
+
+def _rows(chunk: Iterable[NewEmail]) -> Iterator[Values]:
+    return (new.values() for new in chunk)

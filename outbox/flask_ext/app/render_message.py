@@ -1,0 +1,120 @@
+"""From what a user hands over to what is stored of it: the short way, or the long one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from email.message import Message
+from typing import Any
+
+import flask_mail
+from flask import current_app, has_app_context
+
+from ...domain.config.enqueue_options import Options
+from ...domain.config.settings import Settings
+from ...domain.errors import InvalidMessage
+from ...domain.header.automated import Automatic
+from ...domain.message.merge_fields import Draft, FieldsOf, Merge
+from ...domain.message.render import RenderedMessage, render, render_shared
+from ..messages import fast_path
+from ..messages.convert import author, standard
+from ..messages.size_guard import refuse_heavy
+
+
+@dataclass(kw_only=True, slots=True)
+class Renderer:
+    """Renders messages for one write, as its options say."""
+
+    settings: Settings
+    options: Options
+    automatic: Automatic
+
+    def render(self, message: object) -> RenderedMessage:
+        """Return what is stored of one message, with the sender that the message names."""
+        rendered = self._rendered(message)
+        if not self.automatic.adds:
+            return rendered
+        added = self.automatic.common() + self.automatic.own(message)
+        if self.automatic.unsubscribe is not None and len(rendered.recipients) > 1:
+            rule = "the URL is one reader's: write an email to each (RFC 8058 §3.1)"
+            raise InvalidMessage("unsubscribe", rule)
+        if rendered.headers:
+            return replace(rendered, headers=added + rendered.headers)
+        return replace(rendered, content=added + rendered.content)
+
+    def render_shared(
+        self, message: object, fields: FieldsOf | None
+    ) -> tuple[str, bytes, bool, Merge | None]:
+        """Return the sender, the content that all readers share, whether it needs SMTPUTF8, and
+        how the values of `fields` are put into it."""
+        max_size = self.settings.max_size
+        self._check(message)
+        found = self._standard(message)
+        draft = None if fields is None else Draft.of(found)
+        sender, body, smtputf8 = render_shared(
+            found if draft is None else draft.message,
+            send_at=self.options.send_at,
+            max_size=max_size,
+        )
+        body = self.automatic.common() + body
+        if draft is None or fields is None:
+            return sender, body, smtputf8, None
+        body, merge = draft.finish(body, fields, max_size=max_size)
+        return sender, body, smtputf8, merge
+
+    def _rendered(self, message: object) -> RenderedMessage:
+        settings = self.settings
+        self._check(message)
+        if not (getattr(message, "extra_headers", None) and self.automatic.adds):
+            found = fast_path.render_fast(
+                message,
+                send_at=self.options.send_at,
+                max_size=settings.max_size,
+                split_size=settings.reuse_size,
+                id_domain=settings.message_id_domain,
+            )
+            if found is not None:
+                return found
+        rendered = render(
+            self._standard(message),
+            send_at=self.options.send_at,
+            max_size=settings.max_size,
+            split_size=settings.reuse_size,
+            id_domain=settings.message_id_domain,
+        )
+        if not isinstance(message, flask_mail.Message):
+            return rendered
+        mail_options, rcpt_options = esmtp_options(message)
+        return replace(
+            rendered, sender=author(message), mail_options=mail_options, rcpt_options=rcpt_options
+        )
+
+    def _check(self, message: object) -> None:
+        """Refuse what is too large before it is rendered, and a null sender of a person's email.
+
+        A person wants to hear that an email did not arrive; a machine may loop by it.
+        """
+        refuse_heavy(message, self.settings.max_size)
+        if self.options.envelope_from == "" and not self.automatic.is_of(message):
+            rule = "<> is for automatic messages: give auto_submitted=True (RFC 3834 §5)"
+            raise InvalidMessage("envelope_from", rule)
+
+    def _standard(self, message: object) -> Message[Any, Any]:
+        found = standard(
+            message,
+            ascii_attachments=_ascii_attachments(),
+            id_domain=self.settings.message_id_domain,
+        )
+        self.automatic.refuse_own(found)
+        return found
+
+
+def esmtp_options(message: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parameters that a message asks for at MAIL and at RCPT."""
+    if not isinstance(message, flask_mail.Message):
+        return (), ()
+    return tuple(message.mail_options), tuple(message.rcpt_options)
+
+
+def _ascii_attachments() -> bool:
+    mail = current_app.extensions.get("mail") if has_app_context() else None
+    return bool(getattr(mail, "ascii_attachments", False))
