@@ -10,19 +10,10 @@ from flask import Flask, render_template
 from sqlalchemy import select
 from werkzeug.exceptions import HTTPException
 
-from . import (
-    database,
-    flask_celery,
-    formats,
-    inbox,
-    newsletter,
-    password_reset,
-    security,
-    shop,
-    sqlite,
-)
+from . import database, flask_celery, sqlite
 from .config import from_environment
 from .extensions import csrf, db, migrate, outbox
+from .pages import formats, inbox, newsletter, password_reset, security, shop
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:

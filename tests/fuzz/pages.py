@@ -49,7 +49,7 @@ PATHS = around(
     "/",
     "/orders",
     "/orders/1",
-    "/orders/1/mail",
+    "/orders/1/email",
     "/newsletter",
     "/newsletter/1",
     "/password-reset",

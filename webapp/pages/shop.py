@@ -12,9 +12,10 @@ from sqlalchemy.exc import IntegrityError
 
 from outbox import InvalidMessage, Status
 
-from . import forms, mails
-from .extensions import db, outbox
-from .models import Order, Product
+from .. import messages
+from ..extensions import db, outbox
+from ..models import Order, Product
+from . import forms
 
 bp = Blueprint("shop", __name__)
 
@@ -98,7 +99,7 @@ def place(checkout: Checkout) -> Order:
         if rival is None:
             raise
         return rival
-    outbox.enqueue(mails.confirmation(order), key=f"order:{checkout.id}", tag=order.tag)
+    outbox.enqueue(messages.confirmation(order), key=f"order:{checkout.id}", tag=order.tag)
     charge(checkout.card)
     db.session.commit()
     return order
@@ -126,20 +127,20 @@ def orders() -> ResponseReturnValue:
 def order(order_id: int) -> ResponseReturnValue:
     """Show one order and where its confirmation is."""
     found = db.get_or_404(Order, order_id)
-    return render_template("shop/order.html", order=found, mail=mail_of(found))
+    return render_template("shop/order.html", order=found, email=status_of(found))
 
 
-@bp.get("/orders/<int(max=2147483647):order_id>/mail")
-def order_mail(order_id: int) -> ResponseReturnValue:
+@bp.get("/orders/<int(max=2147483647):order_id>/email")
+def order_email(order_id: int) -> ResponseReturnValue:
     """Say where the confirmation is, for the page's script."""
-    status = mail_of(db.get_or_404(Order, order_id))
-    return {"mail": status, "done": status not in UNDERWAY}
+    status = status_of(db.get_or_404(Order, order_id))
+    return {"email": status, "done": status not in UNDERWAY}
 
 
 UNDERWAY = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
 
 
-def mail_of(order: Order) -> Status | None:
+def status_of(order: Order) -> Status | None:
     """Return the status of the order's email; None after it was purged."""
     counts = outbox.counts(tag=order.tag)
     return next((status for status, count in counts.items() if count), None)

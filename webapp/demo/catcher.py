@@ -1,6 +1,6 @@
 """The demo's SMTP server: takes every email, delivers none, and keeps them for `/inbox`.
 
-python -m webapp.catcher --port 2525 --maildir .demo/inbox
+python -m webapp.demo.catcher --port 2525 --maildir .demo/inbox
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP
 
-from .maildir import Maildir
+from ..maildir import Maildir
 
 
 class Keeper:

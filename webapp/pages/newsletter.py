@@ -12,9 +12,10 @@ from sqlalchemy.exc import IntegrityError
 
 from outbox import InvalidMessage, Status
 
-from . import forms, mails
-from .extensions import db, outbox
-from .models import Newsletter
+from .. import messages
+from ..extensions import db, outbox
+from ..models import Newsletter
+from . import forms
 
 bp = Blueprint("newsletter", __name__, url_prefix="/newsletter")
 
@@ -64,7 +65,7 @@ def _post(newsletter: Newsletter) -> Newsletter:
             raise
         return rival
     outbox.enqueue_many(
-        mails.issue(newsletter), recipients=readers(newsletter.readers), tag=newsletter.tag
+        messages.issue(newsletter), recipients=readers(newsletter.readers), tag=newsletter.tag
     )
     db.session.commit()
     return newsletter

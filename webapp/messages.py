@@ -1,4 +1,4 @@
-"""The emails the shop writes: each a text and an HTML part from `templates/mail/`."""
+"""The messages that the shop enqueues: each a text and an HTML part from `templates/messages/`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def _message(template: str, subject: str, recipients: list[str], **context: obje
         subject,
         recipients=list(recipients),
         sender=current_app.config["MAIL_DEFAULT_SENDER"],
-        body=render_template(f"mail/{template}.txt", **context),
-        html=render_template(f"mail/{template}.html", **context),
+        body=render_template(f"messages/{template}.txt", **context),
+        html=render_template(f"messages/{template}.html", **context),
     )

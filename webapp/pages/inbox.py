@@ -13,7 +13,7 @@ from pathlib import Path
 from flask import Blueprint, Response, abort, current_app, render_template, request
 from flask.typing import ResponseReturnValue
 
-from .maildir import Maildir, arrival
+from ..maildir import Maildir, arrival
 from .security import MAIL_POLICY
 
 bp = Blueprint("inbox", __name__, url_prefix="/inbox")
@@ -54,7 +54,7 @@ def index() -> ResponseReturnValue:
 
 
 @bp.get("/<name>")
-def mail(name: str) -> ResponseReturnValue:
+def email(name: str) -> ResponseReturnValue:
     """Show one email: as HTML, as text, or as it came over the wire."""
     raw = _raw(name)
     message = _parse(raw)
@@ -64,7 +64,7 @@ def mail(name: str) -> ResponseReturnValue:
     if not views.get(view):
         view = next(candidate for candidate, there in views.items() if there)
     return render_template(
-        "inbox/mail.html",
+        "inbox/email.html",
         entry=_entry(name, raw),
         message_id=_header(message, "Message-ID"),
         views=[candidate for candidate, there in views.items() if there],

