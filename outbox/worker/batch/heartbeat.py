@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from uuid import UUID
 
 from ...store.connection.database import Database
@@ -70,12 +69,7 @@ class Heartbeat:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stopped.set()
         # Else a connection, which reports to this, would keep the batch.
         self.relieve, self.ask = _nothing, _always

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -17,43 +18,36 @@ from .server_choice import ServerChoice
 _log = logging.getLogger("outbox")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Relief:
     """Watches over one open window from the heartbeat's thread, and between two replies."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        token: UUID,
-        window: Window,
-        choice: ServerChoice,
-        results: Results,
-    ) -> None:
-        self._runtime = runtime
-        self._token = token
-        self._window = window
-        self._choice = choice
-        self._results = results
+    runtime: Runtime
+    token: UUID
+    window: Window
+    choice: ServerChoice
+    results: Results
 
     def give_back(self) -> None:
         """Where an email is slow, give back all of the batch that is not tried."""
-        slow, waiting = self._window.slow, self._window.relieve()
+        slow, waiting = self.window.slow, self.window.relieve()
         if slow is None or waiting is None:
             return
-        self._choice.watch.note_slow(slow)
-        database, token = self._runtime.database, self._token
-        advance(database, token, waiting, (), worker=self._runtime.worker)
+        self.choice.watch.note_slow(slow)
+        database, token = self.runtime.database, self.token
+        advance(database, token, waiting, (), worker=self.runtime.worker)
         database.run(partial(release.give_back_claimed, database=database, token=token))
 
     def goes_on(self) -> bool:
         """Whether a silent server is waited for: not where others wait, and no process is free."""
-        slow = self._window.slow
+        slow = self.window.slow
         if slow is None:
             return True
         try:
-            if self._results.waiting:  # else those that were sent would be in doubt for as long
-                self._results.record_once()
-            if self._window.is_relieved:
-                return not self._choice.watch.gives_up(slow, self._window.seconds)
+            if self.results.waiting:  # else those that were sent would be in doubt for as long
+                self.results.record_once()
+            if self.window.is_relieved:
+                return not self.choice.watch.gives_up(slow, self.window.seconds)
             self.give_back()
         except Exception as error:  # noqa: BLE001  (the reply may come; it is asked again soon)
             _log.warning("outbox: who waits could not be asked (%s)", describe(error))

@@ -142,7 +142,13 @@ class _Sending:
         window = Window(
             self._runtime, self._choice, self._sender, self._throttle, self._made, self._results
         )
-        relief = Relief(self._runtime, self._token, window, self._choice, self._results)
+        relief = Relief(
+            runtime=self._runtime,
+            token=self._token,
+            window=window,
+            choice=self._choice,
+            results=self._results,
+        )
         self._heartbeat.relieve, self._heartbeat.ask = relief.give_back, relief.goes_on
         # Where the next window may go over another server nothing is announced to this one.
         late = window.send(opened, left, announces=not self._choice.rates)
