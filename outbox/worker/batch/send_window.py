@@ -127,7 +127,7 @@ class Window:
                     break
                 out = self._next(now)
             diagnosis = self._try(out, behind)
-            if diagnosis.is_of_server:
+            if diagnosis is not JUDGED and diagnosis.is_of_server:
                 self._leave_server(diagnosis)
                 break
         for out in late:
@@ -166,7 +166,7 @@ class Window:
                 self._results.add(self._made.back(out))
                 return ASIDE
             diagnosis = self._choice.watch.note(out.email, transaction, self._untried)
-            if not diagnosis.is_final:
+            if diagnosis is not JUDGED and not diagnosis.is_final:
                 self._put_aside(out, transaction, diagnosis)
                 return diagnosis
             out = self._judge(out, transaction, diagnosis)
