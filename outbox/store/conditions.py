@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, func, select, update
 
 from ..domain.delivery.outcome import RecipientStatus
 from ..domain.delivery.status import Status
@@ -19,6 +20,11 @@ def expired(database: Database) -> ColumnElement[bool]:
     email = database.tables.email.c
     waits = email.finished_at.is_(None) & email.token.is_(None)
     return waits & email.expires_at.is_not(None) & (email.expires_at <= database.now())
+
+
+def first_due(email: Table) -> ColumnElement[datetime]:
+    """When an email was due first: given back, it keeps its place before what came after it."""
+    return func.coalesce(email.c.send_at, email.c.created_at)
 
 
 def end(connection: Connection, database: Database, rows: Sequence[Locked], target: Status) -> int:

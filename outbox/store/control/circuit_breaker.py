@@ -18,13 +18,11 @@ from sqlalchemy import (
     case,
     delete,
     exists,
-    insert,
     or_,
     select,
     true,
     update,
 )
-from sqlalchemy.exc import IntegrityError
 
 from ...domain.delivery.breaker_rules import (
     ALERT_PAUSE,
@@ -34,6 +32,7 @@ from ...domain.delivery.breaker_rules import (
     open_seconds,
 )
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
 
@@ -125,7 +124,7 @@ def trip(
         for statement in (again, opened):
             if connection.execute(statement).rowcount:
                 return
-        if not insert_once(connection, database, server, first):
+        if not insert_if_absent(connection, table, server=server, **first):
             connection.execute(again)  # another worker met the same outage first
 
     database.run(work)
@@ -184,11 +183,8 @@ def close(database: Database, server: str) -> None:
         again = update(servers).where(servers.c.name == server).values(**now)
         if connection.execute(again).rowcount:
             return
-        try:
-            with connection.begin_nested():
-                connection.execute(insert(servers).values(name=server, **now))
-        except IntegrityError:  # another made the row first
-            connection.execute(again)
+        if not insert_if_absent(connection, servers, name=server, **now):
+            connection.execute(again)  # another made the row first
 
     database.run(work)
 
@@ -197,18 +193,6 @@ def refusal(database: Database, server: str) -> str | None:
     """Return how the server refuses every email, where its breaker is open for that."""
     found = database.read(lambda connection: read(connection, database)).get(server)
     return found.refusal if found is not None else None
-
-
-def insert_once(
-    connection: Connection, database: Database, server: str, row: dict[str, Any]
-) -> bool:
-    """Insert the row of this server; False where another transaction was first."""
-    try:
-        with connection.begin_nested():
-            connection.execute(insert(database.tables.breaker).values(server=server, **row))
-    except IntegrityError:
-        return False
-    return True
 
 
 def is_in(database: Database, server: str, state: BreakerState) -> ColumnElement[bool]:

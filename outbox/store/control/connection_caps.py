@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import Connection, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, func, select, update
 
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
 
 
 def take_server(
@@ -67,11 +67,7 @@ def _lock(connection: Connection, database: Database, names: Sequence[str]) -> N
     found = set(connection.execute(locked.with_for_update()).scalars())
     missing = [name for name in names if name not in found]
     for name in missing:  # the first time
-        try:
-            with connection.begin_nested():
-                connection.execute(insert(table).values(name=name))
-        except IntegrityError:  # another made it first
-            pass
+        insert_if_absent(connection, table, name=name)
     if missing:
         connection.execute(locked.with_for_update()).all()
 

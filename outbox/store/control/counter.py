@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, select, update
 
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
 
 IN_DOUBT = "in_doubt"
 """Counts unknown results: the connection was lost after the final dot, or the worker."""
@@ -17,11 +17,8 @@ def bump(connection: Connection, database: Database, name: str, by: int = 1) -> 
     add = update(table).where(table.c.name == name).values(value=table.c.value + by)
     if connection.execute(add).rowcount:
         return
-    try:
-        with connection.begin_nested():
-            connection.execute(insert(table).values(name=name, value=by))
-    except IntegrityError:  # another made it first
-        connection.execute(add)
+    if not insert_if_absent(connection, table, name=name, value=by):
+        connection.execute(add)  # another made it first
 
 
 def read(connection: Connection, database: Database) -> dict[str, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, delete, select
 
 from ...domain.priority import Priority
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
 
 EVERYTHING = "all"
 
@@ -19,13 +19,8 @@ def scope_of(priority: Priority | None) -> str:
 def pause(connection: Connection, database: Database, priority: Priority | None) -> bool:
     """Pause a priority, or everything; False where it was paused already."""
     table = database.tables.pause
-    row = insert(table).values(scope=scope_of(priority), paused_at=database.now())
-    try:
-        with connection.begin_nested():
-            connection.execute(row)
-    except IntegrityError:
-        return False
-    return True
+    scope = scope_of(priority)
+    return insert_if_absent(connection, table, scope=scope, paused_at=database.now())
 
 
 def resume(connection: Connection, database: Database, priority: Priority | None) -> bool:

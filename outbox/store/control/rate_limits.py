@@ -7,12 +7,12 @@ from datetime import timedelta
 from math import inf
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Row, Select, select, update
 
 from ...domain.scheduling.lanes import Wants
 from ...domain.scheduling.token_bucket import LONGEST, SLACK, lag, lag_after, wait
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
 from ..connection.list_parts import parts
 from ..schema.clock import utc
 
@@ -120,12 +120,7 @@ def _make(database: Database, costs: Wants) -> None:
     def work(connection: Connection) -> None:
         known = set(connection.execute(select(bucket.c.name)).scalars())
         for name in sorted(costs.keys() - known):
-            try:
-                with connection.begin_nested():
-                    tat = database.now(-SLACK)
-                    connection.execute(insert(bucket).values(name=name, tat=tat))
-            except IntegrityError:  # another made it first
-                continue
+            insert_if_absent(connection, bucket, name=name, tat=database.now(-SLACK))
 
     database.run(work)
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, delete, select
 
 from ...domain.header.address import suppression_key
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
+from ..schema.column_types import REASON_LENGTH
 
 
 def suppress(connection: Connection, database: Database, address: str, reason: str) -> bool:
     """Put an address on the list; False where it was on it already."""
-    row = insert(database.tables.suppression).values(
-        address=suppression_key(address), reason=reason[:200], created_at=database.now()
-    )
-    try:
-        with connection.begin_nested():
-            connection.execute(row)
-    except IntegrityError:
-        return False
-    return True
+    table = database.tables.suppression
+    values = {"reason": reason[:REASON_LENGTH], "created_at": database.now()}
+    return insert_if_absent(connection, table, address=suppression_key(address), **values)
 
 
 def allow(connection: Connection, database: Database, address: str) -> bool:

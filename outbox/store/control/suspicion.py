@@ -11,8 +11,9 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, false, or_
 
 from ...domain.delivery.breaker_rules import SUSPICION_SECONDS, BreakerState, Cause
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
 from ..schema.column_types import REPLY_LENGTH
-from .circuit_breaker import Breaker, counts, insert_once, is_in, read
+from .circuit_breaker import Breaker, counts, is_in, read
 
 SILENCE = "an email got no reply for long"
 """Why a server is suspected that said nothing to an email."""
@@ -50,7 +51,7 @@ def suspect(
     def work(connection: Connection) -> None:
         connection.execute(delete(table).where(_is_over(database, server)))
         if not connection.execute(again).rowcount:
-            insert_once(connection, database, server, row)
+            insert_if_absent(connection, table, server=server, **row)
 
     database.run(work)
 
@@ -79,7 +80,7 @@ def silent(database: Database, server: str, *, email_id: int, reason: str) -> Br
         suspected = is_in(database, server, BreakerState.SUSPECTED)
         if not connection.execute(update(table).where(suspected).values(**values)).rowcount:
             values |= {"state": BreakerState.SUSPECTED, "alert": False}
-            insert_once(connection, database, server, values)
+            insert_if_absent(connection, table, server=server, **values)
         return read(connection, database).get(server)
 
     return database.run(work)

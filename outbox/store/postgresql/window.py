@@ -17,7 +17,7 @@ from ...domain.delivery.transaction import Verdict
 from ..connection.database import Database
 from ..connection.error_codes import code_of
 from ..records import EmailResult
-from ..schema.column_types import REPLY_LENGTH
+from ..schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH, SERVER_LENGTH, WORKER_LENGTH
 
 _STATEMENT = """
 WITH {free}moment AS MATERIALIZED (
@@ -191,10 +191,10 @@ def _attempts(entries: Sequence[EmailResult], worker: str) -> dict[str, Any]:
         "verdicts": _array([entry.verdict for entry in kept]),
         "phases": _array([entry.phase for entry in kept]),
         "codes": _array([str(reply.code) for reply in replies]),
-        "enhanced": _array([_quoted(reply.enhanced[:12]) for reply in replies]),
+        "enhanced": _array([_quoted(reply.enhanced[:ENHANCED_LENGTH]) for reply in replies]),
         "replies": _array([_quoted(reply.text[:REPLY_LENGTH]) for reply in replies]),
-        "worker": worker[:100],
-        "servers": _array([_quoted(entry.server[:255]) for entry in kept]),
+        "worker": worker[:WORKER_LENGTH],
+        "servers": _array([_quoted(entry.server[:SERVER_LENGTH]) for entry in kept]),
     }
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, case, exists, func, select
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import FINISHED, Status
 from ...domain.priority import Priority
+from ..conditions import first_due
 from ..connection.database import Database
 from ..control.counter import read as read_counters
 from ..control.pause import paused
@@ -49,7 +50,7 @@ def oldest_claimed(connection: Connection, database: Database) -> float:
     emails were due: of one that was never tried it was the start, of another the claim will do.
     """
     email, lease, attempt = (getattr(database.tables, n) for n in ("email", "lease", "attempt"))
-    first = func.coalesce(email.c.send_at, email.c.created_at)
+    first = first_due(email)
     tried = exists().where(attempt.c.email_id == email.c.id)
     since = case((tried, func.coalesce(lease.c.claimed_at, first)), else_=first)
     statement = (

@@ -11,6 +11,11 @@ from ...domain.delivery.status import Status
 from ...domain.scheduling.lanes import MAX_LANE
 
 REPLY_LENGTH = 500
+ENHANCED_LENGTH = 12
+SERVER_LENGTH = 255
+WORKER_LENGTH = 100
+REASON_LENGTH = 200
+"""Characters of texts that come from outside. What is longer is cut before it is written."""
 
 ID = BigInteger().with_variant(Integer, "sqlite")
 BLOB = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")

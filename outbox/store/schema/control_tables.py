@@ -19,10 +19,17 @@ from ...domain.delivery.refusal_streak import REFUSAL_LENGTH
 from ...domain.header.address import MAX_ADDRESS
 from ...domain.scheduling.lanes import MAX_BUCKET
 from .clock import MOMENT
-from .column_types import EMPTY, ID, LANE, REPLY_LENGTH, TABLE_OPTIONS
+from .column_types import (
+    EMPTY,
+    ID,
+    LANE,
+    REASON_LENGTH,
+    REPLY_LENGTH,
+    SERVER_LENGTH,
+    TABLE_OPTIONS,
+    WORKER_LENGTH,
+)
 from .version import mark
-
-SERVER_LENGTH = 255
 
 
 def lease(metadata: MetaData) -> Table:
@@ -38,7 +45,7 @@ def lease(metadata: MetaData) -> Table:
         Column("expires_at", MOMENT, nullable=False),
         Column("started_at", MOMENT),
         Column("suspected_at", MOMENT),
-        Column("worker", String(100)),
+        Column("worker", String(WORKER_LENGTH)),
         Column("server", String(SERVER_LENGTH)),  # whose connection cap it counts against
         **TABLE_OPTIONS,
     )
@@ -108,7 +115,7 @@ def suppression(metadata: MetaData) -> Table:
         "outbox_suppression",
         metadata,
         Column("address", String(MAX_ADDRESS), primary_key=True),
-        Column("reason", String(200), nullable=False),
+        Column("reason", String(REASON_LENGTH), nullable=False),
         Column("created_at", MOMENT, nullable=False),
         **TABLE_OPTIONS,
     )

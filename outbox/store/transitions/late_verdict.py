@@ -20,8 +20,9 @@ from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..connection.row_locks import among
 from ..records import EmailResult
+from ..reply_columns import reply_values
 from ..schema.clock import utc
-from ..schema.column_types import REPLY_LENGTH
+from ..schema.column_types import WORKER_LENGTH
 
 _SETTLED = frozenset({RecipientStatus.SENT, RecipientStatus.FAILED})
 _SLACK = 0.001
@@ -79,12 +80,7 @@ def _settle_recipients(
                     table.c.address == address,
                     table.c.status == RecipientStatus.UNKNOWN,
                 )
-                .values(
-                    status=status,
-                    code=reply.code,
-                    enhanced=reply.enhanced[:12],
-                    reply=reply.text[:REPLY_LENGTH],
-                )
+                .values(status=status, **reply_values(reply))
             )
     found = select(table.c.status).where(table.c.email_id == entry.email_id)
     return frozenset(map(RecipientStatus, connection.execute(found).scalars()))
@@ -107,7 +103,7 @@ def not_written_yet(
         return []
     attempt, ids = database.tables.attempt.c, {entry.email_id for entry in entries}
     logged = select(attempt.email_id, attempt.verdict, attempt.started_at).where(
-        attempt.email_id.in_(sorted(ids)), attempt.worker == worker[:100]
+        attempt.email_id.in_(sorted(ids)), attempt.worker == worker[:WORKER_LENGTH]
     )
     known: dict[tuple[int, str], list[float]] = defaultdict(list)
     for row in connection.execute(logged):

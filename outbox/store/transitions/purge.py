@@ -22,11 +22,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from ...domain.config.settings import MOST
 from ...domain.delivery.status import FINISHED
 from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
 from ..connection.list_parts import is_among, parts
 from ..inserts.bulk import insert_rows
 from ..removal import remove
@@ -92,11 +92,7 @@ def _is_held(row: Any) -> bool:
 def _make(connection: Connection, database: Database) -> None:
     """Begin at the first email: in a new database, or where a person has removed the mark."""
     connection.execute(delete(database.tables.straggler))
-    try:
-        with connection.begin_nested():
-            connection.execute(insert(database.tables.purge).values(id=1, walked=0, searched=0))
-    except IntegrityError:  # another made it first
-        pass
+    insert_if_absent(connection, database.tables.purge, id=1, walked=0, searched=0)
 
 
 def _release(connection: Connection, database: Database, token: UUID) -> None:

@@ -10,15 +10,17 @@ from math import ceil
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Update, func, insert, update
+from sqlalchemy import ColumnElement, Connection, Update, insert, update
 
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Reply, Verdict
+from ..conditions import first_due
 from ..connection.database import Database
 from ..connection.row_locks import ONE_WRITER, among, lock_ids, seen
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
-from ..schema.column_types import REPLY_LENGTH
+from ..reply_columns import reply_values
+from ..schema.column_types import SERVER_LENGTH, WORKER_LENGTH
 from . import late_verdict
 
 
@@ -106,20 +108,17 @@ def _update(database: Database, ours: ColumnElement[bool], group: Sequence[Email
 
 
 def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
-    email, end = database.tables.email.c, entry.outcome
-    due: Any
+    email, end = database.tables.email, entry.outcome
     match end.status:
         case Status.SENDING:
             return {"status": Status.SENDING}  # the rest of its recipients go at once
         case Status.CLAIMED:
             return {"status": Status.CLAIMED}  # its window closed before its turn
         case Status.PENDING if end.delay:
-            due = database.now(end.delay)
-            return {"status": Status.PENDING, "token": None, "due_at": due}
+            return {"status": Status.PENDING, "token": None, "due_at": database.now(end.delay)}
         case Status.PENDING:
             # Given back: it keeps its place before what was enqueued after it.
-            due = func.coalesce(email.send_at, email.created_at)
-            return {"status": Status.PENDING, "token": None, "due_at": due}
+            return {"status": Status.PENDING, "token": None, "due_at": first_due(email)}
         case _:
             return {"status": end.status, "token": None, "finished_at": database.now()}
 
@@ -148,11 +147,9 @@ def _log(
             "finished_at": _moment(entry.finished_at),
             "verdict": entry.verdict,
             "phase": entry.phase,
-            "code": entry.outcome.reply.code,
-            "enhanced": entry.outcome.reply.enhanced[:12],
-            "reply": entry.outcome.reply.text[:REPLY_LENGTH],
-            "worker": worker[:100],
-            "server": entry.server[:255],
+            **reply_values(entry.outcome.reply),
+            "worker": worker[:WORKER_LENGTH],
+            "server": entry.server[:SERVER_LENGTH],
         }
         for entry in entries
         if entry.verdict is not Verdict.HALT  # the breaker tells of it, once
@@ -173,12 +170,7 @@ def _record_recipients(
             connection.execute(
                 update(table)
                 .where(table.c.email_id == entry.email_id, table.c.address == address)
-                .values(
-                    status=status,
-                    code=reply.code,
-                    enhanced=reply.enhanced[:12],
-                    reply=reply.text[:REPLY_LENGTH],
-                )
+                .values(status=status, **reply_values(reply))
             )
 
 

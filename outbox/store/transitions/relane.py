@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import Connection, func, update
+from sqlalchemy import Connection, update
 
 from ...domain.delivery.status import Status
+from ..conditions import first_due
 from ..connection.database import Database
 from ..connection.row_locks import among, lock_ids
 
@@ -18,7 +19,6 @@ def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) ->
     One that a person's transaction holds stays claimed: the end of the batch gives it back.
     """
     email = database.tables.email
-    due = func.coalesce(email.c.send_at, email.c.created_at)
     ours = (email.c.token == token) & (email.c.status == Status.CLAIMED)
 
     def work(connection: Connection) -> None:
@@ -27,7 +27,7 @@ def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) ->
             connection.execute(
                 update(email)
                 .where(ours, among(database, free))
-                .values(status=Status.PENDING, token=None, due_at=due, lane=lane)
+                .values(status=Status.PENDING, token=None, due_at=first_due(email), lane=lane)
             )
 
     database.run(work)

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
-from sqlalchemy import Connection, func, update
+from sqlalchemy import Connection, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
-from ..conditions import end, having
+from ..conditions import end, first_due, having
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..connection.row_locks import among, lock, lock_claim, seen
@@ -48,10 +48,8 @@ def give_back_locked(
     held = (email.c.token == token) & among(database, ids)
     over = (email.c.status == Status.CLAIMED) & (email.c.expires_at <= database.now())
     end(connection, database, lock(connection, database, held & over), Status.EXPIRED)
-    due = func.coalesce(email.c.send_at, email.c.created_at)
-    connection.execute(
-        update(email).where(held).values(status=Status.PENDING, token=None, due_at=due)
-    )
+    waiting = {"status": Status.PENDING, "token": None, "due_at": first_due(email)}
+    connection.execute(update(email).where(held).values(**waiting))
 
 
 def suppress(

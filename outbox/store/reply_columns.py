@@ -1,0 +1,17 @@
+"""A server's reply as it is kept: of an attempt, and of a recipient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..domain.delivery.transaction import Reply
+from .schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH
+
+
+def reply_values(reply: Reply) -> dict[str, Any]:
+    """Return the columns of a reply, cut to what they take."""
+    return {
+        "code": reply.code,
+        "enhanced": reply.enhanced[:ENHANCED_LENGTH],
+        "reply": reply.text[:REPLY_LENGTH],
+    }
