@@ -14,11 +14,11 @@ from sqlalchemy.sql import ClauseElement, visitors
 from benchmarks.ours import Ours
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
+from outbox.store.postgresql.claim import beyond, claim_statement, mark_parameters
 from outbox.store.queries.backlog import count_statement, counted
 from outbox.store.queries.lane_keys import marked
-from outbox.store.queries.low_water_mark import Mark, beyond, mark_parameters
 from outbox.store.queries.sweep_snapshot import survey_statement
-from outbox.store.transitions.claim import claim_statement
+from outbox.store.records import Mark
 
 MAILS = "outbox_email"
 _FIRST = text(
@@ -64,7 +64,7 @@ def plans(made: Ours) -> dict[str, Plan]:
     first = {way: Mark(*connection.execute(_FIRST).one())}
     start = {"now": datetime.now(UTC), **counted(database, first, {way: most(made)})}
     look, count = survey_statement(database), count_statement(database, ways=1)
-    claim = claim_statement(runtime.tables, share, uuid4(), now, database.dialect, since)
+    claim = claim_statement(runtime.tables, share, uuid4(), now, since)
     found = {
         "survey": _plan(connection, look, marked(database, {})),
         "survey from its mark": _plan(connection, look, marked(database, first)),

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from ..domain.config.settings import OnUnknown
 from ..domain.delivery.blame import Traits
+from ..domain.delivery.breaker_rules import BreakerState, Cause
 from ..domain.delivery.outcome import Outcome
 from ..domain.delivery.status import Status
 from ..domain.delivery.transaction import Envelope, Phase, Verdict
 from ..domain.priority import Priority
 from ..domain.scheduling.lanes import route_of
 from ..domain.values import value_type
-from .control.circuit_breaker import Breaker
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +42,14 @@ class Claim:
     mails: int
     lane: str = ""
     is_probe: bool = False  # it asks whether a server can be used again
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """No email that was seen stands before this place in the index of due emails."""
+
+    due_at: datetime
+    id: int
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
@@ -71,6 +79,28 @@ class ClaimedEmail:
         """What a server may object to in this email."""
         is_fresh = not (self.waited or self.attempts or self.crashes)
         return Traits.of(self.envelope, self.size, is_fresh=is_fresh)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Breaker:
+    """A row of the circuit breakers: how a server stands that is suspected or open."""
+
+    server: str
+    state: BreakerState
+    cause: Cause
+    failures: int
+    opened_at: datetime
+    retry_at: datetime
+    alert: bool
+    reason: str
+    prober: UUID | None  # the lease of the probe under way
+    refusal: str | None  # how it refuses every email
+    suspect_id: int | None  # the email that was halted last
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no batch may go over the server."""
+        return self.state is not BreakerState.SUSPECTED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -83,7 +83,7 @@ def _aside(what: str, work: Callable[[], object]) -> None:
 def _survey(runtime: Runtime, limit: int) -> Survey:
     """Look from the marks of the last sweep on; where that tells too little, at everything."""
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
-    since = runtime.low_water.marks() if database.dialect == "postgresql" else {}
+    since = runtime.low_water.marks(database)
     choose = partial(_contenders, runtime)
     state = survey(database, lanes, servers, limit=limit, since=since, choose=choose)
     if not runtime.low_water.note(since, state.due, state.first, limit):

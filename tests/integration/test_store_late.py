@@ -9,7 +9,7 @@ from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.control.counter import IN_DOUBT
 from outbox.store.records import EmailResult
-from outbox.store.transitions.window import LOST, advance_in_steps, finish
+from outbox.store.transitions.window import LOST, advance, advance_in_steps, finish
 from tests.integration.conftest import WORKER, Shop, entry, sent
 
 TWO = ("a@x.example", "b@x.example")
@@ -191,3 +191,20 @@ def test_a_lease_that_is_lost_between_two_writes_is_counted(shop: Shop) -> None:
     shop.rescue()
     shop.record(made.token, [sent(first.id), sent(second.id)])
     assert shop.counter(LOST) == 1
+
+
+@pytest.mark.parametrize("write", ["finish", "advance", "in steps"])
+def test_an_unknown_end_is_counted_beside_a_result_that_was_lost(shop: Shop, write: str) -> None:
+    first, second = shop.enqueue(), shop.enqueue()
+    made = shop.started()
+    shop.open(made.token, first.id)
+    end = Outcome(status=Status.PENDING, reply=DONE, attempts_added=1, delay=30.0, unknown_total=1)
+    results = [entry(first.id, end, Verdict.UNKNOWN), sent(second.id)]  # never opened: not theirs
+    if write == "finish":
+        progress = finish(shop.database, made.token, results, worker=WORKER)
+    else:
+        step = advance_in_steps if write == "in steps" else advance
+        progress = step(shop.database, made.token, results, [], worker=WORKER)
+    assert progress.written == {first.id}
+    assert progress.lost == {second.id}
+    assert (shop.counter(IN_DOUBT), shop.counter(LOST)) == (1, 1)

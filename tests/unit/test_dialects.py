@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,11 +14,14 @@ from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite
 from sqlalchemy.dialects.mysql import mariadb
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+import outbox
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
+from outbox.store.due_emails import due_statement
+from outbox.store.postgresql import claim as postgresql_claim
 from outbox.store.schema.clock import clock
 from outbox.store.schema.tables import Tables, define
-from outbox.store.transitions.claim import claim_statement, due_statement, guarded_statement
+from outbox.store.transitions.claim import claim_statement, guarded_statement
 
 TOKEN = UUID(int=1)
 SHARE = ClaimRequest(lane="@gmail.com", priority=Priority.NORMAL, batches=1, size=10)
@@ -43,12 +48,9 @@ def due(tables: Tables, name: str) -> str:
     return sql(due_statement(tables, SHARE, clock()), name)
 
 
-def claim(tables: Tables, name: str) -> str:
-    return sql(claim_statement(tables, SHARE, TOKEN, clock(), name), name)
-
-
 def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tables) -> None:
-    text = claim(tables, "postgresql")
+    statement = postgresql_claim.claim_statement(tables, SHARE, TOKEN, clock())
+    text = sql(statement, "postgresql")
     assert re.match(r"WITH due AS MATERIALIZED \(SELECT .* FOR UPDATE SKIP LOCKED\)", text)
     assert "LIMIT" in text
     assert "UPDATE outbox_email SET" in text
@@ -58,7 +60,7 @@ def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tabl
 
 
 def test_sqlite_claims_in_one_statement_without_a_lock_clause(tables: Tables) -> None:
-    text = claim(tables, "sqlite")
+    text = sql(claim_statement(tables, SHARE, TOKEN, clock()), "sqlite")
     assert text.startswith("UPDATE outbox_email SET")
     assert "RETURNING id, crashes" in text
     assert "FOR UPDATE" not in text
@@ -130,3 +132,26 @@ def test_no_index_of_the_hot_table_names_the_status(tables: Tables) -> None:
     """So that opening a window stays a HOT update on PostgreSQL."""
     for index in tables.email.indexes:
         assert "status" not in sql(CreateIndex(index), "postgresql")
+
+
+ASKED = {
+    "backend.py": "chooses the ways",
+    "connection/facts.py": "has the facts",
+    "connection/row_locks.py": "a hint that SQLAlchemy gives to one dialect",
+    "due_emails.py": "a hint that SQLAlchemy gives to one dialect",
+    "postgresql/claim.py": "a prefix that SQLAlchemy gives to one dialect",
+    "schema/clock.py": "SQLAlchemy compiles the clock for each dialect",
+    "schema/column_types.py": "types and options by dialect",
+}
+"""The files of the store in which a dialect's name stands."""
+
+
+def test_no_other_file_asks_for_a_dialects_name() -> None:
+    package = Path(outbox.__file__).parent
+    naming = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and node.value in DIALECTS
+    }
+    assert naming == {f"store/{name}" for name in ASKED}

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from sqlalchemy import Connection, Dialect, event
 from sqlalchemy.orm import Session, SessionTransactionOrigin
 
-from ...store.session.pending_writes import TELLING, Mark, may_call
+from ...store.session.pending_writes import Mark, may_call, tells
 
 _KEY = "outbox.reading"
 _COMMENTS = re.compile(r"\s*(--[^\n]*\n|/\*(?!M?!).*?\*/)", re.DOTALL)
@@ -123,7 +123,7 @@ def _hear(connection: Connection) -> None:
         event.listen(dialect, "do_execute", _before_with)
         event.listen(dialect, "do_executemany", _before_with)
         event.listen(dialect, "do_execute_no_params", _before)
-    if dialect.name in TELLING:
+    if tells(dialect.name):
         event.listen(engine, "after_cursor_execute", _after)
 
 

@@ -13,6 +13,7 @@ from weakref import WeakSet
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.orm import Session
 
+from ...store.connection.facts import facts_of
 from ...store.session.caller_transaction import in_transaction
 
 _told: WeakSet[Engine] = WeakSet()
@@ -21,7 +22,7 @@ _told: WeakSet[Engine] = WeakSet()
 def _after_begin(_session: Session, _transaction: Any, connection: Connection) -> None:
     # A session comes here before its first savepoint is sent, whichever of the two is asked first.
     engine = connection.engine
-    if engine.dialect.name == "sqlite" and engine not in _told:
+    if facts_of(engine.dialect.name).begins_late and engine not in _told:
         _told.add(engine)
         event.listen(engine, "savepoint", _begin)
 

@@ -20,6 +20,7 @@ from ..schema.tables import Tables
 from . import prepared_statements
 from .drivers import in_memory
 from .error_codes import is_transient
+from .facts import facts_of
 from .sqlite_memory import Shared
 
 Result = TypeVar("Result")
@@ -44,15 +45,12 @@ class Database:
     ) -> None:
         self.engine = engine
         self.tables = tables
+        self.dialect = engine.dialect.name  # for `backend_of`; what is true of it is in the facts
+        self.facts = facts_of(self.dialect)
         self.offset = offset
         self.patience = patience
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._built: dict[Hashable, Any] = {}
-
-    @property
-    def dialect(self) -> str:
-        """The dialect's name: postgresql, sqlite, mariadb, mysql."""
-        return self.engine.dialect.name
 
     @property
     def connections(self) -> float:
@@ -128,9 +126,9 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Open a transaction that commits at the end of the block."""
-        isolation = "AUTOCOMMIT" if self.dialect == "sqlite" else "READ COMMITTED"
+        isolation = "AUTOCOMMIT" if self.facts.one_writer else "READ COMMITTED"
         with self._connect(isolation) as connection, connection.begin():
-            if self.dialect == "sqlite":
+            if self.facts.one_writer:
                 _begin_immediate(connection, self.patience)
             prepared_statements.ask(connection)
             yield connection

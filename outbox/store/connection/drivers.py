@@ -5,15 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-_DRIVERS = {
-    "postgresql": ("psycopg", "psycopg2", "psycopg2cffi"),
-    "mysql": ("pymysql", "mysqldb", "cymysql"),
-    "mariadb": ("pymysql", "mysqldb", "cymysql"),
-    "sqlite": ("pysqlite",),
-}
-"""By dialect. With another driver messages are enqueued and none is ever sent, as with pg8000."""
-
-_EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
+from .facts import facts_of
 
 _OF_ONE = (AssertionPool, SingletonThreadPool, StaticPool)
 """Pools with one connection for all threads, or for each: ours would be the caller's. A database in
@@ -26,11 +18,10 @@ def unsuited(engine: Engine) -> str | None:
     Of a dialect that is not in the list nothing is known, and nothing is said.
     """
     dialect = engine.dialect
-    known = _DRIVERS.get(dialect.name)
-    if known is not None and (dialect.driver not in known or dialect.is_async):
-        urls = ", ".join(f"{dialect.name}+{driver}://" for driver in known)
-        extra = _EXTRAS.get(dialect.name)
-        install = f" (pip install 'flask-mail-outbox[{extra}]')" if extra else ""
+    facts = facts_of(dialect.name)
+    if facts.drivers and (dialect.driver not in facts.drivers or dialect.is_async):
+        urls = ", ".join(f"{dialect.name}+{driver}://" for driver in facts.drivers)
+        install = f" (pip install 'flask-mail-outbox[{facts.extra}]')" if facts.extra else ""
         what = ", which is asynchronous" if dialect.is_async else ""
         return (
             f"the outbox does not work with the driver {dialect.name}+{dialect.driver}{what}:"
@@ -50,4 +41,4 @@ def in_memory(engine: Engine) -> bool:
     url = engine.url
     name = url.database or ":memory:"
     is_memory = ":memory:" in name or "mode=memory" in name or url.query.get("mode") == "memory"
-    return engine.dialect.name == "sqlite" and is_memory
+    return facts_of(engine.dialect.name).is_file and is_memory

@@ -13,6 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from .facts import facts_of
+
 _DIRECT = "outbox_direct"
 """The key of a connection's `info` that tells, as long as it lives, that nobody stands between."""
 
@@ -72,7 +74,7 @@ def ask(connection: Connection) -> None:
 
 def unsafe(engine: Engine) -> list[str]:
     """Tell where the app's own statements would be prepared behind such a pool."""
-    if engine.dialect.name != "postgresql":
+    if not facts_of(engine.dialect.name).prepares:
         return []
     with engine.connect() as connection:
         ask(connection)

@@ -21,9 +21,6 @@ from sqlalchemy import (
 from .database import Database
 from .list_parts import is_among
 
-ONE_WRITER = frozenset({"sqlite"})
-"""Where our transaction holds every row from its start, so that an UPDATE tells what was free."""
-
 Change = Callable[[Connection, Database, list[int]], int]
 """What changes emails that it is given by their ids; it returns how many."""
 Columns = TypeVarTuple("Columns")

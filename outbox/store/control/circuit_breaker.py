@@ -6,8 +6,6 @@ come, and `close` removes it; the ramp that follows stands in `outbox_server`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -33,30 +31,9 @@ from ...domain.delivery.breaker_rules import (
 )
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..records import Breaker as Breaker
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Breaker:
-    """One row: how a server stands that is suspected or open."""
-
-    server: str
-    state: BreakerState
-    cause: Cause
-    failures: int
-    opened_at: datetime
-    retry_at: datetime
-    alert: bool
-    reason: str
-    prober: UUID | None  # the lease of the probe under way
-    refusal: str | None  # how it refuses every email
-    suspect_id: int | None  # the email that was halted last
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no batch may go over the server."""
-        return self.state is not BreakerState.SUSPECTED
 
 
 def read(connection: Connection, database: Database) -> dict[str, Breaker]:

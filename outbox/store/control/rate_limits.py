@@ -10,40 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select, update
 
 from ...domain.scheduling.lanes import Wants
-from ...domain.scheduling.token_bucket import LONGEST, SLACK, lag, lag_after, wait
+from ...domain.scheduling.token_bucket import SLACK, lag, lag_after, wait
+from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 from ..connection.list_parts import parts
 from ..schema.clock import utc
-
-# One statement and one round trip. Rows are locked in the order of their names, and what is decided
-# is decided by the rows as they are once they are locked.
-_STATEMENT = """
-WITH moment AS MATERIALIZED (
-    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now
-), want AS MATERIALIZED (
-    SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(needed)s::bool[])
-        AS w (name, cost, needed)
-), held AS MATERIALIZED (
-    SELECT name, tat, taken_at FROM {bucket} WHERE name = ANY(%(names)s::text[])
-    ORDER BY name FOR UPDATE
-), found AS MATERIALIZED (
-    SELECT count(*) AS rows,
-        max(extract(epoch FROM held.tat - greatest(held.taken_at, moment.now))::float8)
-            FILTER (WHERE want.needed) AS lag
-    FROM moment, held JOIN want ON want.name = held.name
-), taken AS (
-    UPDATE {bucket} AS b
-    SET tat = least(moment.now + make_interval(secs => %(longest)s), greatest(
-            b.tat - (greatest(b.taken_at, moment.now) - moment.now),
-            moment.now - make_interval(secs => %(slack)s)
-        ) + make_interval(secs => want.cost)), taken_at = moment.now
-    FROM want, moment, found
-    WHERE b.name = want.name AND found.rows = cardinality(%(names)s::text[])
-        AND coalesce(found.lag, '-infinity') <= -%(margin)s::float8
-)
-SELECT rows, lag FROM found
-"""
 
 
 def take(
@@ -57,34 +29,17 @@ def take(
     costs = {**wants, **(debts or {})}
     if not costs:
         return 0.0
-    attempt = _in_one_statement if database.dialect == "postgresql" else _in_steps
+    attempt = backend_of(database.dialect).take_permits or take_in_steps
     while (last := attempt(database, costs, wants, margin)) is None:
         _make(database, costs)
     return wait(last, margin)
 
 
-def _in_one_statement(
-    database: Database, costs: Wants, wants: Wants, margin: float
-) -> float | None:
-    names = sorted(costs)
-    values: dict[str, Any] = {
-        "offset": database.offset,
-        "names": names,
-        "costs": [rate.interval * permits for rate, permits in map(costs.__getitem__, names)],
-        "needed": [name in wants for name in names],
-        "slack": SLACK,
-        "longest": LONGEST,
-        "margin": margin,
-    }
-    statement = _STATEMENT.format(bucket=database.name(database.tables.bucket))
-    (row,) = database.run_alone(statement, values)
-    if row.rows < len(names):
-        return None
-    return -inf if row.lag is None else float(row.lag)
+def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float) -> float | None:
+    """Take permits of all these buckets, unless one of the `wants` is not open yet.
 
-
-def _in_steps(database: Database, costs: Wants, wants: Wants, margin: float) -> float | None:
-    """Return how far the last of the wanted buckets lags, or None where one has no row yet."""
+    Returns how far the last of the wanted buckets lags, or None where a bucket has no row yet.
+    """
     bucket = database.tables.bucket
 
     def work(connection: Connection) -> float | None:

@@ -12,8 +12,9 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, false, or_
 from ...domain.delivery.breaker_rules import SUSPICION_SECONDS, BreakerState, Cause
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..records import Breaker
 from ..schema.column_types import REPLY_LENGTH
-from .circuit_breaker import Breaker, counts, is_in, read
+from .circuit_breaker import counts, is_in, read
 
 SILENCE = "an email got no reply for long"
 """Why a server is suspected that said nothing to an email."""

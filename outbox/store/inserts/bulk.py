@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert
 
+from ..connection.facts import facts_of
+
 
 def insert_rows(connection: Connection, statement: Insert, rows: Sequence[dict[str, Any]]) -> None:
     """Run the INSERT for all rows.
@@ -16,7 +18,7 @@ def insert_rows(connection: Connection, statement: Insert, rows: Sequence[dict[s
     """
     if not rows:
         return
-    if connection.dialect.name == "postgresql":
+    if facts_of(connection.dialect.name).slow_executemany:
         statement = statement.returning(*statement.table.primary_key)
         connection.execute(statement, rows).all()
     else:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from zlib import crc32
 
 from sqlalchemy import (
-    BigInteger,
     Connection,
     CursorResult,
     Insert,
     Select,
-    any_,
-    bindparam,
     select,
     update,
 )
 from sqlalchemy import insert as insert_into
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from ..connection.database import Database
-from ..postgresql.copy import copy_rows
+from ..connection.list_parts import is_among_bound
 
 Columns = dict[str, Any]
 
@@ -70,16 +66,12 @@ def insert_many(connection: Connection, database: Database, bodies: Sequence[byt
     return [int(row.id) for row in result.all()]
 
 
-def copy(
-    connection: Connection,
-    database: Database,
-    now: datetime,
-    contents: Iterable[tuple[int, bytes]],
-) -> None:
-    """Store many contents under ids that were reserved for them."""
-    names = ("id", "created_at", "size", "crc32", "body")
-    rows = ((key, now, len(body), crc32(body), body) for key, body in contents)
-    copy_rows(connection, database, database.tables.content, names, rows)
+COPIED = ("id", "created_at", "size", "crc32", "body")
+
+
+def copied(now: datetime, contents: Iterable[tuple[int, bytes]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows, with these columns, of contents under ids that were reserved for them."""
+    return ((key, now, len(body), crc32(body), body) for key, body in contents)
 
 
 def _insert(database: Database) -> Insert:
@@ -96,14 +88,14 @@ def find(connection: Connection, database: Database, row: Columns) -> int | None
     content = database.tables.content
     size = row["size"]
     same = (content.c.sha256 == row["sha256"]) & (content.c.size == size)
-    if connection.dialect.name == "sqlite":
+    if database.facts.one_writer:
         # A write that changes nothing takes the write lock, and with it keeps purge away.
         first = select(content.c.id).where(same).limit(1).scalar_subquery()
         found = connection.execute(
             update(content).where(content.c.id == first).values(size=size).returning(content.c.id)
         )
         return found.scalar()
-    if connection.dialect.name in ("mysql", "mariadb"):
+    if database.facts.repeatable_read:
         # A locking read by hash would lock the gaps beside it, and others' inserts would wait.
         first_id = connection.execute(select(content.c.id).where(same).limit(1)).scalar()
         if first_id is None:
@@ -127,8 +119,5 @@ def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict
 
 def _among(database: Database) -> Select[int, int, bytes]:
     content = database.tables.content.c
-    if database.dialect == "postgresql":  # one array: the statement's text is always the same
-        chosen = content.id == any_(bindparam("ids", type_=ARRAY(BigInteger)))
-    else:
-        chosen = content.id.in_(bindparam("ids", expanding=True))
+    chosen = is_among_bound(database, content.id, "ids")
     return select(content.id, content.crc32, content.body).where(chosen)

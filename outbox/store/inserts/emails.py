@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import repeat
 from typing import Any
@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Insert
 from sqlalchemy import insert as insert_into
 
 from ...domain.delivery.outcome import RecipientStatus
+from ..backend import BulkCopy, WholeInsert, backend_of
 from ..connection.database import Database
 from ..new_email import COLUMNS, Values
-from ..postgresql import copy, insert
 from . import contents as content
 from .bulk import insert_rows
 
@@ -37,9 +37,9 @@ def one(
     columns = content.columns(body, digest=reuse)
     stored = content.find(connection, database, columns) if reuse else None
     several = recipients if len(recipients) > 1 else ()
-    if is_one_statement(connection):
+    if (whole := _insert_of(connection)) is not None:
         source = columns if stored is None else stored
-        return insert.insert(connection, database, row, source, several)
+        return whole.insert(connection, database, row, source, several)
     if stored is None:
         stored = content.insert(connection, database, columns)
     email_id = content.inserted_id(
@@ -51,7 +51,17 @@ def one(
 
 def is_one_statement(connection: Connection) -> bool:
     """Return whether `one` inserts with one statement: where the driver is PostgreSQL's own."""
-    return insert.is_possible(connection)
+    return _insert_of(connection) is not None
+
+
+def _insert_of(connection: Connection) -> WholeInsert | None:
+    own = backend_of(connection.dialect.name).insert
+    return own if own is not None and own.is_possible(connection) else None
+
+
+def _copy_of(connection: Connection) -> BulkCopy | None:
+    own = backend_of(connection.dialect.name).copy
+    return own if own is not None and own.is_possible(connection) else None
 
 
 def _insert_recipients(
@@ -73,13 +83,15 @@ def different(
     connection: Connection, database: Database, rows: Sequence[Values], bodies: Sequence[bytes]
 ) -> None:
     """Insert emails with a content each."""
-    if copy.is_possible(connection):
+    if (copy := _copy_of(connection)) is not None:
         table = database.tables.content
         now, ids = copy.reserve(connection, database, table, len(rows))
         if len(ids) == len(rows):
-            contents = zip(ids, bodies, strict=True)
-            content.copy(connection, database, now, contents)
-            _copy(connection, database, now, rows, ids)
+            copied = content.copied(now, zip(ids, bodies, strict=True))
+            copy.copy_rows(connection, database, table, content.COPIED, copied)
+            copy.copy_rows(
+                connection, database, database.tables.email, _TIMED, _timed(now, rows, ids)
+            )
             return
     _insert(connection, database, rows, content.insert_many(connection, database, bodies))
 
@@ -88,26 +100,21 @@ def sharing(
     connection: Connection, database: Database, rows: Iterable[Values], content_id: int
 ) -> int:
     """Insert emails over one content that is stored; return how many. See `copy_rows` of `rows`."""
-    if copy.is_possible(connection):
-        now = copy.moment(connection, database)
-        return _copy(connection, database, now, rows, repeat(content_id))
+    if (copy := _copy_of(connection)) is not None:
+        timed = _timed(copy.moment(connection, database), rows, repeat(content_id))
+        return copy.copy_rows(connection, database, database.tables.email, _TIMED, timed)
     found = list(rows)
     _insert(connection, database, found, repeat(content_id))
     return len(found)
 
 
-def _copy(
-    connection: Connection,
-    database: Database,
-    now: datetime,
-    rows: Iterable[Values],
-    contents: Iterable[int],
-) -> int:
-    timed = (
+def _timed(
+    now: datetime, rows: Iterable[Values], contents: Iterable[int]
+) -> Iterator[tuple[Any, ...]]:
+    return (
         (content_id, now, row[_SEND_AT] or now, *row)
         for row, content_id in zip(rows, contents, strict=False)
     )
-    return copy.copy_rows(connection, database, database.tables.email, _TIMED, timed)
 
 
 def _insert(

@@ -21,8 +21,6 @@ _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 def is_possible(connection: Connection) -> bool:
     """Whether the driver can: psycopg 3. The others are given INSERTs."""
-    if connection.dialect.name != "postgresql":
-        return False
     return callable(getattr(connection.connection.cursor(), "copy", None))
 
 

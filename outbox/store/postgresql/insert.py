@@ -58,8 +58,7 @@ _LATER = "clock_timestamp() + make_interval(secs => %(offset)s)"
 
 def is_possible(connection: Connection) -> bool:
     """Whether the driver takes the statement as it is written here: psycopg and psycopg2 do."""
-    dialect = connection.dialect
-    return dialect.name == "postgresql" and dialect.paramstyle == "pyformat"
+    return connection.dialect.paramstyle == "pyformat"
 
 
 def insert(

@@ -115,7 +115,6 @@ def advance(
     token: UUID,
     results: Sequence[EmailResult],
     following: Sequence[int],
-    *,
     worker: str,
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Record the last window and open the next; return the (opened, not recorded) ids."""

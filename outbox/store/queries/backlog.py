@@ -11,11 +11,11 @@ from sqlalchemy import BigInteger, Connection, SmallInteger, TextualSelect, bind
 
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import LaneKey
+from ..backend import backend_of
 from ..connection.database import Database
+from ..records import Mark
 from ..schema.clock import MOMENT
 from ..schema.column_types import LANE
-from .lane_keys import marked
-from .low_water_mark import Mark
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,20 +25,6 @@ class Backlog:
     mails: int
     first: Mark
 
-
-_POSTGRESQL = """
-SELECT way.priority, way.lane, found.*
-FROM unnest(:priorities ::int[], :lanes ::text[], :moments ::timestamptz[], :ids ::bigint[],
-    :limits ::bigint[]) AS way (priority, lane, due_at, id, mails)
-CROSS JOIN LATERAL (
-    SELECT count(*) AS mails, min(due_at) AS due_at, min(id) AS id FROM (
-        SELECT e.due_at, e.id FROM {email} AS e
-        WHERE e.priority = way.priority AND e.lane = way.lane COLLATE "C"
-            AND e.due_at <= :now AND (e.due_at, e.id) >= (way.due_at, way.id)
-        ORDER BY e.due_at, e.id LIMIT way.mails
-    ) AS seen
-) AS found
-"""
 
 _TERM = """
 SELECT :priority{place} AS priority, :lane{place} AS lane,
@@ -76,8 +62,8 @@ def count(
 def count_statement(database: Database, ways: int) -> TextualSelect:
     """Return the statement that counts so many ways; it takes `now` and the values of `counted`."""
     email = database.name(database.tables.email)
-    if database.dialect == "postgresql":
-        statement = _POSTGRESQL.format(email=email)
+    if (own := backend_of(database.dialect).backlog) is not None:
+        statement = own.STATEMENT.format(email=email)
     else:
         statement = " UNION ALL ".join(_TERM.format(email=email, place=n) for n in range(ways))
     return (
@@ -93,8 +79,8 @@ def counted(
     database: Database, starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int]
 ) -> dict[str, Any]:
     """Return the parameters by which these ways are counted."""
-    if database.dialect == "postgresql":
-        return marked(database, starts) | {"limits": [limits[way] for way in starts]}
+    if (own := backend_of(database.dialect).backlog) is not None:
+        return own.parameters(starts, limits)
     values: dict[str, Any] = {}
     for place, (lane, priority) in enumerate(starts):
         values[f"lane{place}"] = lane

@@ -21,8 +21,7 @@ from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..control import circuit_breaker
-from ..control.circuit_breaker import Breaker
-from ..records import Batch, ClaimedEmail
+from ..records import Batch, Breaker, ClaimedEmail
 from ..schema.clock import utc
 from . import server_limits
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from sqlalchemy import Connection, Inspector, Table, inspect
 from sqlalchemy.engine.interfaces import ReflectedColumn
 
+from ..backend import backend_of
 from ..connection.database import Database
 from ..schema.table_names import schema_of
 from ..schema.version import is_mark, version_of
@@ -36,35 +37,18 @@ def inspect_schema(database: Database) -> Schema:
 
 
 def durability_warnings(database: Database) -> list[str]:
-    """Return the settings of PostgreSQL by which a commit may be forgotten; the promise needs them.
+    """Return the server's settings by which a commit may be forgotten; the promise needs them.
 
     SQLite's durability is set with each of our transactions.
     """
-    if database.dialect != "postgresql":
-        return []
-
-    def work(connection: Connection) -> list[str]:
-        shown = {name: connection.exec_driver_sql(f"SHOW {name}").scalar() for name in _DURABLE}
-        return [f"PostgreSQL's {name} is off" for name, value in shown.items() if value == "off"]
-
-    return database.read(work)
+    own = backend_of(database.dialect).durability_warnings
+    return [] if own is None else database.read(own)
 
 
 def packet_warnings(database: Database, size: int) -> list[str]:
-    """Return what keeps an email of `size` bytes out: MariaDB's limit of a statement.
-
-    It ends the connection of the enqueue that exceeds it. MariaDB 10.11 was seen to take only half
-    of what it names in a statement of several packets.
-    """
-    if database.dialect not in ("mysql", "mariadb"):
-        return []
-    statement = "SELECT @@max_allowed_packet"
-    most = database.read(lambda c: int(c.exec_driver_sql(statement).scalar_one()))
-    text = f"max_allowed_packet is {most}, and not over twice OUTBOX_MAX_SIZE"
-    return [] if most > 2 * size else [text]
-
-
-_DURABLE = ("synchronous_commit", "fsync", "full_page_writes")
+    """Return what keeps an email of `size` bytes out: a server's limit of a statement."""
+    own = backend_of(database.dialect).packet_warnings
+    return [] if own is None else database.read(lambda connection: own(connection, size))
 
 
 def _compare(schema: Schema, inspector: Inspector, table: Table, place: str | None) -> None:

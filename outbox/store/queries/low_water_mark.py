@@ -10,47 +10,13 @@ such as one that was given back, waits for that moment while others go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
-
-from sqlalchemy import ColumnElement, Table, bindparam, tuple_
 
 from ...domain.scheduling.claim_plan import DueEmails, LaneKey
+from ..connection.database import Database
+from ..records import Mark
 
 TRUST = 1.0
 """Seconds after which a sweep looks at everything again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """No email that was seen stands before this place in the index of due emails."""
-
-    due_at: datetime
-    id: int
-
-
-def beyond(email: Table, way: LaneKey) -> ColumnElement[bool]:
-    """The email stands at this way's mark or after it; one range of the index of due emails."""
-    moment, key = _names(way)
-    mark = tuple_(
-        bindparam(moment, type_=email.c.due_at.type), bindparam(key, type_=email.c.id.type)
-    )
-    return tuple_(email.c.due_at, email.c.id) >= mark
-
-
-def mark_parameters(marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
-    """Return the parameters of `beyond` of each way."""
-    found: dict[str, Any] = {}
-    for way, mark in marks.items():
-        found |= zip(_names(way), (mark.due_at, mark.id), strict=True)
-    return found
-
-
-def _names(way: LaneKey) -> tuple[str, str]:
-    lane, priority = way
-    name = f"since_{lane.encode().hex()}_{priority.value}"
-    return f"{name}_due", f"{name}_id"
 
 
 class LowWater:
@@ -61,9 +27,10 @@ class LowWater:
         self._marks: Mapping[LaneKey, Mark] = {}
         self._until = clock()
 
-    def marks(self) -> Mapping[LaneKey, Mark]:
-        """Return the marks that may be used now."""
-        return self._marks if self._clock() < self._until else {}
+    def marks(self, database: Database) -> Mapping[LaneKey, Mark]:
+        """Return the marks that may be used now; none where the index keeps no old entries."""
+        is_useful = database.facts.keeps_index_entries and self._clock() < self._until
+        return self._marks if is_useful else {}
 
     def note(
         self,

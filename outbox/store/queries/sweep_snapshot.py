@@ -24,10 +24,10 @@ from ...domain.scheduling.lanes import Lanes
 from ...domain.scheduling.token_bucket import SLACK
 from ..conditions import expired
 from ..connection.database import Database
+from ..records import Mark
 from . import server_limits
 from .backlog import count
 from .lane_keys import marked
-from .low_water_mark import Mark
 from .tagged_rows import Findings, constant, due_query, finding, lagging, now, pauses
 
 COUNTED = 200

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, NestedTransaction
 from sqlalchemy.exc import OperationalError
 
 from ...domain.errors import ConfigurationError
+from ..connection.facts import facts_of
 
 _AUTOCOMMIT = (
     "the session's connection is in autocommit: each statement commits by itself, and an email"
@@ -28,7 +29,7 @@ def refuse_autocommit(connection: Connection) -> None:
 
 
 def _is_autocommit(connection: Connection) -> bool:
-    if connection.dialect.name == "sqlite":
+    if facts_of(connection.dialect.name).begins_late:
         return not in_transaction(connection) and _never_begins(connection)
     driver = connection.connection.dbapi_connection
     assert driver is not None  # noqa: S101  (a connection in a session is not detached)
@@ -58,7 +59,7 @@ def in_transaction(connection: Connection) -> bool:
 @contextmanager
 def savepoint(connection: Connection) -> Iterator[NestedTransaction]:
     """Keep the caller's transaction usable, and free of our rows, whatever fails in the block."""
-    if connection.dialect.name == "sqlite" and not in_transaction(connection):
+    if facts_of(connection.dialect.name).begins_late and not in_transaction(connection):
         # Its driver opens a transaction at the first write only: a savepoint before that would
         # itself be the transaction, and its release would commit.
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, Pool
 
 from ...domain.errors import ConfigurationError
+from ..backend import backend_of
 from ..connection.sqlite_memory import refuse_busy
 from .unread_results import refuse_unread
 
@@ -17,13 +17,6 @@ _ELSEWHERE = (
     " worker would send. Give a session on the outbox's database, or make that database the"
     " outbox's by engine=… of init_app"
 )
-_QUESTIONS = {
-    "postgresql": "SELECT pg_postmaster_start_time(), oid FROM pg_database"
-    " WHERE datname = current_database()",
-    "mysql": "SELECT @@hostname, @@port, @@datadir, database()",
-    "mariadb": "SELECT @@hostname, @@port, @@datadir, database()",
-}
-"""What differs from server to server and from database to database, and that everybody may ask."""
 
 
 class Identity:
@@ -50,20 +43,8 @@ class Identity:
 
 def _database_of(connection: Connection) -> Hashable:
     """Return what only connections to one database have in common."""
-    dialect = connection.dialect.name
-    if dialect == "sqlite":
-        return _file_of(connection)
-    question = _QUESTIONS.get(dialect)
-    if question is None:
-        url = connection.engine.url
-        return (dialect, url.host, url.port, url.database)
-    return tuple(connection.exec_driver_sql(question).one())
-
-
-def _file_of(connection: Connection) -> Hashable:
-    listed = connection.exec_driver_sql("PRAGMA database_list").all()
-    file = next((row[2] for row in listed if row[1] == "main"), "")
-    if file:
-        return os.path.realpath(file)
-    url = str(connection.engine.url)  # in memory: a pool's own, but for a cache that is shared
-    return url if "cache=shared" in url else id(connection.engine.pool)
+    own = backend_of(connection.dialect.name).identity
+    if own is not None:
+        return own(connection)
+    url = connection.engine.url
+    return (connection.dialect.name, url.host, url.port, url.database)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from ...domain.errors import ConfigurationError
+from ..connection.facts import facts_of
 
 Chunk = TypeVar("Chunk")
 
@@ -29,7 +30,7 @@ def is_unread(connection: Connection) -> bool:
     pymysql, aiomysql and asyncmy would. cymysql keeps such rows, and mysqldb refuses the statement
     by itself.
     """
-    if connection.dialect.name not in ("mysql", "mariadb") or connection.closed:
+    if not facts_of(connection.dialect.name).streams_rows or connection.closed:
         return False
     driver: Any = connection.connection.driver_connection
     # asyncmy is compiled: there it is a number, and not True.

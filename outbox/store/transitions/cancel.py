@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, Connection, select, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
+from ..backend import backend_of
 from ..conditions import end
 from ..connection.database import Database
 from ..connection.row_locks import Locked, among, rows
-from ..mysql import cancel
 from ..session.unread_results import refuse_unread
 
 CANCEL_CHUNK = 1000
@@ -55,8 +55,8 @@ def _waits(database: Database) -> ColumnElement[bool]:
 
 def withdraw_ids(connection: Connection, database: Database, ids: Sequence[int]) -> int:
     """Withdraw what still waits of these emails, whoever has claimed it since they were read."""
-    if database.dialect in ("mysql", "mariadb"):
-        return cancel.withdraw(connection, database, ids)
+    if (own := backend_of(database.dialect).withdraw) is not None:
+        return own(connection, database, ids)
     held = _lock(connection, database, among(database, ids) & _waits(database))
     _leave_out(connection, database, [row.id for row in held if row.recipients > 1])
     return end(connection, database, held, Status.CANCELLED)
@@ -67,7 +67,7 @@ def _lock(
 ) -> Sequence[Locked]:
     """Lock these rows until the caller's transaction ends; wait for who is writing to them."""
     email, wanted = database.tables.email, rows(database).where(which)
-    if database.dialect == "sqlite":  # a write that changes nothing takes the write lock
+    if database.facts.one_writer:  # a write that changes nothing takes the write lock
         written = update(email).where(which).values(recipients=email.c.recipients)
         return connection.execute(written.returning(*wanted.selected_columns)).all()
     locked = wanted.order_by(email.c.id).with_for_update(key_share=True)

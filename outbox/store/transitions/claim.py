@@ -9,18 +9,13 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import (
     BindParameter,
-    ColumnElement,
     Connection,
     Insert,
     Row,
-    Select,
     Update,
-    any_,
     bindparam,
-    func,
     insert,
     select,
-    true,
     update,
 )
 
@@ -28,16 +23,12 @@ from ...domain.delivery.outcome import ALONE_FROM
 from ...domain.delivery.status import Status
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
+from ..backend import backend_of
 from ..connection.database import Database
-from ..queries.low_water_mark import Mark, beyond, mark_parameters
-from ..records import Claim
+from ..due_emails import claimed, due_statement
+from ..records import Claim, Mark
 from ..schema.clock import clock
 from ..schema.tables import Tables
-
-_EVER = true()
-
-RETURNING = frozenset({"postgresql", "sqlite"})
-"""Dialects that claim in one statement. The others select first; the guard makes both right."""
 
 
 def claim(
@@ -115,13 +106,20 @@ def _batch(
 def _take(
     connection: Connection, database: Database, share: ClaimRequest, token: UUID, since: Mark | None
 ) -> Sequence[Row[int, int]]:
-    tables, now = database.tables, database.now()
-    if database.dialect in RETURNING:
-        mark = since if database.dialect == "postgresql" else None
-        statement = database.built(_statement, replace(share, batches=1), mark is not None)
-        marks = {(share.lane, share.priority): mark} if mark else {}
-        return connection.execute(statement, {"claim": token} | mark_parameters(marks)).all()
-    due = connection.execute(due_statement(tables, share, now)).all()
+    """Claim one batch; return each email's id and crashes. The guard makes every way right."""
+    if (own := backend_of(database.dialect).claim_due) is not None:
+        return own(connection, database, share, token, since)
+    if database.facts.returning:
+        statement = database.built(_statement, replace(share, batches=1))
+        return connection.execute(statement, {"claim": token}).all()
+    return _take_in_steps(connection, database, share, token)
+
+
+def _take_in_steps(
+    connection: Connection, database: Database, share: ClaimRequest, token: UUID
+) -> Sequence[Row[int, int]]:
+    tables = database.tables
+    due = connection.execute(due_statement(tables, share, database.now())).all()
     if not due:
         return []
     ids = [email_id for email_id, _ in due]
@@ -133,58 +131,22 @@ def _take(
     return due
 
 
-def _statement(database: Database, share: ClaimRequest, is_marked: bool) -> Update:
-    tables = database.tables
-    token: BindParameter[UUID] = bindparam("claim")
-    since = beyond(tables.email, (share.lane, share.priority)) if is_marked else _EVER
-    return claim_statement(tables, share, token, database.now(), database.dialect, since)
+def _statement(database: Database, share: ClaimRequest) -> Update:
+    return claim_statement(database.tables, share, bindparam("claim"), database.now())
 
 
 def claim_statement(
-    tables: Tables,
-    share: ClaimRequest,
-    token: UUID | BindParameter[UUID],
-    now: clock,
-    dialect: str,
-    since: ColumnElement[bool] = _EVER,
+    tables: Tables, share: ClaimRequest, token: UUID | BindParameter[UUID], now: clock
 ) -> Update:
-    """Select and claim in one statement.
-
-    The CTE is materialised: as a sub-select, PostgreSQL may run it again for each row and claim
-    more than the limit.
-    """
+    """Select and claim in one statement, where an UPDATE can return what it has changed."""
     email = tables.email
-    due = due_statement(tables, share, now).where(since)
-    ids = due.with_only_columns(email.c.id)
-    chosen: ColumnElement[bool] = email.c.id.in_(ids)
-    if dialect == "postgresql":
-        picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
-        # As an array they are looked up by the key. Joined, whatever is due may be gone through.
-        chosen = email.c.id == any_(func.array(select(picked.c.id).scalar_subquery()))
+    ids = due_statement(tables, share, now).with_only_columns(email.c.id)
     return (
         update(email)
-        .where(chosen, email.c.status == Status.PENDING)
-        .values(_claimed(token))
+        .where(email.c.id.in_(ids), email.c.status == Status.PENDING)
+        .values(claimed(token))
         .returning(email.c.id, email.c.crashes)
     )
-
-
-def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int, int]:
-    """Select the due emails of one batch, oldest first, passing over those that others lock."""
-    email = tables.email
-    due = (
-        select(email.c.id, email.c.crashes)
-        .where(
-            email.c.lane == share.lane,
-            email.c.priority == int(share.priority),
-            email.c.due_at <= now,
-        )
-        .order_by(email.c.due_at, email.c.id)
-        .limit(share.size)
-    )
-    # SQL Server knows no SKIP LOCKED clause: its hint says the same, and SQLAlchemy drops ours.
-    due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
-    return due.with_for_update(skip_locked=True)
 
 
 def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
@@ -193,12 +155,8 @@ def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
     return (
         update(email)
         .where(email.c.id.in_(ids), email.c.status == Status.PENDING)
-        .values(_claimed(token))
+        .values(claimed(token))
     )
-
-
-def _claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:
-    return {"status": Status.CLAIMED, "token": token, "due_at": None, "unknown_token": None}
 
 
 def _move(connection: Connection, database: Database, old: Claim, email_id: int) -> Claim:

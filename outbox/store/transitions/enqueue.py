@@ -181,7 +181,7 @@ class Writer:
     def _existing(self, key: str, fingerprint: bytes, *, newest: bool = False) -> Email | None:
         email = self.database.tables.email
         statement = select(email).where(email.c.key == key)
-        if newest and self.connection.dialect.name in ("mysql", "mariadb"):
+        if newest and self.database.facts.repeatable_read:
             # A locking read sees the newest committed row; a plain one only the snapshot. Where
             # there is no row it would lock the gap, and every new key beside it would wait.
             statement = statement.with_for_update(read=True)

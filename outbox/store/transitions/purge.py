@@ -138,7 +138,7 @@ class _Run:
             self._after = max(self._after, chunk.after)
             more = chunk.more
             yield chunk.removed
-            if self._database.dialect == "sqlite":
+            if self._database.facts.one_writer:
                 time.sleep(REST)
 
     def _hold(self, connection: Connection) -> Any:

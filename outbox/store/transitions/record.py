@@ -16,7 +16,7 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Reply, Verdict
 from ..conditions import first_due
 from ..connection.database import Database
-from ..connection.row_locks import ONE_WRITER, among, lock_ids, seen
+from ..connection.row_locks import among, lock_ids, seen
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
 from ..reply_columns import reply_values
@@ -56,7 +56,8 @@ def record(
     lost = late_verdict.not_written_yet(connection, database, token, rest, worker)
     resolved, waiting = _resolve_late(connection, database, token, lost)
     _log(connection, database, _of(lost, resolved), worker)
-    return Progress(held=held | waiting, lost=frozenset(entry.email_id for entry in lost) - waiting)
+    gone = frozenset(entry.email_id for entry in lost) - waiting
+    return Progress(written=mine, held=held | waiting, lost=gone)
 
 
 def _of(entries: Iterable[EmailResult], ids: Collection[int]) -> list[EmailResult]:
@@ -81,7 +82,7 @@ def _write(
     ids: frozenset[int],
 ) -> frozenset[int]:
     """Write what the emails have come to that are ours and free; return their ids."""
-    if database.dialect in ONE_WRITER:
+    if database.facts.one_writer:
         groups = _alike(entries).values()
         updates = (_update(database, ours, group) for group in groups)
         written = (statement.returning(database.tables.email.c.id) for statement in updates)

@@ -10,11 +10,11 @@ from sqlalchemy import Connection, and_, or_, update
 
 from ...domain.delivery.status import LEASED, Status
 from ...domain.delivery.transaction import Verdict
+from ..backend import backend_of
 from ..connection.database import Database
-from ..connection.row_locks import ONE_WRITER, among, lock_ids
+from ..connection.row_locks import among, lock_ids
 from ..control import lease
 from ..control.counter import IN_DOUBT, bump
-from ..postgresql import window
 from ..records import EmailResult, Progress
 from . import record, release
 
@@ -36,8 +36,9 @@ def advance(
     is in another transaction's hands: it must not be sent. Results that are `held` are recorded
     with the next call. Nothing here waits for anybody.
     """
-    if database.dialect == "postgresql" and not any(map(_is_rare, results)):
-        opened, missing = window.advance(database, token, results, following, worker=worker)
+    at_once = backend_of(database.dialect).advance
+    if at_once is not None and not any(map(_is_rare, results)):
+        opened, missing = at_once(database, token, results, following, worker)
         written = frozenset(entry.email_id for entry in results) - missing
         if not missing:
             return Progress(opened=opened, written=written)
@@ -117,7 +118,7 @@ def _open(
         or_(email.c.expires_at.is_(None), email.c.expires_at > database.now()),
     )
     opening = update(email).values(status=Status.SENDING)
-    if database.dialect in ONE_WRITER:
+    if database.facts.one_writer:
         found = opening.where(ours, among(database, ids)).returning(email.c.id)
         return frozenset(connection.execute(found).scalars())
     opened = lock_ids(connection, database, ours & among(database, ids))

@@ -1,0 +1,178 @@
+"""What each database does in a way of its own: the one place where it is chosen.
+
+A way is a whole operation. Each stands in the folder of its database; None means the portable way,
+which stands in the room that asks. What is only a fact stands in `connection/facts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from sqlalchemy import Column, Connection, Row, Table
+
+from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
+from ..domain.scheduling.lanes import Wants
+from .connection.database import Database
+from .mysql import cancel, deletion, function_calls
+from .mysql import driver_state as mysql_driver_state
+from .mysql import server as mysql_server
+from .new_email import Values
+from .postgresql import backlog, claim, copy, insert, lane_keys, pending_writes, permits, window
+from .postgresql import server as postgresql_server
+from .records import EmailResult, Mark
+from .sqlite import driver_state as sqlite_driver_state
+from .sqlite import file
+from .sqlite import lane_keys as sqlite_lane_keys
+
+
+class WholeInsert(Protocol):
+    """An email with its content and its recipients in one statement."""
+
+    def is_possible(self, connection: Connection) -> bool:
+        """Whether the connection's driver can."""
+
+    def insert(
+        self,
+        connection: Connection,
+        database: Database,
+        row: Values,
+        content: int | dict[str, Any],
+        recipients: Sequence[str],
+    ) -> int:
+        """Insert one email and return its id."""
+
+
+class BulkCopy(Protocol):
+    """Many rows at once, in a stream."""
+
+    def is_possible(self, connection: Connection) -> bool:
+        """Whether the connection's driver can."""
+
+    def copy_rows(
+        self,
+        connection: Connection,
+        database: Database,
+        table: Table,
+        names: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+    ) -> int:
+        """Insert the rows and return how many."""
+
+    def moment(self, connection: Connection, database: Database) -> datetime:
+        """Return the database's time."""
+
+    def reserve(
+        self, connection: Connection, database: Database, table: Table, count: int
+    ) -> tuple[datetime, list[int]]:
+        """Return the database's time, and ids for so many rows, or none."""
+
+
+class LaneKeys(Protocol):
+    """The statement that selects the ways on which emails wait."""
+
+    STATEMENT: str
+
+    def parameters(self, marks: Mapping[LaneKey, Mark], /) -> dict[str, Any]:
+        """Return its parameters."""
+
+
+class Backlog(Protocol):
+    """The statement that counts the due emails of some ways, whatever their number."""
+
+    STATEMENT: str
+
+    def parameters(
+        self, starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int], /
+    ) -> dict[str, Any]:
+        """Return its parameters, but for the time."""
+
+
+class DriverState(Protocol):
+    """What a driver tells of its use."""
+
+    def seen(self, driver: Any, /) -> object:
+        """Return what a statement over the driver's own cursor changes."""
+
+    def written(self, driver: Any, /) -> int | None:
+        """Return how many rows were written, where that is known."""
+
+
+Advanced = tuple[frozenset[int], frozenset[int]]
+"""The ids of emails: those that were opened, and those whose results were not recorded."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backend:
+    """The ways of one database. One that is not known has none."""
+
+    # Enqueue
+    insert: WholeInsert | None = None
+    copy: BulkCopy | None = None
+    withdraw: Callable[[Connection, Database, Sequence[int]], int] | None = None
+
+    # Sweep
+    lane_keys: LaneKeys | None = None
+    backlog: Backlog | None = None
+    claim_due: (
+        Callable[[Connection, Database, ClaimRequest, UUID, Mark | None], Sequence[Row[int, int]]]
+        | None
+    ) = None
+
+    # Send
+    take_permits: Callable[[Database, Wants, Wants, float], float | None] | None = None
+    advance: (
+        Callable[[Database, UUID, Sequence[EmailResult], Sequence[int], str], Advanced] | None
+    ) = None
+
+    # Purge
+    delete_keyed: Callable[[Connection, Database, Column[Any], Sequence[int], str], None] | None = (
+        None
+    )
+
+    # The app's own session
+    identity: Callable[[Connection], Hashable] | None = None
+    holds: Callable[[Connection], bool] | None = None
+    driver_state: DriverState | None = None
+    may_call: Callable[[str], bool] | None = None
+
+    # Check
+    durability_warnings: Callable[[Connection], list[str]] | None = None
+    packet_warnings: Callable[[Connection, int], list[str]] | None = None
+
+
+_POSTGRESQL = Backend(
+    insert=insert,
+    copy=copy,
+    lane_keys=lane_keys,
+    backlog=backlog,
+    claim_due=claim.claim_due,
+    take_permits=permits.take,
+    advance=window.advance,
+    identity=postgresql_server.identity,
+    holds=pending_writes.holds,
+    durability_warnings=postgresql_server.durability_warnings,
+)
+_SQLITE = Backend(
+    lane_keys=sqlite_lane_keys,
+    identity=file.identity,
+    driver_state=sqlite_driver_state,
+)
+_MYSQL = Backend(
+    withdraw=cancel.withdraw,
+    delete_keyed=deletion.delete_keyed,
+    identity=mysql_server.identity,
+    driver_state=mysql_driver_state,
+    may_call=function_calls.may_call,
+    packet_warnings=mysql_server.packet_warnings,
+)
+_BACKENDS = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE, "mysql": _MYSQL, "mariadb": _MYSQL}
+_UNKNOWN = Backend()
+
+
+def backend_of(dialect: str) -> Backend:
+    """Return the ways of the database of this dialect's name."""
+    return _BACKENDS.get(dialect, _UNKNOWN)

@@ -1,0 +1,35 @@
+"""Which emails are due, as a claim selects them, and what the claim writes."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import BindParameter, Select, select
+
+from ..domain.delivery.status import Status
+from ..domain.scheduling.claim_plan import ClaimRequest
+from .schema.clock import clock
+from .schema.tables import Tables
+
+
+def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int, int]:
+    """Select the due emails of one batch, oldest first, passing over those that others lock."""
+    email = tables.email
+    due = (
+        select(email.c.id, email.c.crashes)
+        .where(
+            email.c.lane == share.lane,
+            email.c.priority == int(share.priority),
+            email.c.due_at <= now,
+        )
+        .order_by(email.c.due_at, email.c.id)
+        .limit(share.size)
+    )
+    # SQL Server knows no SKIP LOCKED clause: its hint says the same, and SQLAlchemy drops ours.
+    due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
+    return due.with_for_update(skip_locked=True)
+
+
+def claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:
+    """Return what a claim under this token writes into an email's row."""
+    return {"status": Status.CLAIMED, "token": token, "due_at": None, "unknown_token": None}

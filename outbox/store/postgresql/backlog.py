@@ -1,0 +1,29 @@
+"""How many emails are due on some ways, on PostgreSQL: the ways are arrays, each with its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...domain.scheduling.claim_plan import LaneKey
+from ..records import Mark
+from . import lane_keys
+
+STATEMENT = """
+SELECT way.priority, way.lane, found.*
+FROM unnest(:priorities ::int[], :lanes ::text[], :moments ::timestamptz[], :ids ::bigint[],
+    :limits ::bigint[]) AS way (priority, lane, due_at, id, mails)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS mails, min(due_at) AS due_at, min(id) AS id FROM (
+        SELECT e.due_at, e.id FROM {email} AS e
+        WHERE e.priority = way.priority AND e.lane = way.lane COLLATE "C"
+            AND e.due_at <= :now AND (e.due_at, e.id) >= (way.due_at, way.id)
+        ORDER BY e.due_at, e.id LIMIT way.mails
+    ) AS seen
+) AS found
+"""
+
+
+def parameters(starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int]) -> dict[str, Any]:
+    """Return the statement's parameters, but for `now`: the ways, and how far each is counted."""
+    return lane_keys.parameters(starts) | {"limits": [limits[way] for way in starts]}

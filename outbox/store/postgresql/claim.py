@@ -1,0 +1,102 @@
+"""pending → claimed on PostgreSQL: selected and claimed in one statement, from a mark on.
+
+PostgreSQL leaves an index entry behind for each claimed email, so a claim starts at the first email
+that its sweep has just seen; see `low_water_mark`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    Update,
+    any_,
+    bindparam,
+    func,
+    select,
+    true,
+    tuple_,
+    update,
+)
+
+from ...domain.delivery.status import Status
+from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
+from ..connection.database import Database
+from ..due_emails import claimed, due_statement
+from ..records import Mark
+from ..schema.clock import clock
+from ..schema.tables import Tables
+
+_EVER = true()
+
+
+def claim_due(
+    connection: Connection, database: Database, share: ClaimRequest, token: UUID, since: Mark | None
+) -> Sequence[Row[int, int]]:
+    """Claim one batch of this share under the token; return each email's id and crashes."""
+    statement = database.built(_statement, replace(share, batches=1), since is not None)
+    marks = {(share.lane, share.priority): since} if since else {}
+    return connection.execute(statement, {"claim": token} | mark_parameters(marks)).all()
+
+
+def _statement(database: Database, share: ClaimRequest, is_marked: bool) -> Update:
+    tables = database.tables
+    token: BindParameter[UUID] = bindparam("claim")
+    since = beyond(tables.email, (share.lane, share.priority)) if is_marked else _EVER
+    return claim_statement(tables, share, token, database.now(), since)
+
+
+def claim_statement(
+    tables: Tables,
+    share: ClaimRequest,
+    token: UUID | BindParameter[UUID],
+    now: clock,
+    since: ColumnElement[bool] = _EVER,
+) -> Update:
+    """Select and claim in one statement.
+
+    The CTE is materialised: as a sub-select, PostgreSQL may run it again for each row and claim
+    more than the limit.
+    """
+    email = tables.email
+    ids = due_statement(tables, share, now).where(since).with_only_columns(email.c.id)
+    picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
+    # As an array they are looked up by the key. Joined, whatever is due may be gone through.
+    chosen = email.c.id == any_(func.array(select(picked.c.id).scalar_subquery()))
+    return (
+        update(email)
+        .where(chosen, email.c.status == Status.PENDING)
+        .values(claimed(token))
+        .returning(email.c.id, email.c.crashes)
+    )
+
+
+def beyond(email: Table, way: LaneKey) -> ColumnElement[bool]:
+    """The email stands at this way's mark or after it; one range of the index of due emails."""
+    moment, key = _names(way)
+    mark = tuple_(
+        bindparam(moment, type_=email.c.due_at.type), bindparam(key, type_=email.c.id.type)
+    )
+    return tuple_(email.c.due_at, email.c.id) >= mark
+
+
+def mark_parameters(marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
+    """Return the parameters of `beyond` of each way."""
+    found: dict[str, Any] = {}
+    for way, mark in marks.items():
+        found |= zip(_names(way), (mark.due_at, mark.id), strict=True)
+    return found
+
+
+def _names(way: LaneKey) -> tuple[str, str]:
+    lane, priority = way
+    name = f"since_{lane.encode().hex()}_{priority.value}"
+    return f"{name}_due", f"{name}_id"

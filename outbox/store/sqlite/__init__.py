@@ -1,0 +1,1 @@
+"""What SQLite does differently."""

@@ -1,0 +1,138 @@
+"""One operation of the store in two ways, over the same rows of one PostgreSQL.
+
+The first is PostgreSQL's own, the second the portable one, as a database that is not known gets it.
+Time stands still, so that what they write can be compared to the microsecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from outbox.domain.delivery.status import FINISHED, LEASED, Status
+from outbox.store.connection.database import Database
+from outbox.store.connection.facts import Facts
+from tests.integration.conftest import Shop, Shops
+
+Result = TypeVar("Result")
+Rows = dict[str, list[tuple[Any, ...]]]
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+_STANDS_STILL = (
+    "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE"
+    f" AS $$ SELECT timestamptz '{NOW.isoformat()}' $$"
+)
+_USED = ("content", "email", "recipient", "attempt", "lease", "counter", "bucket")
+"""Tables that are filled and compared, in the order in which they refer to each other."""
+
+
+def at(seconds: float) -> datetime:
+    """Return the moment so many seconds from now."""
+    return NOW + timedelta(seconds=seconds)
+
+
+@dataclass(kw_only=True)
+class Twins:
+    """A shop on whose database it is `NOW` all the time, and the same as an unknown database."""
+
+    shop: Shop
+    portable: Database
+
+    def fill(self, **rows: Sequence[Mapping[str, Any]]) -> None:
+        """Empty the tables, and write these rows, by their tables."""
+        tables = self.shop.tables
+        with self.shop.engine.begin() as connection:
+            for name in reversed(_USED):
+                connection.execute(sa.delete(getattr(tables, name)))
+            for name in _USED:
+                if chosen := rows.get(name):
+                    connection.execute(sa.insert(getattr(tables, name)), list(chosen))
+
+    def both(
+        self, work: Callable[[Database], Result], **rows: Sequence[Mapping[str, Any]]
+    ) -> list[tuple[Result, Rows]]:
+        """Do `work` in both ways, each over these rows; return its results, and the rows after."""
+        known = {row["token"] for row in rows.get("lease", ())}
+        found = []
+        for database in (self.shop.database, self.portable):
+            self.fill(**rows)
+            result = work(database)
+            found.append((result, _written(self.shop, known)))
+        return found
+
+
+def open_twins(shops: Shops) -> Twins:
+    """Open a shop whose database's clock stands still."""
+    engine = sa.create_engine(shops.url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(_STANDS_STILL)
+    engine.dispose()
+    path = "-c search_path=public,pg_catalog"  # ours is found before PostgreSQL's
+    shop = shops.open_on(sa.create_engine(shops.url, connect_args={"options": path}))
+    portable = Database(shop.engine, shop.tables)
+    portable.dialect, portable.facts = "unknown", Facts()
+    for database in (shop.database, portable):
+        moment = sa.select(database.now())
+        assert database.run(lambda c, moment=moment: c.execute(moment).scalar_one()) == NOW  # type: ignore[misc]
+    return Twins(shop=shop, portable=portable)
+
+
+def _written(shop: Shop, known: set[UUID]) -> Rows:
+    """Return all rows; new ids of attempts are left out, and new tokens told by their emails."""
+    emails: dict[UUID, list[int]] = {}
+    for row in shop.rows(shop.tables.email):
+        if row.token is not None and row.token not in known:
+            emails.setdefault(row.token, []).append(row.id)
+
+    def told(value: Any) -> Any:
+        return tuple(emails.get(value, ["nobody"])) if _is_new(value, known) else value
+
+    found: Rows = {}
+    for name in _USED:
+        table = getattr(shop.tables, name)
+        columns = [column.name for column in table.c if (name, column.name) != ("attempt", "id")]
+        rows = [tuple(told(row._mapping[key]) for key in columns) for row in shop.rows(table)]
+        found[name] = sorted(rows, key=repr)
+    return found
+
+
+def _is_new(value: Any, known: set[UUID]) -> bool:
+    return isinstance(value, UUID) and value not in known
+
+
+def content() -> dict[str, Any]:
+    """Return the one content of all emails."""
+    return {"id": 1, "size": 1, "crc32": 0, "sha256": None, "body": b"x", "created_at": at(-9000)}
+
+
+def email(number: int, status: Status, **changes: Any) -> dict[str, Any]:
+    """Return an email's row, as far as its status allows what is changed."""
+    row = {
+        "id": number, "content_id": 1, "due_at": None, "token": None, "unknown_token": None,
+        "created_at": at(-5000 + number), "send_at": None, "expires_at": None, "finished_at": None,
+        "size": 1, "priority": 1, "attempts": 0, "crashes": 0, "unknown_count": 0, "waited": 0,
+        "recipients": 1, "status": status, "lane": "", "sender": "shop@shop.example",
+        "recipient": "a@x.example", "message_id": f"<{number}@x.example>", "headers": b"",
+    } | changes  # fmt: skip
+    if status is not Status.PENDING:
+        row["due_at"] = None
+    elif row["due_at"] is None:
+        row["due_at"] = row["created_at"]
+    if status not in LEASED:
+        row["token"] = None
+    if status in FINISHED:
+        row |= {"finished_at": at(-100), "unknown_count": 0}
+    return row
+
+
+def lease(token: UUID, **changes: Any) -> dict[str, Any]:
+    """Return the row of a lease that holds."""
+    return {
+        "token": token, "priority": 1, "lane": "", "mails": 1, "claimed_at": at(-10),
+        "expires_at": at(20), "started_at": at(-9), "worker": "host:1",
+    } | changes  # fmt: skip
