@@ -67,13 +67,14 @@ def create(metadata: sa.MetaData, engine: sa.Engine) -> None:
     """
     known = (engine.dialect.name, *sorted(metadata.tables))
     if known not in _ddl:
-        _ddl[known] = [*_statements(metadata, engine), *_lifecycle(engine.dialect.name)]
+        _ddl[known] = [*written_statements(metadata, engine), *_lifecycle(engine.dialect.name)]
     with engine.begin() as connection:
         for statement in _ddl[known]:
             connection.exec_driver_sql(statement)
 
 
-def _statements(metadata: sa.MetaData, engine: sa.Engine) -> list[str]:
+def written_statements(metadata: sa.MetaData, engine: sa.Engine) -> list[str]:
+    """Return the statements that create the tables and their indexes."""
     made: list[str] = []
     metadata.create_all(
         sa.create_mock_engine(

@@ -9,7 +9,7 @@ import pytest
 
 from outbox.domain.delivery.breaker_rules import Cause
 from outbox.store.control import circuit_breaker
-from outbox.store.control.counter import IN_DOUBT
+from outbox.store.control.counter import UNKNOWN
 from tests.integration.conftest import Shop, Shops, addresses, message
 from tests.integration.motion import Motion, attempts, halted, server, standing, write
 from tests.servers.catcher import Catcher
@@ -273,7 +273,7 @@ def test_a_mail_in_doubt_goes_over_no_other_server_in_the_same_attempt(
         motion.beat()
     assert standing(shop) == {SENT: 3, ("pending", 1, 0, 1): 1}
     assert attempts(shop) == {("a", "sent"): 1, ("a", "unknown"): 1, ("b", "sent"): 2}
-    assert shop.counter(IN_DOUBT) == 1
+    assert shop.counter(UNKNOWN) == 1
     assert [mail.recipients[0] for mail in catcher.mails] == addresses(4)[2:]
 
 

@@ -55,7 +55,9 @@ def test_urgent_mail_of_its_lane_has_the_others_give_way(shop: Shop) -> None:
     shop.enqueue("a@x.example")
     swept(shop)
     shop.enqueue("a@gmail.com", priority=Priority.URGENT)
-    assert should_yield_to_urgent(shop.database, shop.runtime.lanes, slots=1)
+    assert should_yield_to_urgent(
+        shop.database, shop.runtime.lanes, slots=1, routes=shop.runtime.routes
+    )
 
 
 def test_what_was_taken_is_still_paid_off(shop: Shop) -> None:

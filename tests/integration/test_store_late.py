@@ -7,7 +7,7 @@ import pytest
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
-from outbox.store.control.counter import IN_DOUBT
+from outbox.store.control.counter import UNKNOWN
 from outbox.store.records import EmailResult
 from outbox.store.transitions.window import LOST, advance, advance_in_steps, finish
 from tests.integration.conftest import WORKER, Shop, entry, sent
@@ -170,7 +170,7 @@ def test_a_result_that_is_written_again_after_a_lost_reply_is_no_lost_lease(
         before.unknown_count,
     )
     assert shop.counter(LOST) == 0
-    assert shop.counter(IN_DOUBT) == int(verdict is Verdict.UNKNOWN)
+    assert shop.counter(UNKNOWN) == int(verdict is Verdict.UNKNOWN)
     assert len(shop.rows(shop.tables.attempt)) == int(verdict is not Verdict.HALT)
 
 
@@ -207,4 +207,4 @@ def test_an_unknown_end_is_counted_beside_a_result_that_was_lost(shop: Shop, wri
         progress = step(shop.database, made.token, results, [], worker=WORKER)
     assert progress.written == {first.id}
     assert progress.lost == {second.id}
-    assert (shop.counter(IN_DOUBT), shop.counter(LOST)) == (1, 1)
+    assert (shop.counter(UNKNOWN), shop.counter(LOST)) == (1, 1)

@@ -27,7 +27,9 @@ LOOKS: dict[str, Callable[[Shop], object]] = {
         shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1600
     ),
     "expire": lambda shop: expire(shop.database),
-    "urgent waits": lambda shop: should_yield_to_urgent(shop.database, shop.runtime.lanes, slots=4),
+    "urgent waits": lambda shop: should_yield_to_urgent(
+        shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
+    ),
     "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),
 }
 

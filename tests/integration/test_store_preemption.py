@@ -45,7 +45,9 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waits(shop: Shop, slots: int) -> bool:
-    return should_yield_to_urgent(shop.database, shop.runtime.lanes, slots=slots)
+    return should_yield_to_urgent(
+        shop.database, shop.runtime.lanes, slots=slots, routes=shop.runtime.routes
+    )
 
 
 def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:

@@ -12,7 +12,7 @@ from outbox import Status
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.control import lease
-from outbox.store.control.counter import IN_DOUBT
+from outbox.store.control.counter import UNKNOWN
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.rescue import RESCUED, rescue
 from tests.integration.conftest import LEASE, WORKER, Shop, Shops, entry, sent
@@ -83,7 +83,7 @@ def test_claimed_mails_of_a_lost_worker_are_charged_a_delivery_and_no_attempt(sh
         assert (row.status, row.token) == (Status.PENDING, None)
         assert (row.attempts, row.crashes, row.unknown_count) == (0, 1, 0)
     assert shop.count(shop.tables.attempt) == 0
-    assert shop.counter(IN_DOUBT) == 0
+    assert shop.counter(UNKNOWN) == 0
 
 
 def test_a_mail_in_an_open_window_is_in_doubt_and_sent_again_after_a_backoff(shop: Shop) -> None:
@@ -96,7 +96,7 @@ def test_a_mail_in_an_open_window_is_in_doubt_and_sent_again_after_a_backoff(sho
     assert (row.attempts, row.crashes, row.unknown_count) == (1, 1, 1)
     assert utc(row.due_at) - utc(shop.mail(waiting.id).due_at) > timedelta(seconds=10)
     assert shop.mail(waiting.id).unknown_count == 0
-    assert shop.counter(IN_DOUBT) == 1
+    assert shop.counter(UNKNOWN) == 1
 
 
 def test_a_rescued_email_waits_as_the_settings_say(shops: Shops) -> None:
@@ -245,7 +245,7 @@ def test_two_rescues_at_once_judge_a_lease_once(shop: Shop) -> None:
         judged = sum(pool.map(lambda _: judge(shop), range(4)))
     assert judged == shop.counter(RESCUED) == 1
     assert {row.crashes for row in shop.rows(shop.tables.email)} == {1}
-    assert shop.count(shop.tables.attempt) == shop.counter(IN_DOUBT) == 20
+    assert shop.count(shop.tables.attempt) == shop.counter(UNKNOWN) == 20
 
 
 @pytest.mark.databases("postgresql", "mariadb")

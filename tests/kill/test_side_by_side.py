@@ -74,7 +74,7 @@ def test_a_rescue_takes_no_mail_from_a_worker_that_lives(stage: Stage) -> None:
         stage.go_on(late)
         tally.enter("stops", moment, stage.copies(), stage.statuses())
         tally.expect(moment, "copies", stage.copies(), recording.copies)
-        tally.expect(moment, "in doubt", stage.counters().get("in_doubt", 0), 0)
+        tally.expect(moment, "in doubt", stage.counters().get("unknown", 0), 0)
     stage.say(tally.figures())
     tally.check()
 

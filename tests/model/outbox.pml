@@ -75,7 +75,7 @@ inline new_token() {
 	assert(tok <= TOKENS)          /* else the bound would hide runs */
 }
 
-/* outbox.store.transitions.rescue._doubt, outbox.store.transitions.rescue._is_final, outbox.domain.delivery.outcome._doubt */
+/* outbox.store.transitions.rescue._mark_unknown, outbox.store.transitions.rescue._is_final, outbox.domain.delivery.outcome._doubt */
 inline declare_doubt() {
 	promise(faults > 0, doubt_needs_a_fault);
 	mail[id].declared++; mail[id].unknown_count++; mail[id].attempts++; mail[id].token = 0;

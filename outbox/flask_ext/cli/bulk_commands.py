@@ -34,7 +34,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     total = doubtful = 0
     for part, changed in _change(decisions.retry, _among(ids, status)):
         total += changed
-        doubtful += read(decisions.in_doubt, part)
+        doubtful += read(decisions.count_unknown, part)
     click.echo(f"{total} emails are pending again")
     if doubtful:
         click.echo(

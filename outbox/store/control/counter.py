@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select, update
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 
-IN_DOUBT = "in_doubt"
+UNKNOWN = "unknown"
 """Counts unknown results: the connection was lost after the final dot, or the worker."""
 
 

@@ -47,9 +47,7 @@ def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     )
 
 
-def should_yield_to_urgent(
-    database: Database, lanes: Lanes, *, slots: int, routes: Routes | None = None
-) -> bool:
+def should_yield_to_urgent(database: Database, lanes: Lanes, *, slots: int, routes: Routes) -> bool:
     """Return whether urgent email could go and no slot is free for it, nor a process to claim it.
 
     It could not where `routes` give it only servers that are halted, or whose rates are used up.
@@ -99,7 +97,7 @@ def _number(found: Findings, what: str) -> int:
     return int(found[what][0].number)
 
 
-def _oldest(found: Findings, lanes: Lanes, routes: Routes | None) -> float:
+def _oldest(found: Findings, lanes: Lanes, routes: Routes) -> float:
     """Return for how long the oldest urgent email that a server would take has been due."""
     lags, halted = found.lags, {row.name for row in found["halted"]}
     ages = (
@@ -110,11 +108,9 @@ def _oldest(found: Findings, lanes: Lanes, routes: Routes | None) -> float:
     return -1.0 if _URGENT in found.paused else max(ages, default=-1.0)
 
 
-def _is_usable(
-    lane: str, routes: Routes | None, lags: Mapping[str, float], halted: set[str]
-) -> bool:
+def _is_usable(lane: str, routes: Routes, lags: Mapping[str, float], halted: set[str]) -> bool:
     """Return whether a server of the lane's route takes emails now."""
-    return routes is None or any(
+    return any(
         server.name not in halted and not (server.rate and lags.get(server.bucket, 0.0) > AHEAD)
         for server in routes.servers_of(route_of(lane))
     )

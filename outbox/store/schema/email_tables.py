@@ -105,7 +105,7 @@ def email(metadata: MetaData) -> Table:
         CheckConstraint(exactly(LEASED, "token"), name="ck_outbox_email_token"),
         CheckConstraint(
             f"unknown_count = 0 OR status NOT IN ({words(FINISHED - {Status.SENT})})",
-            name="ck_outbox_email_doubt",
+            name="ck_outbox_email_unknown",
         ),
         sqlite_autoincrement=True,
         **HOT_OPTIONS,

@@ -29,8 +29,8 @@ _SLACK = 0.001
 """Seconds that a moment may have lost on its way through a database."""
 
 
-def doubted(database: Database, token: UUID) -> ColumnElement[bool]:
-    """The email is in doubt by the loss of this claim, and nobody has claimed it since."""
+def is_unknown_by(database: Database, token: UUID) -> ColumnElement[bool]:
+    """Its end is unknown by the loss of this claim, and nobody has claimed it since."""
     email = database.tables.email.c
     return (email.unknown_token == token) & email.status.in_([Status.PENDING, Status.UNKNOWN])
 

@@ -131,11 +131,13 @@ def _resolve_late(
     told = [entry for entry in lost if late_verdict.tells_of_a_copy(entry)]
     if not told:
         return frozenset(), frozenset()
-    doubted = late_verdict.doubted(database, token) & among(database, (e.email_id for e in told))
-    mine = lock_ids(connection, database, doubted)
+    unknown = late_verdict.is_unknown_by(database, token) & among(
+        database, (e.email_id for e in told)
+    )
+    mine = lock_ids(connection, database, unknown)
     for entry in _of(told, mine):
         late_verdict.resolve(connection, database, entry)
-    return mine, seen(connection, database, doubted) - mine
+    return mine, seen(connection, database, unknown) - mine
 
 
 def _log(

@@ -23,7 +23,7 @@ from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import among, lock, lock_claim, seen
-from ..control.counter import IN_DOUBT, bump
+from ..control.counter import UNKNOWN, bump
 from ..inserts.bulk import insert_rows
 from .release import give_back_locked
 
@@ -104,7 +104,7 @@ def _rescue_one(
     def judge(ids: frozenset[int]) -> None:
         if row.started_at is not None:
             _charge(connection, database, settings, token, ids)
-            _doubt(connection, database, settings, row, ids, random)
+            _mark_unknown(connection, database, settings, row, ids, random)
         give_back_locked(connection, database, token, ids)
 
     faulty = each_for_itself(connection, free, judge, "rescued")
@@ -133,7 +133,7 @@ def _charge(
     end(connection, database, lock(connection, database, used_up), Status.FAILED)
 
 
-def _doubt(
+def _mark_unknown(
     connection: Connection,
     database: Database,
     settings: Settings,
@@ -166,9 +166,9 @@ def _doubt(
             )
         )
     _note(connection, database, lease, [row.id for row in rows])
-    _doubt_recipients(connection, database, [row.id for row in rows if row.recipients > 1])
+    _mark_recipients_unknown(connection, database, [row.id for row in rows if row.recipients > 1])
     if rows:
-        bump(connection, database, IN_DOUBT, len(rows))
+        bump(connection, database, UNKNOWN, len(rows))
 
 
 def _is_final(row: Any, settings: Settings) -> bool:
@@ -200,7 +200,9 @@ def _note(connection: Connection, database: Database, lease: Row[Any], ids: Sequ
     insert_rows(connection, statement, rows)
 
 
-def _doubt_recipients(connection: Connection, database: Database, ids: Sequence[int]) -> None:
+def _mark_recipients_unknown(
+    connection: Connection, database: Database, ids: Sequence[int]
+) -> None:
     """Whoever had no outcome yet is in doubt; those whose outcome is recorded are not."""
     table = database.tables.recipient
     if ids:

@@ -40,7 +40,7 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> i
     return len(chosen)
 
 
-def in_doubt(connection: Connection, database: Database, ids: Collection[int]) -> int:
+def count_unknown(connection: Connection, database: Database, ids: Collection[int]) -> int:
     """Return of how many of these emails, pending again, a copy may have arrived already."""
     email = database.tables.email.c
     doubtful = among(database, ids) & (email.status == Status.PENDING) & (email.unknown_count > 0)

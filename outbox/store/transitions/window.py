@@ -14,7 +14,7 @@ from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.row_locks import among, lock_ids
 from ..control import lease
-from ..control.counter import IN_DOUBT, bump
+from ..control.counter import UNKNOWN, bump
 from ..records import EmailResult, Progress
 from . import record, release
 
@@ -73,9 +73,9 @@ def _count(
     if progress.lost:
         bump(connection, database, LOST, len(progress.lost))
     written = progress.written
-    doubted = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id in written]
-    if doubted:
-        bump(connection, database, IN_DOUBT, len(doubted))
+    unknown = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id in written]
+    if unknown:
+        bump(connection, database, UNKNOWN, len(unknown))
 
 
 def _is_rare(entry: EmailResult) -> bool:
