@@ -1,6 +1,6 @@
-"""One operation of the store in two ways, over the same rows of one PostgreSQL.
+"""One operation of the store in two ways, over the same rows of one database.
 
-The first is PostgreSQL's own, the second the portable one, as a database that is not known gets it.
+The first is the database's own, the second the portable one, as an unknown database gets it.
 Time stands still, so that what they write can be compared to the microsecond.
 """
 
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from outbox.domain.delivery.status import FINISHED, LEASED, Status
 from outbox.store.connection.database import Database
 from outbox.store.connection.facts import Facts
+from outbox.store.schema.clock import utc
 from tests.integration.conftest import Shop, Shops
 
 Result = TypeVar("Result")
@@ -68,18 +69,25 @@ class Twins:
 
 def open_twins(shops: Shops) -> Twins:
     """Open a shop whose database's clock stands still."""
-    engine = sa.create_engine(shops.url)
+    engine = _still(shops.url)
+    shop = shops.open_on(engine)
+    portable = Database(engine, shop.tables)
+    portable.dialect, portable.facts = "unknown", Facts()
+    with engine.connect() as connection:
+        assert utc(connection.execute(sa.select(portable.now())).scalar_one()) == NOW
+    return Twins(shop=shop, portable=portable)
+
+
+def _still(url: str) -> sa.Engine:
+    if sa.make_url(url).get_backend_name() != "postgresql":
+        stands_still = f"SET timestamp = {NOW.timestamp()}"
+        return sa.create_engine(url, connect_args={"init_command": stands_still})
+    engine = sa.create_engine(url)
     with engine.begin() as connection:
         connection.exec_driver_sql(_STANDS_STILL)
     engine.dispose()
     path = "-c search_path=public,pg_catalog"  # ours is found before PostgreSQL's
-    shop = shops.open_on(sa.create_engine(shops.url, connect_args={"options": path}))
-    portable = Database(shop.engine, shop.tables)
-    portable.dialect, portable.facts = "unknown", Facts()
-    for database in (shop.database, portable):
-        moment = sa.select(database.now())
-        assert database.run(lambda c, moment=moment: c.execute(moment).scalar_one()) == NOW  # type: ignore[misc]
-    return Twins(shop=shop, portable=portable)
+    return sa.create_engine(url, connect_args={"options": path})
 
 
 def _written(shop: Shop, known: set[UUID]) -> Rows:
