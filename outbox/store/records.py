@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from ..domain.config.settings import OnUnknown
@@ -13,6 +14,7 @@ from ..domain.delivery.breaker_rules import BreakerState, Cause
 from ..domain.delivery.outcome import Outcome
 from ..domain.delivery.status import Status
 from ..domain.delivery.transaction import Envelope, Phase, Verdict
+from ..domain.header.address import domain_of
 from ..domain.priority import Priority
 from ..domain.scheduling.lanes import route_of
 from ..domain.values import value_type
@@ -149,3 +151,9 @@ class EmailResult:
     server: str
     started_at: float  # seconds since 1970, by the database's clock
     finished_at: float
+
+
+def traits_of(row: Any) -> Traits:
+    """Return what a server may object to in the email of this row: its sender, recipient, size."""
+    domains = frozenset({domain_of(row.recipient)})
+    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)

@@ -11,10 +11,10 @@ from sqlalchemy import Select, UnaryExpression, select
 
 from ...domain.delivery.blame import Common, Traits
 from ...domain.delivery.transaction import Verdict
-from ...domain.header.address import domain_of
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import LaneKey
 from ..connection.database import Database
+from ..records import traits_of
 from ..schema.clock import utc
 from .pause import EVERYTHING, paused, scope_of
 
@@ -76,17 +76,12 @@ def _look(
     return select(*columns).where(due, email.due_at <= database.now()).order_by(*order).limit(limit)
 
 
-def _traits(row: Any) -> Traits:
-    domains = frozenset({domain_of(row.recipient)})
-    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
-
-
 def _candidate(row: Any) -> Candidate:
     return Candidate(
         id=row.id,
         lane=row.lane,
         priority=Priority(row.priority),
-        traits=_traits(row),
+        traits=traits_of(row),
         is_fresh=not (row.waited or row.attempts or row.crashes),
         expires=row.expires_at is not None,
     )
@@ -115,7 +110,7 @@ def just_taken(
 ) -> int | None:
     """Return an email that `is_outsider` of all that was halted, and was taken just now."""
     taken = _taken(database, server, database.now(-JUST_NOW))
-    return next((row.id for row in taken if is_outsider(_traits(row))), None)
+    return next((row.id for row in taken if is_outsider(traits_of(row))), None)
 
 
 def slowest_taken(database: Database, server: str) -> float:

@@ -16,12 +16,12 @@ from ...domain.config.settings import OnUnknown
 from ...domain.delivery.blame import Traits
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.transaction import Envelope
-from ...domain.header.address import domain_of, suppression_key
+from ...domain.header.address import suppression_key
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..control import circuit_breaker
-from ..records import Batch, Breaker, ClaimedEmail
+from ..records import Batch, Breaker, ClaimedEmail, traits_of
 from ..schema.clock import utc
 from . import server_limits
 
@@ -89,13 +89,8 @@ def suspects(
     email = database.tables.email.c
     statement = select(email.id, email.sender, email.recipient, email.size)
     rows = connection.execute(statement.where(email.id.in_(sorted(set(servers.values())))))
-    traits = {row.id: _traits(row) for row in rows}
+    traits = {row.id: traits_of(row) for row in rows}
     return {server: traits[id_] for server, id_ in servers.items() if id_ in traits}
-
-
-def _traits(row: Any) -> Traits:
-    domains = frozenset({domain_of(row.recipient)})
-    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
 
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedEmail:

@@ -12,17 +12,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from ...domain.delivery.blame import Common, Traits
+from ...domain.delivery.blame import Common
 from ...domain.delivery.breaker_rules import Cause
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.refusal_streak import fingerprint, reason
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Reply, Verdict
-from ...domain.header.address import domain_of
 from ...domain.scheduling import backoff
 from ..connection.database import Database
 from ..connection.row_locks import among, lock_ids
 from ..control import circuit_breaker
+from ..records import traits_of
 
 READ_BACK = 1000
 """Attempts, of all servers, that are looked at: the newest ones, by the log's own key."""
@@ -75,7 +75,7 @@ def review(
     if circuit_breaker.refusal(database, server) != refusal:
         if len(distinct) < needed:
             return False
-        common = Common.of(map(_traits, rows))
+        common = Common.of(map(traits_of, rows))
         if common.domains or outsider_tells(common):
             return False
         circuit_breaker.trip(
@@ -84,11 +84,6 @@ def review(
         )  # fmt: skip
     uncharge(database, server, refusal, lifetime=lifetime)
     return True
-
-
-def _traits(row: Row[Any]) -> Traits:
-    domains = frozenset({domain_of(row.recipient)})
-    return Traits(sender=row.sender.lower(), domains=domains, size=row.size)
 
 
 def _tail(connection: Connection, database: Database, server: str, refusal: str) -> list[Row[Any]]:
