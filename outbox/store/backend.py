@@ -101,45 +101,56 @@ class DriverState(Protocol):
         """Return how many rows were written, where that is known."""
 
 
-Advanced = tuple[frozenset[int], frozenset[int]]
-"""The ids of emails: those that were opened, and those whose results were not recorded."""
+Withdraw = Callable[[Connection, Database, Sequence[int]], int]
+"""Of the emails with these ids it returns how many are cancelled."""
+
+ClaimDue = Callable[
+    [Connection, Database, ClaimRequest, UUID, Mark | None], Sequence[Row[int, int]]
+]
+"""One batch under a token, from a mark on: the id and the crashes of each email."""
+
+TakePermits = Callable[[Database, Wants, Wants, float], float | None]
+"""The costs, what is waited for, a margin: see `rate_limits.take_in_steps`."""
+
+Advance = Callable[
+    [Database, UUID, Sequence[EmailResult], Sequence[int], str],
+    tuple[frozenset[int], frozenset[int]],
+]
+"""A token, the results, what follows, the worker. It returns the ids of the emails that it opened,
+and of those whose results it did not record."""
+
+DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], None]
+"""A column, its keys, and the index that begins with it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backend:
     """The ways of one database. One that is not known has none."""
 
-    # Enqueue
+    # Enqueue and cancel
     insert: WholeInsert | None = None
     copy: BulkCopy | None = None
-    withdraw: Callable[[Connection, Database, Sequence[int]], int] | None = None
+    withdraw: Withdraw | None = None
 
     # Sweep
     lane_keys: LaneKeys | None = None
     backlog: Backlog | None = None
-    claim_due: (
-        Callable[[Connection, Database, ClaimRequest, UUID, Mark | None], Sequence[Row[int, int]]]
-        | None
-    ) = None
+    claim_due: ClaimDue | None = None
 
     # Send
-    take_permits: Callable[[Database, Wants, Wants, float], float | None] | None = None
-    advance: (
-        Callable[[Database, UUID, Sequence[EmailResult], Sequence[int], str], Advanced] | None
-    ) = None
+    take_permits: TakePermits | None = None
+    advance: Advance | None = None
 
     # Purge
-    delete_keyed: Callable[[Connection, Database, Column[Any], Sequence[int], str], None] | None = (
-        None
-    )
+    delete_keyed: DeleteKeyed | None = None
 
-    # The app's own session
+    # The app's own session: which database it is on, and whether its transaction holds anything
     identity: Callable[[Connection], Hashable] | None = None
     holds: Callable[[Connection], bool] | None = None
     driver_state: DriverState | None = None
     may_call: Callable[[str], bool] | None = None
 
-    # Check
+    # `flask outbox check`
     durability_warnings: Callable[[Connection], list[str]] | None = None
     packet_warnings: Callable[[Connection, int], list[str]] | None = None
 
