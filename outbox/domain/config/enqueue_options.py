@@ -41,7 +41,9 @@ class Options(NamedTuple):
         envelope_from: Any = None,
     ) -> Options:
         """Return the options, or raise InvalidMessage for the first one that breaks a rule."""
-        starts, ends = _moment("send_at", send_at), _moment("expires_at", expires_at)
+        # Most emails have none of these: every enqueue passes here.
+        starts = None if send_at is None else _moment("send_at", send_at)
+        ends = None if expires_at is None else _moment("expires_at", expires_at)
         if starts and ends and ends <= starts:
             raise InvalidMessage("expires_at", "must be after send_at")
         if on_unknown is not None and on_unknown not in list(OnUnknown):
@@ -52,18 +54,16 @@ class Options(NamedTuple):
             priority=Priority.of(priority),
             send_at=starts,
             expires_at=ends,
-            key=check_name("key", key, MAX_KEY),
-            tag=check_name("tag", tag, MAX_TAG),
+            key=None if key is None else check_name("key", key, MAX_KEY),
+            tag=None if tag is None else check_name("tag", tag, MAX_TAG),
             on_unknown=None if on_unknown is None else OnUnknown(on_unknown),
             max_attempts=max_attempts,
-            envelope_from=_reverse_path(envelope_from),
+            envelope_from=None if envelope_from is None else _reverse_path(envelope_from),
         )
 
 
-def _reverse_path(value: Any) -> str | None:
+def _reverse_path(value: Any) -> str:
     """Return the address that bounces go to; `<>` is the path of none (RFC 5321 §4.5.5)."""
-    if value is None:
-        return None
     return "" if value == "<>" else check_address(value, "envelope_from")
 
 
@@ -71,9 +71,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIES
 
 
-def _moment(field: str, value: Any) -> datetime | None:
-    if value is None:
-        return None
+def _moment(field: str, value: Any) -> datetime:
     if not isinstance(value, datetime):
         raise InvalidMessage(field, "must be a datetime")
     if value.utcoffset() is None:

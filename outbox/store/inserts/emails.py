@@ -45,7 +45,8 @@ def one(
     email_id = content.inserted_id(
         connection.execute(database.built(_statement, row[_SEND_AT] is None), _named(row, stored))
     )
-    _insert_recipients(connection, database, email_id, several)
+    if several:
+        _insert_recipients(connection, database, email_id, several)
     return email_id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -48,7 +49,8 @@ class Writer:
         refuse_unread(self.connection)
         key = new.options.key
         if key is None:
-            return self._insert_whole(new)
+            with savepoint(self.connection) if self._is_divided(new) else nullcontext():
+                return self._insert(new)
         fingerprint = new.message.fingerprint()
         existing = self._existing(key, fingerprint)
         if existing is not None:
@@ -148,12 +150,10 @@ class Writer:
                 raise
             raise KeyContention(_CONTENTION) from None
 
-    def _insert_whole(self, new: NewEmail) -> Email:
-        """Insert an email so that no other transaction, and no commit, sees a part of its rows."""
-        if len(new.message.recipients) == 1 or emails.is_one_statement(self.connection):
-            return self._insert(new)
-        with savepoint(self.connection):
-            return self._insert(new)
+    def _is_divided(self, new: NewEmail) -> bool:
+        """Whether a commit, or an error, could leave a part of the email's rows."""
+        several = len(new.message.recipients) > 1
+        return several and not emails.is_one_statement(self.connection)
 
     def _insert(self, new: NewEmail) -> Email:
         message, options = new.message, new.options
