@@ -12,12 +12,29 @@ from .domain.errors import (
 from .domain.priority import Priority
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
+from .flask_ext.management.results import Corrections, Health, Reason, Unchanged
 from .store.records import Email
+from .store.report_records import (
+    AttemptDetails,
+    EmailDetails,
+    EmailSummary,
+    RateLimited,
+    RecipientDetails,
+    ServerStatus,
+    Stats,
+    Suppression,
+)
 from .worker import tasks as _tasks  # registers the Celery tasks
+from .worker.process.signals import email_failed, email_sent, email_unknown
 
 __all__ = [
+    "AttemptDetails",
     "ConfigurationError",
+    "Corrections",
     "Email",
+    "EmailDetails",
+    "EmailSummary",
+    "Health",
     "InvalidMessage",
     "KeyConflict",
     "KeyContention",
@@ -26,6 +43,16 @@ __all__ = [
     "OutboxError",
     "OutboxMail",
     "Priority",
+    "RateLimited",
+    "Reason",
+    "RecipientDetails",
+    "ServerStatus",
+    "Stats",
     "Status",
+    "Suppression",
+    "Unchanged",
+    "email_failed",
+    "email_sent",
+    "email_unknown",
 ]
 del _tasks

@@ -8,7 +8,7 @@ class OutboxError(Exception):
 
 
 class InvalidMessage(OutboxError, ValueError):
-    """An email that cannot be stored: `field` names what is wrong, `rule` names the rule it breaks.
+    """A message or an argument that cannot be taken: `field` names it, `rule` the rule it breaks.
 
     Nothing was written, and the caller's transaction is usable. The value itself is not repeated,
     because addresses and subjects do not belong in logs.

@@ -23,6 +23,7 @@ from ..domain.header.automated import Automatic, URLOf, URLs
 from ..domain.message.merge_fields import FieldsOf
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority
+from ..store.connection.endings import noted
 from ..store.connection.prepared_statements import unprepared
 from ..store.queries import reports
 from ..store.records import Email
@@ -34,7 +35,8 @@ from .app.enqueue import Writing
 from .app.state import State, state_of
 from .cli.commands import commands
 from .dropin.entry import is_suppressed, take
-from .session import savepoints
+from .management.management import Management
+from .session import cancelled_in_doubt, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
 
 _log = logging.getLogger("outbox")
@@ -42,7 +44,7 @@ _log = logging.getLogger("outbox")
 AnyMessage: TypeAlias = "flask_mail.Message | Message[Any, Any]"
 
 
-class Outbox:
+class Outbox(Management):
     """A transactional outbox for e-mail.
 
     With Flask-SQLAlchemy::
@@ -91,6 +93,7 @@ class Outbox:
         if settings.redirect_to:  # the address stays out of the log, as every address does
             _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no email goes to its recipients")
         runtime = Runtime(
+            app=app,
             settings=settings,
             servers=servers,
             routes=Routes.read(settings.routes, servers),
@@ -209,15 +212,20 @@ class Outbox:
     ) -> int:
         """Withdraw unsent emails by id, key or tag in the session's transaction; return how many.
 
-        Race-safe against a claim: once you commit, no email that is counted will be sent. Raises
-        InvalidMessage for what no email can have; the transaction is usable.
+        Race-safe against a claim: once you commit, no email that is counted will be sent. One in
+        doubt ends `unknown` and is not counted: after your commit `email_unknown` tells of it.
+        Raises InvalidMessage for what no email can have; the transaction is usable.
         """
         names = {"key": check_name("key", key, MAX_KEY), "tag": check_name("tag", tag, MAX_TAG)}
         which = check_id(id)
         state = state_of(self._app)
-        connection = state.connection(state.session(session))
-        with unprepared(connection):
-            return withdraw(connection, state.runtime.database, id=which, **names)
+        chosen, database = state.session(session), state.runtime.database
+        connection = state.connection(chosen)
+        with unprepared(connection), noted(connection) as endings:
+            total = withdraw(connection, database, id=which, **names)
+        if endings:
+            cancelled_in_doubt.note(chosen, endings, tell=database.tell)
+        return total
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:
         """Return how many committed emails there are in each status that occurs.

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, func, select, upda
 from ..domain.delivery.outcome import RecipientStatus
 from ..domain.delivery.status import Status
 from .connection.database import Database
+from .connection.endings import note
 from .connection.row_locks import Locked, among
 
 
@@ -39,6 +40,7 @@ def end(connection: Connection, database: Database, rows: Sequence[Locked], targ
     for status, ids in fates.items():
         ending = update(email).where(among(database, ids))
         connection.execute(ending.values(status=status, finished_at=database.now(), **over))
+        note(connection, ((status, email_id) for email_id in ids))
     return len(fates.get(target, ()))
 
 

@@ -13,9 +13,8 @@ from typing import Any, Literal
 import pytest
 from flask import Flask
 
-from outbox import Priority, Status
+from outbox import Priority, Stats, Status
 from outbox.store.control.circuit_breaker import Breaker, read
-from outbox.store.queries import reports
 from outbox.worker.process.runtime import Runtime
 from outbox.worker.sweep import publish, sweep
 from tests.acceptance.app import create_app, db, outbox
@@ -138,13 +137,11 @@ class System:
 
     def counters(self) -> dict[str, int]:
         """Return the counters of rare events."""
-        counters: dict[str, int] = self.stats()["counters"]
-        return counters
+        return self.stats().counters
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Stats:
         """Return what `flask outbox stats` shows."""
-        database = self.runtime.database
-        return database.run(lambda connection: reports.stats(connection, database))
+        return outbox.stats()
 
     def halted(self) -> list[Breaker]:
         """Return the breakers that stand open."""

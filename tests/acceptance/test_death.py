@@ -91,7 +91,7 @@ def test_an_smtp_outage_charges_no_attempt_and_all_is_delivered_after_it(system:
     wait_until(lambda: len(system.catcher.mails) > READERS // 10, 60, "the newsletter is under way")
     system.catcher.stop()
     wait_until(lambda: system.halted(), 60, "the breaker opens")
-    wait_until(lambda: system.stats()["batches_in_flight"] == 0, 60, "all is given back")
+    wait_until(lambda: system.stats().batches_in_flight == 0, 60, "all is given back")
     probes = lambda: system.halted()[0].failures >= 2  # noqa: E731
     wait_until(probes, 60, "a probe has failed too")
     assert system.counts().get(Status.PENDING, 0) > 0

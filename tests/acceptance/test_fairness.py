@@ -36,7 +36,7 @@ def test_bulk_that_has_waited_long_goes_out_while_normal_mail_fills_every_slot(
         assert _bulk(recorder) == 0, "bulk took a slot from normal email"
         _let_bulk_age(system)
         wait_until(lambda: _bulk(recorder) == BULK, 60, lambda: f"bulk goes: {system.stats()}")
-        waiting = system.stats()["due"]["normal"]
+        waiting = system.stats().due[Priority.NORMAL]
         print(f"{len(recorder.stamps())} emails, {waiting} normal ones still wait")
     assert waiting > 0, "there was no competition any more"
 

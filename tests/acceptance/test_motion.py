@@ -84,7 +84,7 @@ def test_a_warm_shutdown_finishes_the_open_window_and_gives_the_rest_back_unchar
     counts = system.counts()
     assert counts.get(Status.SENT, 0) == SLOTS * WINDOW
     assert counts == {Status.SENT: SLOTS * WINDOW, Status.PENDING: 200 - SLOTS * WINDOW}
-    assert system.stats()["batches_in_flight"] == 0
+    assert system.stats().batches_in_flight == 0
     system.worker()
     system.runtime.nudge.wake()
     system.wait_sent(200)

@@ -121,7 +121,7 @@ def _share_a_drain(shared: System, trees: tuple[Path, Path]) -> None:
     repeated = sum(copies.values()) - READERS
     print(f"{repeated} of {READERS} repeated after two kills")
     assert repeated <= 2 * WINDOW * SLOTS
-    assert shared.stats()["batches_in_flight"] == 0
+    assert shared.stats().batches_in_flight == 0
 
 
 def test_what_either_version_enqueues_the_other_sends(shared: System, older: Path) -> None:

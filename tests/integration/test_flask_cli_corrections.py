@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from sqlalchemy import Connection, select
@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from outbox import Status
 from outbox.store.connection import list_parts
 from outbox.store.connection.database import Database
+from outbox.store.connection.row_locks import Locked
 from outbox.store.queries import id_scan
 from outbox.store.transitions import resolve
 from tests.integration.conftest import Shop
@@ -46,7 +47,7 @@ def test_retry_by_status_goes_through_the_emails_in_short_transactions(
     chosen: list[list[int]] = []
     retry = resolve.retry
 
-    def note(connection: Connection, database: Database, ids: list[int]) -> int:
+    def note(connection: Connection, database: Database, ids: list[int]) -> Sequence[Locked]:
         chosen.append(ids)
         return retry(connection, database, ids)
 

@@ -12,7 +12,7 @@ from flask import Flask
 from outbox import Outbox, Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.flask_ext.cli.check_fleet import fleet_findings
+from outbox.flask_ext.management.check_fleet import fleet_findings
 from outbox.worker.process import fleet
 from outbox.worker.process.fleet import OURS
 from outbox.worker.process.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule

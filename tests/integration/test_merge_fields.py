@@ -187,7 +187,7 @@ def test_the_list_shows_a_readers_own_subject(shop: Shop) -> None:
     [row] = shop.rows(shop.tables.email)
     found = shop.database.read(lambda c: reports.detail(c, shop.database, row.id))
     assert found is not None
-    assert found["subject"] == "News for Reader № 0 <&>"
+    assert found.subject == "News for Reader № 0 <&>"
 
 
 def test_functions_are_asked_for_the_address_as_it_was_given(shop: Shop) -> None:

@@ -24,11 +24,11 @@ def cancel(shop: Shop, **which: object) -> int:
 
 
 def again(shop: Shop, *ids: int) -> int:
-    return shop.database.run(lambda c: retry(c, shop.database, list(ids)))
+    return len(shop.database.run(lambda c: retry(c, shop.database, list(ids))))
 
 
 def settle(shop: Shop, outcome: Status, *ids: int) -> int:
-    return shop.database.run(lambda c: resolve(c, shop.database, list(ids), outcome))
+    return len(shop.database.run(lambda c: resolve(c, shop.database, list(ids), outcome)))
 
 
 def partly(shop: Shop, **changes: RecipientStatus) -> int:

@@ -224,11 +224,11 @@ def test_the_figures_tell_of_everything(shop: Shop) -> None:
     shop.record(made.token, [sent(done.id)])
     trip(shop)
     figures = shop.database.run(lambda c: reports.stats(c, shop.database))
-    assert figures["statuses"] == {s.value: int(s in ("pending", "sent")) for s in Status}
-    assert figures["due"] == {"urgent": 0, "normal": 0, "bulk": 1}
-    assert figures["oldest_due_seconds"] > 0
-    assert figures["batches_in_flight"] == 1
-    assert (figures["paused"], figures["counters"]) == ([], {})
+    assert figures.statuses == {s: int(s in ("pending", "sent")) for s in Status}
+    assert figures.due == {Priority.URGENT: 0, Priority.NORMAL: 0, Priority.BULK: 1}
+    assert figures.oldest_due_seconds > 0
+    assert figures.batches_in_flight == 1
+    assert (figures.all_paused, figures.paused, figures.counters) == (False, frozenset(), {})
     assert shop.outbox.counts() == {Status.PENDING: 1, Status.SENT: 1}
     assert shop.outbox.counts("none") == {}
 
@@ -255,16 +255,16 @@ def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
     shop.lose(email.id)
     shown = shop.database.run(lambda c: reports.detail(c, shop.database, email.id))
     assert shown is not None
-    assert (shown["subject"], shown["key"], shown["tag"]) == ("Gr\u00fc\u00dfe", "k", "t")
-    assert [r["status"] for r in shown["recipient_list"]] == ["unknown", "unknown"]
-    assert [a["worker"] for a in shown["attempt_list"]] == [WORKER]
+    assert (shown.subject, shown.key, shown.tag) == ("Gr\u00fc\u00dfe", "k", "t")
+    assert [r.status for r in shown.recipient_list] == [Status.UNKNOWN] * 2
+    assert [a.worker for a in shown.attempt_list] == [WORKER]
     assert shop.database.run(lambda c: reports.detail(c, shop.database, 99)) is None
 
 
 def test_the_listing_is_newest_first_and_filtered(shop: Shop) -> None:
     ids = [shop.enqueue(tag=tag).id for tag in ("x", "y", "x")]
     listed = shop.database.run(lambda c: reports.listing(c, shop.database, limit=2))
-    assert [mail["id"] for mail in listed] == ids[:0:-1]
+    assert [mail.id for mail in listed] == ids[:0:-1]
     tagged = shop.database.run(lambda c: reports.listing(c, shop.database, tag="x"))
-    assert [mail["id"] for mail in tagged] == [ids[2], ids[0]]
-    assert shop.database.run(lambda c: reports.listing(c, shop.database, status=Status.SENT)) == []
+    assert [mail.id for mail in tagged] == [ids[2], ids[0]]
+    assert shop.database.run(lambda c: reports.listing(c, shop.database, status=Status.SENT)) == ()

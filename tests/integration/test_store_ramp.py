@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from outbox.domain.delivery.breaker_rules import OPEN_FIRST, RAMP_SECONDS, Cause
 from outbox.store.control import circuit_breaker, lease
 from outbox.store.queries import server_limits
 from outbox.store.queries.server_status import alerts, standings
+from outbox.store.report_records import ServerStatus
 from tests.integration.conftest import LEASE, Shop
 from tests.integration.motion import limits
 
@@ -149,24 +149,24 @@ def test_an_alert_stands_with_its_reason_until_the_server_takes_a_mail(shop: Sho
 
 def test_how_each_server_stands(shop: Shop) -> None:
     def states() -> dict[str, str]:
-        return {one["server"]: one["state"] for one in read()}
+        return {one.server: one.state for one in read()}
 
-    def read() -> list[dict[str, Any]]:
+    def read() -> tuple[ServerStatus, ...]:
         return shop.database.read(lambda c: standings(c, shop.database, [SERVER, OTHER]))
 
     assert states() == {SERVER: "closed", OTHER: "closed"}
     trip(shop, alert=True, reason="auth: 535 no")
     assert states() == {SERVER: "open", OTHER: "closed"}
     (raised,) = alerts(read())
-    assert (raised["server"], raised["reason"]) == (SERVER, "auth: 535 no")
-    assert raised["since"] is not None
-    assert raised["next_probe"] is not None
+    assert (raised.server, raised.reason) == (SERVER, "auth: 535 no")
+    assert raised.since is not None
+    assert raised.next_probe is not None
     shop.later(301)
     assert states()[SERVER] == "half-open"
     circuit_breaker.close(shop.database, SERVER)
     assert states()[SERVER] == "recovering"
-    assert read()[0]["batches_allowed"] == 1
-    assert alerts(read()) == []
+    assert read()[0].batches_allowed == 1
+    assert alerts(read()) == ()
     shop.later(10)
     assert states()[SERVER] == "closed"
 
@@ -174,11 +174,11 @@ def test_how_each_server_stands(shop: Shop) -> None:
 def test_a_server_that_is_configured_no_more_is_shown_and_raises_no_alert(shop: Shop) -> None:
     trip(shop, "gone", alert=True)
     found = shop.database.read(lambda c: standings(c, shop.database, [SERVER]))
-    assert [(one["server"], one["configured"]) for one in found] == [
+    assert [(one.server, one.configured) for one in found] == [
         (SERVER, True),
         ("gone", False),
     ]
-    assert alerts(found) == []
+    assert alerts(found) == ()
 
 
 def test_the_states_of_all_servers_are_read_by_a_statement_that_names_none(shop: Shop) -> None:

@@ -37,7 +37,7 @@ def test_all_who_read_the_ramp_go_by_its_rule(still: Shop, age: float) -> None:
     assert limits(still).get(SERVER) == rule
     assert database.read(lambda c: server_limits.ramps(c, database)).get(SERVER) == rule
     (shown,) = database.read(lambda c: standings(c, database, [SERVER]))
-    assert shown["batches_allowed"] == rule
+    assert shown.batches_allowed == rule
     recovering = sa.select(server_limits.recovering(database))
     assert database.read(lambda c: c.execute(recovering).scalar_one()) is (rule is not None)
 

@@ -22,7 +22,7 @@ def test_a_mail_that_a_recipient_has_ends_sent_whatever_became_of_the_other(
         connection.execute(update(recipient).where(first).values(status="sent"))
     assert shop.status(email.id) is Status.UNKNOWN
     resolved = shop.database.run(lambda c: resolve(c, shop.database, [email.id], outcome))
-    assert resolved == 1
+    assert resolved == {email.id: Status.SENT}
     assert shop.status(email.id) is Status.SENT
     assert shop.recipients(email.id) == {
         "has-it@x.example": "sent",

@@ -28,7 +28,7 @@ def in_doubt(shop: Shop, *to: str) -> int:
     email = shop.enqueue(*to, on_unknown="hold", expires_at=later)
     shop.lose(email.id)
     assert shop.status(email.id) is Status.UNKNOWN
-    assert shop.database.run(lambda c: retry(c, shop.database, [email.id])) == 1
+    assert len(shop.database.run(lambda c: retry(c, shop.database, [email.id]))) == 1
     assert shop.status(email.id) is Status.PENDING
     return email.id
 
@@ -135,7 +135,7 @@ def test_a_retry_makes_room_for_further_doubts(shop: Shop) -> None:
             MAX_UNKNOWN,
             Status.UNKNOWN,
         )
-        assert shop.database.run(lambda c: retry(c, shop.database, [email.id])) == 1
+        assert len(shop.database.run(lambda c: retry(c, shop.database, [email.id]))) == 1
         row = shop.mail(email.id)
         assert (row.unknown_count, row.attempts, row.crashes) == (1, 0, 0)
         for unknown_count in (2, 3):
@@ -150,7 +150,7 @@ def test_an_email_that_a_person_sends_again_has_its_whole_lifetime_before_it(sho
     assert shop.mail(email.id).waited > 0
     shop.later(86_400)
     judged(shop, Verdict.FAIL)
-    assert shop.database.run(lambda c: retry(c, shop.database, [email.id])) == 1
+    assert len(shop.database.run(lambda c: retry(c, shop.database, [email.id]))) == 1
     assert shop.mail(email.id).waited == 0
 
 

@@ -15,8 +15,11 @@ DOMAIN = Path(outbox.__file__).parent / "domain"
 FILES = sorted(DOMAIN.rglob("*.py"))
 PURE = {*sys.stdlib_module_names, "idna"}  # which is tables and rules, and opens nothing
 PUBLIC = {
-    "ConfigurationError", "Email", "InvalidMessage", "KeyConflict", "KeyContention", "OnUnknown",
-    "Outbox", "OutboxError", "OutboxMail", "Priority", "Status",
+    "AttemptDetails", "ConfigurationError", "Corrections", "Email", "EmailDetails", "EmailSummary",
+    "Health", "InvalidMessage", "KeyConflict", "KeyContention", "OnUnknown", "Outbox",
+    "OutboxError", "OutboxMail", "Priority", "RateLimited", "Reason", "RecipientDetails",
+    "ServerStatus", "Stats", "Status", "Suppression", "Unchanged", "email_failed", "email_sent",
+    "email_unknown",
 }  # fmt: skip
 
 

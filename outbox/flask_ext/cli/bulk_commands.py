@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import click
 from flask.cli import with_appcontext
 
 from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.delivery.status import Status
-from ...store.connection.list_parts import parts
-from ...store.connection.row_locks import Change, on_free
-from ...store.queries.id_scan import Scan, waiting_with_tag, with_status
-from ...store.transitions import resolve as decisions
-from ...store.transitions.cancel import withdraw, withdraw_ids
+from ...store.transitions.cancel import withdraw
 from ...store.transitions.purge import PurgeUnderWay
 from ...worker.purge import purge_all
-from .shell import DAYS, EMAIL_ID, current_runtime, read, text, write
+from ..management.corrections import RESOLVED, RETRIED, cancel_tag
+from ..management.results import Corrections, Reason
+from .shell import DAYS, EMAIL_ID, current_outbox, current_runtime, text, write
+
+
+def _words(statuses: Iterable[Status]) -> click.Choice[str]:
+    return click.Choice([status.value for status in statuses])
 
 
 @click.command()
 @click.argument("ids", type=EMAIL_ID, nargs=-1)
-@click.option("--status", type=click.Choice(["failed", "unknown"]), help="All emails of a status.")
+@click.option("--status", type=_words(RETRIED), help="All emails of a status.")
 @with_appcontext
 def retry(ids: tuple[int, ...], status: str | None) -> None:
     """Send failed or unknown emails again.
@@ -31,65 +34,66 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     """
     if bool(ids) == bool(status):
         raise click.UsageError("give either ids or --status")
-    total = doubtful = 0
-    for part, changed in _change(decisions.retry, _among(ids, status)):
-        total += changed
-        doubtful += read(decisions.count_unknown, part)
-    click.echo(f"{total} emails are pending again")
-    if doubtful:
+    if status:
+        with _progress() as progress:
+            done = current_outbox().retry(status=status, progress=progress)
+        _tell_held(len(done.held))
+    else:
+        done = current_outbox().retry(ids)
+        _tell_unchanged(done)
+    click.echo(f"{len(done.changed)} emails are pending again")
+    if done.in_doubt:
         click.echo(
-            f"{doubtful} of them in doubt: a copy may have arrived, they end sent or unknown"
+            f"{len(done.in_doubt)} of them in doubt: a copy may have arrived,"
+            " they end sent or unknown"
         )
-    if not total:
+    if not done.changed:
         raise SystemExit(1)
 
 
-def _among(ids: Sequence[int], status: str | None) -> Iterator[list[int]]:
-    """Yield ids for one transaction each.
-
-    An email that fails again meanwhile is behind us: none is retried twice.
-    """
-    yield from map(list, parts(ids))
-    if status:
-        yield from _with_progress(with_status(current_runtime().database, Status(status)))
+def _tell_unchanged(done: Corrections) -> None:
+    for one in done.unchanged:
+        colour = "yellow" if one.reason is Reason.HELD else None
+        click.secho(f"email {one.id} is left: {one}", fg=colour)
 
 
-def _change(work: Change, found: Iterable[Sequence[int]]) -> Iterator[tuple[Sequence[int], int]]:
-    """Change what is found, part by part; yield each part, and of how many emails it changed.
-
-    What another transaction holds keeps nobody waiting: it is tried again at the end, and told.
-    """
-    held: list[int] = []
-    for part in found:
-        changed, left = write(on_free, work, part)
-        held += left
-        yield part, changed
-    for part in parts(held):
-        changed, left = write(on_free, work, part)
-        yield part, changed
-        if left:
-            click.secho(f"{len(left)} emails are left: another transaction holds them", fg="yellow")
+def _tell_held(emails: int) -> None:
+    if emails:
+        click.secho(f"{emails} emails are left: another transaction holds them", fg="yellow")
 
 
-def _with_progress(scan: Scan) -> Iterator[list[int]]:
-    """Yield what a scan finds, for one transaction each, and show how far it is."""
-    with click.progressbar(length=scan.span, label="Looking") as bar:
-        for stretch in scan:
-            yield from map(list, parts(stretch.ids))
-            bar.update(stretch.span)
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show how far a look at the emails is."""
+    with click.progressbar(length=0, label="Looking") as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield show
 
 
 @click.command()
 @click.argument("ids", type=EMAIL_ID, nargs=-1, required=True)
-@click.option("--as", "outcome", type=click.Choice(["sent", "failed"]), required=True)
+@click.option("--as", "outcome", type=_words(RESOLVED), required=True)
 @with_appcontext
 def resolve(ids: tuple[int, ...], outcome: str) -> None:
     """Settle emails in doubt, as you found out: sent or failed."""
-    chosen = Status(outcome)
-    total = sum(write(decisions.resolve, list(part), chosen) for part in parts(ids))
-    click.echo(f"{total} emails are {outcome}")
-    if not total:
+    done = current_outbox().resolve(ids, outcome)
+    _tell_unchanged(done)
+    now = list(done.changed.values())
+    click.echo(f"{now.count(Status(outcome))} emails are {outcome}")
+    for other in sorted(set(now) - {outcome}):
+        click.echo(f"{now.count(other)} emails are {other}: {_WHY[other]}")
+    if not now:
         raise SystemExit(1)
+
+
+_WHY = {
+    Status.SENT: "a recipient has a copy",
+    Status.PENDING: "they go on to recipients to whom nobody has written yet",
+}
 
 
 @click.command()
@@ -104,8 +108,9 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     if tag is None:
         total = write(withdraw, id=id_, key=key)
     else:
-        found = _with_progress(waiting_with_tag(current_runtime().database, tag))
-        total = sum(changed for _, changed in _change(withdraw_ids, found))
+        with _progress() as progress:
+            total, held = cancel_tag(current_runtime(), tag, progress)
+        _tell_held(len(held))
     click.echo(f"{total} emails cancelled")
     if not total:
         raise SystemExit(1)

@@ -9,10 +9,10 @@ from flask import current_app
 
 from ...worker.process import worker_limits
 from ..dropin.entry import stranger_of
-from .check_database import database_findings
-from .check_fleet import fleet_findings
-from .finding import Finding, error, ok, warn
-from .server_status import SUPPRESSED, redirect_line
+from ..management.check_database import database_findings
+from ..management.check_fleet import fleet_findings
+from ..management.finding import Finding, error, ok, warn
+from ..management.server_lines import SUPPRESSED, redirect_line
 
 if TYPE_CHECKING:
     from celery import Celery

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 from flask.cli import with_appcontext
 
 from ...domain.config.enqueue_options import MAX_TAG
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
-from ...domain.header.address import check_address
 from ...domain.priority import Priority
-from ...store.control import pause as pauses
-from ...store.control import suppression
-from ...store.queries import reports
+from ...store.control.pause import EVERYTHING
+from ...store.schema.column_types import REASON_LENGTH
 from ...worker.drain import drain as run_drain
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
+from ..management.server_lines import SUPPRESSED, printable, standing_line
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import examine
-from .email_lines import list_line, mail_lines
+from .email_lines import email_lines, list_line
 from .health import health
-from .server_status import SUPPRESSED, printable, server_figures, standing_line
-from .shell import EMAIL_ID, as_json, current_runtime, read, text, write
+from .json_output import print_json
+from .shell import EMAIL_ID, as_json, current_outbox, current_runtime, text
 from .stats import stats_lines
 
 commands = click.Group("outbox", help="See, send and mend the emails of the outbox.")
@@ -32,12 +29,7 @@ commands = click.Group("outbox", help="See, send and mend the emails of the outb
 for each in (retry, resolve, cancel, purge, health):
     commands.add_command(each)
 
-MAX_REASON = 200
-_SCOPES = click.Choice(["all", *(priority.name.lower() for priority in Priority)])
-
-
-def _priority(scope: str) -> Priority | None:
-    return None if scope == pauses.EVERYTHING else Priority.of(scope)
+_SCOPES = click.Choice([EVERYTHING, *(priority.name.lower() for priority in Priority)])
 
 
 @commands.command()
@@ -45,11 +37,11 @@ def _priority(scope: str) -> Priority | None:
 @with_appcontext
 def stats(as_json: bool) -> None:
     """Show how many emails there are, what waits, and what is wrong."""
-    figures = read(reports.stats) | server_figures(current_runtime())
+    found = current_outbox().stats()
     if as_json:
-        click.echo(json.dumps(figures))
+        print_json(found)
         return
-    for line in stats_lines(figures):
+    for line in stats_lines(found):
         click.echo(line)
 
 
@@ -61,13 +53,12 @@ def stats(as_json: bool) -> None:
 @with_appcontext
 def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> None:
     """List the newest emails."""
-    wanted = Status(status) if status else None
-    mails = read(reports.listing, status=wanted, tag=tag, limit=limit)
+    found = current_outbox().list(status=status, tag=tag, limit=limit)
     if as_json:
-        click.echo(json.dumps(mails))
+        print_json(found)
         return
-    for mail in mails:
-        click.echo(list_line(mail))
+    for email in found:
+        click.echo(list_line(email))
 
 
 @commands.command()
@@ -76,13 +67,13 @@ def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> Non
 @with_appcontext
 def show(id: int, as_json: bool) -> None:  # noqa: A002
     """Show one email: its recipients and every attempt."""
-    mail = read(reports.detail, id)
-    if mail is None:
+    email = current_outbox().get(id)
+    if email is None:
         raise click.ClickException(f"there is no email {id}")
     if as_json:
-        click.echo(json.dumps(mail))
+        print_json(email)
         return
-    for line in mail_lines(mail):
+    for line in email_lines(email):
         click.echo(line)
 
 
@@ -101,58 +92,62 @@ def sweep() -> None:
 def drain() -> None:
     """Send without Celery until nothing is due."""
     runtime = current_runtime()
-    due = sum(read(reports.stats)["due"].values())
+    due = sum(current_outbox().stats().due.values())
     with click.progressbar(length=due, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
     click.echo(f"{total} emails handled")
-    left = sum(read(reports.stats)["due"].values())
-    if runtime.suppressed():
+    now = current_outbox().stats()
+    left = sum(now.due.values())
+    if now.suppressed:
         if left:
             raise click.ClickException(SUPPRESSED)
         click.echo(SUPPRESSED)
-    for standing in server_figures(current_runtime())["servers"]:
-        if left and standing["next_probe"] and standing["configured"]:
-            raise click.ClickException(standing_line(standing))
+    for server in now.servers:
+        if left and server.next_probe and server.configured:
+            raise click.ClickException(standing_line(server))
 
 
 @commands.command()
-@click.argument("scope", type=_SCOPES, default=pauses.EVERYTHING)
+@click.argument("scope", type=_SCOPES, default=EVERYTHING)
 @with_appcontext
 def pause(scope: str) -> None:
     """Pause everything, or one priority. What is in flight still goes out."""
-    changed = write(pauses.pause, _priority(scope))
+    changed = current_outbox().pause(_priority(scope))
     click.echo(f"{scope} {'is paused' if changed else 'was paused already'}")
 
 
 @commands.command()
-@click.argument("scope", type=_SCOPES, default=pauses.EVERYTHING)
+@click.argument("scope", type=_SCOPES, default=EVERYTHING)
 @with_appcontext
 def resume(scope: str) -> None:
     """Resume everything, or one priority."""
-    changed = write(pauses.resume, _priority(scope))
+    changed = current_outbox().resume(_priority(scope))
     click.echo(f"{scope} {'is resumed' if changed else 'was not paused'}")
+
+
+def _priority(scope: str) -> str | None:
+    return None if scope == EVERYTHING else scope
 
 
 @commands.command()
 @click.argument("address", required=False)
-@click.option("--reason", default="by hand", show_default=True, callback=text(MAX_REASON))
+@click.option("--reason", default="by hand", show_default=True, callback=text(REASON_LENGTH))
 @click.option("--remove", is_flag=True, help="Take the address off the list.")
 @with_appcontext
 def suppress(address: str | None, reason: str, remove: bool) -> None:
     """Keep an address from getting email; without one, show the list."""
+    outbox = current_outbox()
     if address is None:
-        for entry, why in read(suppression.suppressed):
-            click.echo(f"{printable(entry)}  {printable(why)}")
+        for entry in outbox.suppressed():
+            click.echo(f"{printable(entry.address)}  {printable(entry.reason)}")
         return
     try:
-        address = check_address(address, "address")
+        done = outbox.unsuppress(address) if remove else outbox.suppress(address, reason)
     except InvalidMessage as error:
         raise click.BadParameter(str(error)) from None
     if remove:
-        done = write(suppression.allow, address)
         click.echo("taken off the list" if done else "was not on the list")
     else:
-        done = write(suppression.suppress, address, reason)
         click.echo("suppressed" if done else "was suppressed already")
 
 
@@ -163,7 +158,7 @@ def check(as_json: bool) -> None:
     """Examine configuration and schema; exit 1 when something is wrong."""
     findings = examine(current_runtime())
     if as_json:
-        click.echo(json.dumps([{"level": f.level, "text": f.text} for f in findings]))
+        print_json(findings)
     else:
         for finding in findings:
             line = printable(f"{finding.level:<6} {finding.text}")

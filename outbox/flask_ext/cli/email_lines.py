@@ -7,35 +7,36 @@ cleaned as a whole, so that nothing of it steers a terminal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from .server_status import printable
+from ...store.report_records import EmailDetails, EmailSummary
+from ..management.server_lines import printable
+from .json_output import plain
 
 
-def list_line(mail: dict[str, Any]) -> str:
+def list_line(email: EmailSummary) -> str:
     """Return one email in a line."""
-    more = f" +{mail['recipients'] - 1}" if mail["recipients"] > 1 else ""
-    when = mail["finished_at"] or mail["due_at"] or mail["created_at"]
+    more = f" +{email.recipients - 1}" if email.recipients > 1 else ""
+    when = email.finished_at or email.due_at or email.created_at
     return printable(
-        f"{mail['id']:>8}  {mail['status']:<10} {mail['priority']:<7}"
-        f" {when[:19]}  {mail['recipient']}{more}"
+        f"{email.id:>8}  {email.status:<10} {plain(email.priority):<7}"
+        f" {when:%Y-%m-%dT%H:%M:%S}  {email.recipient}{more}"
     )
 
 
-def mail_lines(mail: dict[str, Any]) -> Iterator[str]:
+def email_lines(email: EmailDetails) -> Iterator[str]:
     """Return all that is known of an email: its recipients, and every attempt."""
-    yield from map(printable, _told(mail))
+    yield from map(printable, _told(email))
 
 
-def _told(mail: dict[str, Any]) -> Iterator[str]:
-    for name, value in mail.items():
+def _told(email: EmailDetails) -> Iterator[str]:
+    for name, value in plain(email).items():
         if value is not None and not isinstance(value, list):
             yield f"{name:<14}{value}"
-    for recipient in mail["recipient_list"]:
-        reply = f"{recipient.get('code') or ''} {recipient.get('reply') or ''}".strip()
-        yield f"  {recipient['status']:<12}{recipient['address']}  {reply}"
-    for attempt in mail["attempt_list"]:
+    for recipient in email.recipient_list:
+        reply = f"{recipient.code or ''} {recipient.reply or ''}".strip()
+        yield f"  {recipient.status:<12}{recipient.address}  {reply}"
+    for attempt in email.attempt_list:
         yield (
-            f"  {attempt['finished_at'][:19]}  {attempt['verdict']} at {attempt['phase']}:"
-            f" {attempt['code']} {attempt['reply']}  [{attempt['worker']}]"
+            f"  {attempt.finished_at:%Y-%m-%dT%H:%M:%S}  {attempt.verdict} at {attempt.phase}:"
+            f" {attempt.code} {attempt.reply}  [{attempt.worker}]"
         )

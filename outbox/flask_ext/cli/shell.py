@@ -10,6 +10,7 @@ from flask import current_app
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.errors import InvalidMessage
+from ..management.management import Management
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +41,9 @@ def current_runtime() -> Runtime:
     return found
 
 
-def read(work: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run a function of the store that only reads."""
-    database = current_runtime().database
-    return database.read(lambda connection: work(connection, database, *args, **kwargs))
+def current_outbox() -> Management:
+    """Return the verbs of the current app's outbox."""
+    return Management()
 
 
 def write(work: Any, *args: Any, **kwargs: Any) -> Any:

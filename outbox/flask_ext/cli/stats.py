@@ -7,35 +7,43 @@ from typing import Any
 
 import click
 
-from .server_status import SUPPRESSED, printable, redirect_line, standing_colour, standing_line
+from ...store.report_records import Stats
+from ..management.server_lines import (
+    SUPPRESSED,
+    printable,
+    redirect_line,
+    standing_colour,
+    standing_line,
+)
+from .json_output import plain
 
 
-def stats_lines(figures: dict[str, Any]) -> Iterator[str]:
+def stats_lines(stats: Stats) -> Iterator[str]:
     """Return the lines of the statistics: what there is, what waits, and what is wrong."""
-    for line, style in _lines(figures):
+    for line, style in _lines(stats):
         yield click.style(printable(line), **style)
 
 
-def _lines(figures: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for title, numbers in (("status", figures["statuses"]), ("due now", figures["due"])):
+def _lines(stats: Stats) -> Iterator[tuple[str, dict[str, Any]]]:
+    for title, numbers in (("status", plain(stats.statuses)), ("due now", plain(stats.due))):
         yield title, {"bold": True}
         yield from ((f"  {name:<12}{count:>10}", {}) for name, count in numbers.items())
-    yield f"oldest due email    {figures['oldest_due_seconds']:.1f} s", {}
-    yield f"batches in flight   {figures['batches_in_flight']}", {}
-    yield from ((limit, {}) for limit in _limits(figures))
-    yield from ((f"paused: {scope}", {"fg": "yellow"}) for scope in figures["paused"])
-    for standing in figures["servers"]:
-        yield standing_line(standing), {"fg": standing_colour(standing)}
-    if figures["suppressed"]:
+    yield f"oldest due email    {stats.oldest_due_seconds:.1f} s", {}
+    yield f"batches in flight   {stats.batches_in_flight}", {}
+    yield from ((limit, {}) for limit in _limits(stats))
+    yield from ((f"paused: {scope}", {"fg": "yellow"}) for scope in plain(stats)["paused"])
+    for server in stats.servers:
+        yield standing_line(server), {"fg": standing_colour(server)}
+    if stats.suppressed:
         yield SUPPRESSED, {"fg": "yellow"}
-    if figures["redirect_to"]:
-        yield redirect_line(figures["redirect_to"]), {"fg": "yellow"}
-    yield from ((f"{name:<20}{value}", {}) for name, value in figures["counters"].items())
+    if stats.redirect_to:
+        yield redirect_line(stats.redirect_to), {"fg": "yellow"}
+    yield from ((f"{name:<20}{value}", {}) for name, value in stats.counters.items())
 
 
-def _limits(figures: dict[str, Any]) -> Iterator[str]:
-    for lane, mails in figures["lanes"].items():
+def _limits(stats: Stats) -> Iterator[str]:
+    for lane, emails in stats.lanes.items():
         if lane:
-            yield f"due in lane {lane}: {mails}"
-    for bucket in figures["rate_limited"]:
-        yield f"{bucket['bucket']} is used up for {bucket['opens_in']:.1f} s"
+            yield f"due in lane {lane}: {emails}"
+    for rate in stats.rate_limited:
+        yield f"{rate.bucket} is used up for {rate.opens_in:.1f} s"

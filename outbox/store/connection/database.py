@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from math import inf
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from . import prepared_statements
 from .drivers import in_memory
+from .endings import Audience, Ending, Nobody, by_status, noted
 from .error_codes import is_transient
 from .facts import facts_of
 from .sqlite_memory import Shared
@@ -38,10 +39,17 @@ class Database:
 
     `offset` seconds are added to the database's clock: tests travel in time with it. On SQLite a
     transaction waits `patience` seconds for the write lock; a lease must be over twice as long.
+    The `audience` hears of emails that our own transactions ended, after they have committed.
     """
 
     def __init__(
-        self, engine: Engine, tables: Tables, *, offset: float = 0.0, patience: float = 10.0
+        self,
+        engine: Engine,
+        tables: Tables,
+        *,
+        offset: float = 0.0,
+        patience: float = 10.0,
+        audience: Audience | None = None,
     ) -> None:
         self.engine = engine
         self.tables = tables
@@ -49,6 +57,7 @@ class Database:
         self.facts = facts_of(self.dialect)
         self.offset = offset
         self.patience = patience
+        self.audience = audience or Nobody()
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._built: dict[Hashable, Any] = {}
 
@@ -89,11 +98,25 @@ class Database:
         """
         for left in reversed(range(TRIES)):
             try:
-                with self.transaction() as connection:
-                    return work(connection)
+                result, endings = self._run(work)
             except DBAPIError as error:
                 _wait_or_raise(error, left)
+            else:
+                self.tell(endings)
+                return result
         raise AssertionError("unreachable")
+
+    def _run(self, work: Callable[[Connection], Result]) -> tuple[Result, Sequence[Ending]]:
+        with self.transaction() as connection:
+            if not self.audience.listens:
+                return work(connection), ()
+            with noted(connection) as endings:
+                return work(connection), endings
+
+    def tell(self, endings: Iterable[Ending]) -> None:
+        """Tell the audience of emails whose end has committed; each status by itself."""
+        if self.audience.listens and (found := by_status(endings)):
+            self.audience.tell(found)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work`, which only reads, in autocommit: it takes no lock and no round trip more."""

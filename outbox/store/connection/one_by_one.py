@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from sqlalchemy import Connection
 
+from .endings import taken_back_on_error
 from .error_codes import describe, is_refusal
 
 _log = logging.getLogger("outbox")
@@ -27,7 +28,7 @@ def each_for_itself(
 
     def attempt(some: list[int]) -> None:
         try:
-            with connection.begin_nested():
+            with taken_back_on_error(connection), connection.begin_nested():
                 work(frozenset(some))
         except Exception as error:
             if not is_refusal(error):

@@ -8,7 +8,7 @@ writer at a time, who holds everything: there every row is free.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TypeVarTuple
+from typing import TypeAlias, TypeVar, TypeVarTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -21,8 +21,9 @@ from sqlalchemy import (
 from .database import Database
 from .list_parts import is_among
 
-Change = Callable[[Connection, Database, list[int]], int]
-"""What changes emails that it is given by their ids; it returns how many."""
+Result = TypeVar("Result")
+Change: TypeAlias = Callable[[Connection, Database, list[int]], Result]
+"""What changes emails that it is given by their ids; it returns what it has changed."""
 Columns = TypeVarTuple("Columns")
 Locked = Row[int, int, int]
 """A locked row: its id, how often it was unknown, and how many recipients it has."""
@@ -55,9 +56,9 @@ def lock_claim(
 
 
 def on_free(
-    connection: Connection, database: Database, work: Change, ids: Collection[int]
-) -> tuple[int, list[int]]:
-    """Run `work` on those of these emails that nobody holds; return its count, and who is held."""
+    connection: Connection, database: Database, work: Change[Result], ids: Collection[int]
+) -> tuple[Result, list[int]]:
+    """Run `work` on those of these emails that nobody holds; return its result, and who is held."""
     chosen = among(database, ids)
     ours = lock_ids(connection, database, chosen)
     held = seen(connection, database, chosen) - ours

@@ -7,6 +7,8 @@ from sqlalchemy import Connection, delete, select
 from ...domain.header.address import suppression_key
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..report_records import Suppression
+from ..schema.clock import utc
 from ..schema.column_types import REASON_LENGTH
 
 
@@ -24,8 +26,10 @@ def allow(connection: Connection, database: Database, address: str) -> bool:
     return connection.execute(gone).rowcount == 1
 
 
-def suppressed(connection: Connection, database: Database) -> list[tuple[str, str]]:
-    """Return the (address, reason) pairs of the list."""
+def suppressed(connection: Connection, database: Database) -> tuple[Suppression, ...]:
+    """Return the list, by address."""
     table = database.tables.suppression
-    rows = connection.execute(select(table.c.address, table.c.reason).order_by(table.c.address))
-    return [(row.address, row.reason) for row in rows]
+    return tuple(
+        Suppression(address=row.address, reason=row.reason, created_at=utc(row.created_at))
+        for row in connection.execute(select(table).order_by(table.c.address))
+    )

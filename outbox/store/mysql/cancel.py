@@ -18,6 +18,7 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
 from ..conditions import ends
 from ..connection.database import Database
+from ..connection.endings import note
 
 _EMAILS = """
 JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$')) AS chosen
@@ -67,4 +68,5 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
     fates = ends(held, Status.CANCELLED, partly_sent)
     for status, chosen in fates.items():
         run(_END, chosen, status=status, offset=database.offset)
+        note(connection, ((status, email_id) for email_id in chosen))
     return len(fates.get(Status.CANCELLED, ()))

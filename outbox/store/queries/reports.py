@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from email.header import decode_header, make_header
 from email.parser import BytesHeaderParser
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, case, exists, func, select
 
@@ -16,9 +17,18 @@ from ...domain.priority import Priority
 from ..conditions import first_due
 from ..connection.database import Database
 from ..control.counter import read as read_counters
-from ..control.pause import paused
+from ..control.pause import EVERYTHING, paused
 from ..control.rate_limits import rate_limited
+from ..report_records import (
+    AttemptDetails,
+    EmailDetails,
+    EmailSummary,
+    RateLimited,
+    RecipientDetails,
+    Stats,
+)
 from ..schema.clock import utc
+from .server_status import standings
 
 
 def counts(connection: Connection, database: Database, tag: str | None = None) -> dict[Status, int]:
@@ -63,8 +73,8 @@ def oldest_claimed(connection: Connection, database: Database) -> float:
     return 0.0 if row.since is None else (utc(row.now) - utc(row.since)).total_seconds()
 
 
-def stats(connection: Connection, database: Database) -> dict[str, Any]:
-    """Return the outbox's figures: emails by status, what is due or in flight, limits, counters."""
+def stats(connection: Connection, database: Database, servers: Sequence[str] = ()) -> Stats:
+    """Return the outbox's figures, with the standings of these servers."""
     email, lease = database.tables.email.c, database.tables.lease
     found = counts(connection, database)
     due = (
@@ -77,20 +87,19 @@ def stats(connection: Connection, database: Database) -> dict[str, Any]:
         waiting[row.priority] += row.mails
         lanes[row.lane] += row.mails
     in_flight = connection.execute(select(func.count()).select_from(lease)).scalar_one()
-    return {
-        "statuses": {status.value: found.get(status, 0) for status in Status},
-        "due": {priority.name.lower(): waiting[priority] for priority in Priority},
-        "lanes": dict(sorted(lanes.items())),
-        "rate_limited": rate_limited(connection, database),
-        "oldest_due_seconds": round(oldest_due(connection, database), 3),
-        "batches_in_flight": in_flight,
-        "paused": paused(connection, database),
-        "counters": read_counters(connection, database),
-    }
-
-
-_LISTED = ("id", "status", "priority", "recipient", "recipients", "attempts", "tag", "key")
-_TIMES = ("created_at", "due_at", "send_at", "expires_at", "finished_at")
+    scopes = paused(connection, database)
+    return Stats(
+        statuses={status: found.get(status, 0) for status in Status},
+        due={priority: waiting[priority] for priority in Priority},
+        lanes=dict(sorted(lanes.items())),
+        rate_limited=tuple(RateLimited(**one) for one in rate_limited(connection, database)),
+        oldest_due_seconds=round(oldest_due(connection, database), 3),
+        batches_in_flight=in_flight,
+        all_paused=EVERYTHING in scopes,
+        paused=frozenset(Priority.of(scope) for scope in scopes if scope != EVERYTHING),
+        counters=read_counters(connection, database),
+        servers=standings(connection, database, servers),
+    )
 
 
 def listing(
@@ -100,7 +109,7 @@ def listing(
     status: Status | None = None,
     tag: str | None = None,
     limit: int = 50,
-) -> list[dict[str, Any]]:
+) -> tuple[EmailSummary, ...]:
     """Return the newest emails first, of one status or tag or of all."""
     email = database.tables.email
     statement = select(email).order_by(email.c.id.desc()).limit(limit)
@@ -108,10 +117,10 @@ def listing(
         statement = statement.where(email.c.status == status)
     if tag is not None:
         statement = statement.where(email.c.tag == tag)
-    return [_summary(row) for row in connection.execute(statement)]
+    return tuple(EmailSummary(**_summary(row)) for row in connection.execute(statement))
 
 
-def detail(connection: Connection, database: Database, email_id: int) -> dict[str, Any] | None:
+def detail(connection: Connection, database: Database, email_id: int) -> EmailDetails | None:
     """Return one email with its recipients and attempts, or None."""
     email, content = database.tables.email, database.tables.content
     row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
@@ -120,27 +129,34 @@ def detail(connection: Connection, database: Database, email_id: int) -> dict[st
     # A header block is enough to find the subject in, and a body may be large.
     head = func.substr(content.c.body, 1, 16_384)
     start = connection.execute(select(head).where(content.c.id == row.content_id)).scalar() or b""
-    return {
+    return EmailDetails(
         **_summary(row),
-        "subject": _subject(row.headers + start),
-        "message_id": row.message_id,
-        "envelope_from": row.sender or "<>",
-        "size": row.size,
-        "crashes": row.crashes,
-        "unknown_count": row.unknown_count,
-        "recipient_list": _recipients(connection, database, row),
-        "attempt_list": _attempts(connection, database, email_id),
-    }
+        subject=_subject(row.headers + start),
+        message_id=row.message_id,
+        envelope_from=row.sender or "<>",
+        size=row.size,
+        crashes=row.crashes,
+        unknown_count=row.unknown_count,
+        recipient_list=_recipients(connection, database, row),
+        attempt_list=_attempts(connection, database, email_id),
+    )
+
+
+_LISTED = ("id", "recipient", "recipients", "attempts", "tag", "key")
+_TIMES = ("created_at", "due_at", "send_at", "expires_at", "finished_at")
 
 
 def _summary(row: Row[Any]) -> dict[str, Any]:
-    summary = {name: getattr(row, name) for name in _LISTED}
-    summary["priority"] = Priority(row.priority).name.lower()
-    return summary | {name: _iso(getattr(row, name)) for name in _TIMES}
+    return {
+        "status": Status(row.status),
+        "priority": Priority(row.priority),
+        **{name: getattr(row, name) for name in _LISTED},
+        **{name: _moment(getattr(row, name)) for name in _TIMES},
+    }
 
 
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else utc(moment).isoformat()
+def _moment(moment: datetime | None) -> datetime | None:
+    return None if moment is None else utc(moment)
 
 
 def _subject(data: bytes) -> str:
@@ -151,44 +167,48 @@ def _subject(data: bytes) -> str:
         return str(raw.get("Subject", ""))
 
 
-def _recipients(connection: Connection, database: Database, mail: Row[Any]) -> list[dict[str, Any]]:
+def _recipients(
+    connection: Connection, database: Database, mail: Row[Any]
+) -> tuple[RecipientDetails, ...]:
     if mail.recipients == 1:
-        return [{"address": mail.recipient, "status": mail.status}]
+        return (RecipientDetails(address=mail.recipient, status=Status(mail.status)),)
     table = database.tables.recipient
     statement = select(table).where(table.c.email_id == mail.id).order_by(table.c.position)
-    return [
-        {
-            "address": row.address,
-            "status": _outcome(row.status, mail.status),
-            "code": row.code,
-            "enhanced": row.enhanced,
-            "reply": row.reply,
-        }
+    return tuple(
+        RecipientDetails(
+            address=row.address,
+            status=_outcome(row.status, Status(mail.status)),
+            code=row.code,
+            enhanced=row.enhanced,
+            reply=row.reply,
+        )
         for row in connection.execute(statement)
-    ]
+    )
 
 
-def _outcome(recipient: str, mail: str) -> str:
+def _outcome(recipient: str, mail: Status) -> Status | Literal["unsent"]:
     """Nobody waits in an email that has ended: who was left out shares its end."""
-    if recipient != RecipientStatus.PENDING or Status(mail) not in FINISHED:
-        return recipient
-    return "unsent" if mail == Status.SENT else mail
+    if recipient != RecipientStatus.PENDING or mail not in FINISHED:
+        return Status(recipient)
+    return "unsent" if mail is Status.SENT else mail
 
 
-def _attempts(connection: Connection, database: Database, email_id: int) -> list[dict[str, Any]]:
+def _attempts(
+    connection: Connection, database: Database, email_id: int
+) -> tuple[AttemptDetails, ...]:
     table = database.tables.attempt
     statement = select(table).where(table.c.email_id == email_id).order_by(table.c.id)
-    return [
-        {
-            "started_at": _iso(row.started_at),
-            "finished_at": _iso(row.finished_at),
-            "verdict": row.verdict,
-            "phase": row.phase,
-            "code": row.code,
-            "enhanced": row.enhanced,
-            "reply": row.reply,
-            "worker": row.worker,
-            "server": row.server,
-        }
+    return tuple(
+        AttemptDetails(
+            started_at=utc(row.started_at),
+            finished_at=utc(row.finished_at),
+            verdict=row.verdict,
+            phase=row.phase,
+            code=row.code,
+            enhanced=row.enhanced,
+            reply=row.reply,
+            worker=row.worker,
+            server=row.server,
+        )
         for row in connection.execute(statement)
-    ]
+    )

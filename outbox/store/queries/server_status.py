@@ -3,60 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import Connection, select
 
-from ...domain.delivery.breaker_rules import allowed
+from ...domain.delivery.breaker_rules import BreakerState, allowed
 from ..connection.database import Database
 from ..control import circuit_breaker
+from ..control.circuit_breaker import Breaker
 from ..control.connection_caps import in_flight
+from ..report_records import ServerStatus
 from ..schema.clock import utc
 
 
 def standings(
     connection: Connection, database: Database, servers: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> tuple[ServerStatus, ...]:
     """Return the standing of each of these servers, and of those that are halted beside them.
 
-    `state` is a word of `BreakerState`; half-open: a probe is due or under way. `configured` is
-    False for one that is halted in the table and no longer among the `servers`: it raises no alert.
+    Half-open: a probe is due or under way. One that is halted in the table and no longer among the
+    `servers` raises no alert.
     """
-    halted = _halted(connection, database)
+    halted = circuit_breaker.read(connection, database)
     comebacks = _recovering(connection, database)
     busy = in_flight(connection, database)
-    closed = {"failures": 0, "since": None, "next_probe": None, "alert": False, "reason": ""}
-    return [
-        {
-            "server": name,
-            "configured": name in servers,
-            "state": "recovering" if name in comebacks else "closed",
-            **closed,
-            **halted.get(name, {}),
-            "batches_allowed": None if name in halted else comebacks.get(name),
-            "connections": busy.get(name, 0),
-        }
-        for name in [*servers, *(name for name in sorted(halted) if name not in servers)]
-    ]
+    names = [*servers, *(name for name in sorted(halted) if name not in servers)]
+    return tuple(
+        _standing(
+            name,
+            halted.get(name),
+            is_configured=name in servers,
+            ramp=comebacks.get(name),
+            connections=busy.get(name, 0),
+        )
+        for name in names
+    )
 
 
-def alerts(standings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def alerts(standings: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
     """Return those that a person must see to."""
-    return [one for one in standings if one["alert"] and one["configured"]]
+    return tuple(one for one in standings if one.alert and one.configured)
 
 
-def _halted(connection: Connection, database: Database) -> dict[str, dict[str, Any]]:
-    return {
-        breaker.server: {
-            "state": breaker.state.value,
-            "failures": breaker.failures,
-            "since": breaker.opened_at.isoformat(),
-            "next_probe": breaker.retry_at.isoformat() if breaker.is_open else None,
-            "alert": breaker.alert,
-            "reason": breaker.reason,
-        }
-        for breaker in circuit_breaker.read(connection, database).values()
-    }
+def _standing(
+    name: str, breaker: Breaker | None, *, is_configured: bool, ramp: int | None, connections: int
+) -> ServerStatus:
+    closed = BreakerState.CLOSED if ramp is None else BreakerState.RECOVERING
+    return ServerStatus(
+        server=name,
+        configured=is_configured,
+        state=breaker.state if breaker else closed,
+        failures=breaker.failures if breaker else 0,
+        since=breaker.opened_at if breaker else None,
+        next_probe=breaker.retry_at if breaker and breaker.is_open else None,
+        alert=breaker.alert if breaker else False,
+        reason=breaker.reason if breaker else "",
+        batches_allowed=None if breaker else ramp,
+        connections=connections,
+    )
 
 
 def _recovering(connection: Connection, database: Database) -> dict[str, int]:

@@ -17,6 +17,7 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Verdict
 from ..connection.database import Database
+from ..connection.endings import note
 from ..connection.list_parts import parts
 from ..connection.row_locks import among
 from ..records import EmailResult
@@ -58,6 +59,7 @@ def resolve(connection: Connection, database: Database, entry: EmailResult) -> N
             return
     ended = {"status": Status.SENT, "due_at": None, "finished_at": database.now()}
     _clear(connection, database, entry, **ended)
+    note(connection, [(Status.SENT, entry.email_id)])
 
 
 def _clear(connection: Connection, database: Database, entry: EmailResult, **values: Any) -> None:

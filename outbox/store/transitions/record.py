@@ -16,6 +16,7 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Reply, Verdict
 from ..conditions import first_due
 from ..connection.database import Database
+from ..connection.endings import note
 from ..connection.row_locks import among, lock_ids, seen
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
@@ -47,6 +48,7 @@ def record(
         entries = [entry for entry in entries if not entry.outcome.again or entry in news]
     ids = frozenset(entry.email_id for entry in entries)
     mine = _write(connection, database, ours, entries, ids) if ids else ids
+    note(connection, ((e.outcome.status, e.email_id) for e in entries if e.email_id in mine))
     _log(connection, database, _of(entries, mine), worker)
     _record_recipients(connection, database, _of(entries, mine))
     if mine == ids:

@@ -20,6 +20,7 @@ from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
 from ..conditions import end
 from ..connection.database import Database
+from ..connection.endings import note
 from ..connection.list_parts import parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import among, lock, lock_claim, seen
@@ -151,7 +152,9 @@ def _mark_unknown(
     rows = connection.execute(sending).all()
     for row in rows:
         values: dict[str, Any] = {"status": Status.UNKNOWN, "finished_at": database.now()}
-        if not _is_final(row, settings):
+        if _is_final(row, settings):
+            note(connection, [(Status.UNKNOWN, row.id)])
+        else:
             wait = backoff.delay(row.attempts + 1, random=random, steps=settings.backoff)
             values = {"status": Status.PENDING, "due_at": database.now(wait)}
         connection.execute(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Connection, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, case, select, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
 from ..conditions import having
 from ..connection.database import Database
+from ..connection.endings import note
 from ..connection.row_locks import Locked, among, rows
 
 _STUCK = (Status.FAILED, Status.UNKNOWN)
 
 
-def retry(connection: Connection, database: Database, ids: Collection[int]) -> int:
-    """Send failed and unknown emails again, with fresh counters; return how many are pending now.
+def retry(connection: Connection, database: Database, ids: Collection[int]) -> Sequence[Locked]:
+    """Send failed and unknown emails again, with fresh counters; return those, as they were.
 
     Of one with several recipients those who got it are not written to again. A doubt stays: a copy
     may have arrived whatever becomes of the next one, so the email ends only `sent` or `unknown`.
@@ -37,20 +38,20 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> i
             **values,
         )
     )
-    return len(chosen)
+    return list(chosen.values())
 
 
-def count_unknown(connection: Connection, database: Database, ids: Collection[int]) -> int:
-    """Return of how many of these emails, pending again, a copy may have arrived already."""
+def statuses(connection: Connection, database: Database, ids: Collection[int]) -> dict[int, Status]:
+    """Return the statuses of those of these emails that there are."""
     email = database.tables.email.c
-    doubtful = among(database, ids) & (email.status == Status.PENDING) & (email.unknown_count > 0)
-    return connection.execute(select(func.count()).where(doubtful)).scalar_one()
+    found = select(email.id, email.status).where(among(database, ids))
+    return {row.id: Status(row.status) for row in connection.execute(found)}
 
 
 def resolve(
     connection: Connection, database: Database, ids: Collection[int], outcome: Status
-) -> int:
-    """Settle unknown emails as `sent` or `failed`, as a person found out; return how many.
+) -> dict[int, Status]:
+    """Settle unknown emails as `sent` or `failed`, as a person found out; return what each is now.
 
     One of which a recipient has a copy ends `sent`, whoever else did not get it. One with
     recipients that nobody wrote to yet, as the doubt of the others stopped it, goes on to them.
@@ -65,16 +66,20 @@ def resolve(
     waiting = having(connection, database, several, RecipientStatus.PENDING)
     sent = having(connection, database, several) - waiting
     settled = {"unknown_count": 0, "unknown_token": None}
-    again = {"status": Status.PENDING, "due_at": database.now(), "finished_at": None}
-    for group, values in (
-        (waiting, again),
-        (sent, {"status": Status.SENT, "finished_at": database.now()}),
-        (chosen.keys() - waiting - sent, {"status": outcome, "finished_at": database.now()}),
+    again = {"due_at": database.now(), "finished_at": None}
+    over = {"finished_at": database.now()}
+    now: dict[int, Status] = {}
+    for group, status, values in (
+        (waiting, Status.PENDING, again),
+        (sent, Status.SENT, over),
+        (chosen.keys() - waiting - sent, outcome, over),
     ):
         if group:
             ours = update(email).where(among(database, group))
-            connection.execute(ours.values(**settled, **values))
-    return len(chosen)
+            connection.execute(ours.values(status=status, **settled, **values))
+            now |= dict.fromkeys(group, status)
+    note(connection, ((status, email_id) for email_id, status in now.items()))
+    return now
 
 
 def _locked(

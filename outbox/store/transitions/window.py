@@ -40,11 +40,13 @@ def advance(
     if at_once is not None and not any(map(_is_rare, results)):
         opened, missing = at_once(database, token, results, following, worker)
         written = frozenset(entry.email_id for entry in results) - missing
-        if not missing:
-            return Progress(opened=opened, written=written)
-        rest = [entry for entry in results if entry.email_id in missing]
-        progress = advance_in_steps(database, token, rest, [], worker=worker)
-        return replace(progress, opened=opened, written=progress.written | written)
+        progress = Progress(opened=opened, written=written)
+        if missing:
+            rest = [entry for entry in results if entry.email_id in missing]
+            late = advance_in_steps(database, token, rest, [], worker=worker)
+            progress = replace(late, opened=opened, written=late.written | written)
+        database.tell((e.outcome.status, e.email_id) for e in results if e.email_id in written)
+        return progress
     return advance_in_steps(database, token, results, following, worker=worker)
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
+from flask import Flask
 from sqlalchemy import Engine
 
 from ...domain.config.routing import Routes
@@ -28,6 +29,7 @@ from ...store.queries.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
+from .signals import Receivers
 from .steady_clock import steady
 from .unrecorded import Unrecorded
 from .wakeup import GAP, Nudge
@@ -42,6 +44,7 @@ class Runtime:
     def __init__(
         self,
         *,
+        app: Flask,
         settings: Settings,
         servers: tuple[ServerSettings, ...],
         routes: Routes,
@@ -51,6 +54,7 @@ class Runtime:
         celery: Callable[[], Celery | None],
         suppressed: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.app = app
         self.settings = settings
         self.servers = servers
         self.routes = routes
@@ -75,7 +79,12 @@ class Runtime:
     @cached_property
     def database(self) -> Database:
         """Our tables on the app's engine."""
-        return Database(self._engine(), self.tables, patience=self.settings.lease / 3)
+        return Database(
+            self._engine(),
+            self.tables,
+            patience=self.settings.lease / 3,
+            audience=Receivers(self.app),
+        )
 
     @property
     def worker(self) -> str:

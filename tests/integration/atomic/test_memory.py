@@ -61,6 +61,17 @@ def written(shop: Shop, session: Session) -> list[int]:
 
 USES: dict[str, Callable[[Shop], object]] = {
     "counts": lambda shop: shop.outbox.counts(),
+    "get": lambda shop: shop.outbox.get(1),
+    "list": lambda shop: shop.outbox.list(),
+    "retry": lambda shop: shop.outbox.retry(1),
+    "retry by status": lambda shop: shop.outbox.retry(status="failed"),
+    "resolve": lambda shop: shop.outbox.resolve(1, "sent"),
+    "suppress": lambda shop: shop.outbox.suppress("a@x.example"),
+    "unsuppress": lambda shop: shop.outbox.unsuppress("a@x.example"),
+    "suppressed": lambda shop: shop.outbox.suppressed(),
+    "pause": lambda shop: shop.outbox.pause(),
+    "resume": lambda shop: shop.outbox.resume(),
+    "stats": lambda shop: shop.outbox.stats(),
     "drain": lambda shop: drain(shop.runtime),
     "sweep": lambda shop: sweep(shop.runtime, lambda _: None),
     "send_batch": lambda shop: send_batch(shop.runtime, uuid4()),

@@ -239,10 +239,11 @@ class Machine(Transactions):
         mails = sorted(self.model.mails.values(), key=lambda m: (m.status not in STUCK, m.id))
         chosen, database = mails[pick % len(mails)].id, self.shop.database
         if outcome is Status.PENDING:
-            made = database.run(lambda c: resolve.retry(c, database, [chosen]))
+            made = len(database.run(lambda c: resolve.retry(c, database, [chosen])))
             assert made == self.model.retry(chosen)
         else:
-            made = database.run(lambda c: resolve.resolve(c, database, [chosen], outcome))
+            settled = database.run(lambda c: resolve.resolve(c, database, [chosen], outcome))
+            made = len(settled)
             assert made == self.model.resolve(chosen, outcome)
         if made:
             for worker in self.workers:

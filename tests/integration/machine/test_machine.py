@@ -12,6 +12,7 @@ from outbox import Status
 from tests.integration.conftest import Shops
 from tests.integration.machine.machine import Machine
 from tests.integration.machine.model import LEASE, MAX_ATTEMPTS, MAX_CRASHES
+from tests.integration.machine.told import Told
 
 EXAMPLES = os.environ.get("OUTBOX_MACHINE_EXAMPLES")
 STEPS = 40
@@ -20,15 +21,15 @@ if os.environ.get("CI", "").lower() != "true":  # five minutes for a person; CI 
     PHASES.append(Phase.shrink)
 
 
-def machine_on(shops: Shops) -> type[Machine]:
+def machine_on(shops: Shops, kind: type[Machine] = Machine) -> type[Machine]:
     config = {"OUTBOX_MAX_ATTEMPTS": MAX_ATTEMPTS, "OUTBOX_MAX_CRASHES": MAX_CRASHES}
-    return type("Machine", (Machine,), {"shop": shops.open(OUTBOX_LEASE=LEASE, **config)})
+    return type("Machine", (kind,), {"shop": shops.open(OUTBOX_LEASE=LEASE, **config)})
 
 
 @pytest.mark.timeout(600)
 def test_the_tables_are_what_the_model_says(shops: Shops, pytestconfig: pytest.Config) -> None:
     run_state_machine_as_test(
-        machine_on(shops),
+        machine_on(shops, Told),
         settings=settings(
             max_examples=int(EXAMPLES or (50 if pytestconfig.getoption("--whole") else 20)),
             stateful_step_count=STEPS,

@@ -1,4 +1,4 @@
-"""What `check` says of the database: its schema, its settings, and the servers' rows in it."""
+"""What an examination says of the database: schema, settings, and the servers' rows in it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ...store.queries.inspect_schema import (
     inspect_schema,
     packet_warnings,
 )
-from ...store.queries.server_status import alerts
+from ...store.queries.server_status import alerts, standings
 from ...store.schema.version import VERSION
 from .finding import Finding, error, ok, warn
-from .server_status import server_figures, standing_line
+from .server_lines import standing_line
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -67,9 +67,10 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails") for text in packets]
-    servers = server_figures(runtime)["servers"]
+    names = [server.name for server in runtime.servers]
+    servers = database.read(lambda connection: standings(connection, database, names))
     urgent = alerts(servers)
     for one in servers:
-        tell = error if one in urgent else warn if one["since"] else ok
+        tell = error if one in urgent else warn if one.since else ok
         findings.append(tell(standing_line(one)))
     return findings

@@ -1,0 +1,47 @@
+"""Arguments of the management, checked. What is wrong is InvalidMessage, as of an enqueue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...domain.config.enqueue_options import MAX_ID, check_id
+from ...domain.delivery.status import Status
+from ...domain.errors import InvalidMessage
+from ...domain.priority import Priority
+
+
+def one_id(value: Any) -> int:
+    """Return an email's id."""
+    found = check_id(value)
+    if found is None:
+        raise InvalidMessage("id", f"must be a number from 1 to {MAX_ID}")
+    return found
+
+
+def several_ids(value: Any) -> list[int]:
+    """Return the ids of emails, each once and in their order; one id alone is taken, too."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, (int, Iterable)):
+        raise InvalidMessage("ids", "must be an id, or an iterable of ids")
+    given = [value] if isinstance(value, int) else value
+    return list(dict.fromkeys(map(one_id, given)))
+
+
+def status_of(field: str, value: Any, allowed: Sequence[Status]) -> Status:
+    """Return a status, or its word, that is one of the `allowed`."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidMessage(field, f"must be one of {', '.join(allowed)}")
+    return Status(value)
+
+
+def priority_of(value: Any) -> Priority | None:
+    """Return a priority; None is all of them."""
+    return None if value is None else Priority.of(value)
+
+
+def seconds_of(field: str, value: Any, longest: float) -> float:
+    """Return a number of seconds."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= longest:  # NaN is in no range
+        raise InvalidMessage(field, f"must be seconds from 0 to {longest:.0f}")
+    return float(value)

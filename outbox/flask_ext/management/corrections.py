@@ -1,0 +1,158 @@
+"""What a person changes of emails: in short transactions of their own, and waiting for nobody.
+
+What another transaction holds is tried again at the end, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from sqlalchemy import Connection
+
+from ...domain.delivery.status import Status
+from ...domain.errors import InvalidMessage
+from ...store.connection.database import Database
+from ...store.connection.list_parts import parts
+from ...store.connection.row_locks import on_free
+from ...store.queries.id_scan import Scan, waiting_with_tag, with_status
+from ...store.transitions import resolve as decisions
+from ...store.transitions.cancel import withdraw_ids
+from .arguments import several_ids, status_of
+from .results import Corrections, Reason, Unchanged
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Is told how many ids have been gone through, and of how many; before the first one, too."""
+
+RETRIED = (Status.FAILED, Status.UNKNOWN)
+RESOLVED = (Status.SENT, Status.FAILED)
+
+
+def retry(runtime: Runtime, ids: Any, status: Any, progress: Progress) -> Corrections:
+    """Send failed or unknown emails again: those of the ids, or all of a status."""
+    if (ids is None) == (status is None):
+        raise InvalidMessage("ids", "give either ids or a status, and not both")
+    database = runtime.database
+    if status is None:
+        found: Iterable[Sequence[int]] = parts(several_ids(ids))
+    else:
+        # An email that fails again meanwhile is behind us: none is retried twice.
+        found = _scanned(with_status(database, status_of("status", status, RETRIED)), progress)
+    return _correct(database, _retry, found, Status.PENDING)
+
+
+def resolve(runtime: Runtime, ids: Any, outcome: Any) -> Corrections:
+    """Settle emails in doubt, as a person found out."""
+    chosen = status_of("outcome", outcome, RESOLVED)
+    return _correct(
+        runtime.database, partial(_resolve, outcome=chosen), parts(several_ids(ids)), chosen
+    )
+
+
+def cancel_tag(runtime: Runtime, tag: str, progress: Progress) -> tuple[int, Collection[int]]:
+    """Withdraw the emails of a tag; return how many, and those that another transaction holds."""
+    database, total, held = runtime.database, 0, list[int]()
+
+    def withdraw(part: Sequence[int]) -> list[int]:
+        nonlocal total
+        changed, left = database.run(lambda c: on_free(c, database, withdraw_ids, part))
+        total += changed
+        return left
+
+    for part in _scanned(waiting_with_tag(database, tag), progress):
+        held += withdraw(part)
+    return total, [email_id for part in parts(held) for email_id in withdraw(part)]
+
+
+def _scanned(scan: Scan, progress: Progress) -> Iterator[list[int]]:
+    """Yield what a scan finds, for one transaction each."""
+    done = 0
+    progress(done, scan.span)
+    for stretch in scan:
+        yield from map(list, parts(stretch.ids))
+        done += stretch.span
+        progress(done, scan.span)
+
+
+class _Changed(NamedTuple):
+    statuses: dict[int, Status]
+    in_doubt: Sequence[int] = ()
+
+
+def _retry(connection: Connection, database: Database, ids: list[int]) -> _Changed:
+    rows = decisions.retry(connection, database, ids)
+    doubtful = [row.id for row in rows if row.unknown_count]
+    return _Changed(dict.fromkeys((row.id for row in rows), Status.PENDING), doubtful)
+
+
+def _resolve(
+    connection: Connection, database: Database, ids: list[int], outcome: Status
+) -> _Changed:
+    return _Changed(decisions.resolve(connection, database, ids, outcome))
+
+
+@dataclass(kw_only=True)
+class _Tally:
+    """What became of the emails so far."""
+
+    wanted: Status
+    changed: dict[int, Status] = field(default_factory=dict)
+    in_doubt: list[int] = field(default_factory=list)
+    left: dict[int, Unchanged] = field(default_factory=dict)
+
+    def add(self, part: Collection[int], done: _Changed, others: dict[int, Status]) -> None:
+        """Count a part that nobody held: what was `done`, and as what the `others` stand."""
+        self.changed |= done.statuses
+        self.in_doubt += done.in_doubt
+        for email_id in part:
+            if email_id not in done.statuses:
+                self.left[email_id] = self._unchanged(email_id, others.get(email_id))
+
+    def _unchanged(self, email_id: int, status: Status | None) -> Unchanged:
+        if status is None:
+            return Unchanged(id=email_id, reason=Reason.MISSING)
+        reason = Reason.ALREADY if status is self.wanted else Reason.STATUS
+        return Unchanged(id=email_id, reason=reason, status=status)
+
+
+def _correct(
+    database: Database,
+    work: Callable[[Connection, Database, list[int]], _Changed],
+    found: Iterable[Sequence[int]],
+    wanted: Status,
+) -> Corrections:
+    """Change what is found, part by part."""
+    tally, held = _Tally(wanted=wanted), list[int]()
+    for part in found:
+        held += _change(database, work, part, tally)
+    for part in parts(held):
+        for email_id in _change(database, work, part, tally):
+            tally.left[email_id] = Unchanged(id=email_id, reason=Reason.HELD)
+    return Corrections(
+        changed=tally.changed,
+        unchanged=tuple(tally.left.values()),
+        in_doubt=tuple(sorted(tally.in_doubt)),
+    )
+
+
+def _change(
+    database: Database,
+    work: Callable[[Connection, Database, list[int]], _Changed],
+    part: Sequence[int],
+    tally: _Tally,
+) -> list[int]:
+    """Change a part in one transaction; return what another transaction holds of it."""
+
+    def change(connection: Connection) -> tuple[_Changed, list[int], dict[int, Status]]:
+        done, held = on_free(connection, database, work, part)
+        left = set(part).difference(done.statuses, held)
+        return done, held, decisions.statuses(connection, database, left) if left else {}
+
+    done, held, others = database.run(change)
+    tally.add([email_id for email_id in part if email_id not in held], done, others)
+    return held

@@ -1,0 +1,37 @@
+"""Looking at emails: one with all that is known of it, or the newest ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...domain.config.enqueue_options import MAX_TAG, check_name
+from ...domain.delivery.status import Status
+from ...domain.errors import InvalidMessage
+from ...store.queries import reports
+from ...store.report_records import EmailDetails, EmailSummary
+from .arguments import one_id, status_of
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+MOST_LISTED = 10_000
+
+
+def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
+    """Return one email, or None."""
+    database, wanted = runtime.database, one_id(id)
+    return database.read(lambda connection: reports.detail(connection, database, wanted))
+
+
+def newest(runtime: Runtime, *, status: Any, tag: Any, limit: Any) -> tuple[EmailSummary, ...]:
+    """Return the newest emails first, of one status or tag or of all."""
+    wanted = None if status is None else status_of("status", status, tuple(Status))
+    name = check_name("tag", tag, MAX_TAG)
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_LISTED:
+        raise InvalidMessage("limit", f"must be a number from 1 to {MOST_LISTED}")
+    database = runtime.database
+    return database.read(
+        lambda connection: reports.listing(
+            connection, database, status=wanted, tag=name, limit=limit
+        )
+    )

@@ -1,0 +1,63 @@
+"""What the management of emails returns: frozen and typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...domain.delivery.status import Status
+from ...store.report_records import ServerStatus
+
+
+class Reason(StrEnum):
+    """Why an email was left as it is."""
+
+    MISSING = "no such email"
+    HELD = "another transaction holds it"  # try again when that has ended
+    ALREADY = "it has that status already"
+    STATUS = "its status does not allow it"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unchanged:
+    """An email that was left as it is."""
+
+    id: int
+    reason: Reason
+    status: Status | None = None  # None where there is no such email, or another holds it
+
+    def __str__(self) -> str:
+        """Return the reason in words, without the id."""
+        match self.reason:
+            case Reason.ALREADY:
+                return f"is {self.status} already"
+            case Reason.STATUS:
+                return f"is {self.status}"
+        return self.reason.value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Corrections:
+    """What `retry` and `resolve` have done."""
+
+    changed: dict[int, Status]  # by id: the status that an email has now
+    unchanged: tuple[Unchanged, ...]
+    in_doubt: tuple[int, ...] = ()  # retried, and a copy may have arrived: whoever got it gets two
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The ids of emails that another transaction holds."""
+        return tuple(one.id for one in self.unchanged if one.reason is Reason.HELD)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """Whether emails leave. Where the database is away only `limit` and `problems` are known."""
+
+    healthy: bool
+    limit: float  # seconds that an email may be due, or stand claimed
+    problems: tuple[str, ...]  # what is wrong, and the remedy
+    oldest_due_seconds: float | None = None
+    oldest_claimed_seconds: float | None = None
+    alerts: tuple[ServerStatus, ...] = ()  # servers that a person must see to
+    servers: tuple[ServerStatus, ...] = ()

@@ -1,0 +1,71 @@
+"""Blinker signals: emails that were sent, have failed, or may have gone out.
+
+Each is sent after the transaction that recorded it has committed, in the thread that ran it. The
+sender is the Flask app. Receivers are called as `receiver(app, ids=(17, 18))`: once for a window of
+emails and a status, with the ids of the rows that changed. In a worker they run within no request,
+and within no app context but the task's own: one that needs its app's database begins with
+`with app.app_context():`. It is to be short: the batch waits for it, and the window that was opened
+meanwhile is in doubt if the worker is killed.
+
+A signal comes at most once. A worker that is killed between the commit and the signal tells nobody,
+nor does one whose commit was answered by a lost connection: the table is the truth. An email may be
+told of several times in its life: failed, and after a retry sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from blinker import NamedSignal, Namespace
+from celery.exceptions import SoftTimeLimitExceeded
+from flask import Flask
+
+from ...domain.delivery.status import Status
+
+_log = logging.getLogger("outbox")
+_signals = Namespace()
+
+email_sent = _signals.signal("email-sent", "A server took these emails, for one recipient at least")
+email_failed = _signals.signal("email-failed", "Nobody took these emails, and nobody will")
+email_unknown = _signals.signal("email-unknown", "These may have gone out: a person decides")
+
+_BY_STATUS: dict[Status, NamedSignal] = {
+    Status.SENT: email_sent,
+    Status.FAILED: email_failed,
+    Status.UNKNOWN: email_unknown,
+}
+
+
+class Receivers:
+    """Whoever is connected to the signals of one app: the audience of its database."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+
+    @property
+    def listens(self) -> bool:
+        """Whether anybody is connected to any of the signals."""
+        return bool(email_sent.receivers or email_failed.receivers or email_unknown.receivers)
+
+    def tell(self, endings: Mapping[Status, Collection[int]]) -> None:
+        """Call the receivers. What goes wrong in one of them is logged, and changes nothing."""
+        for status, ids in endings.items():
+            signal = _BY_STATUS[status]
+            if signal.is_muted:
+                continue
+            for receiver in list(signal.receivers_for(self._app)):
+                self._call(signal, receiver, tuple(ids))
+
+    def _call(
+        self, signal: NamedSignal, receiver: Callable[..., Any], ids: tuple[int, ...]
+    ) -> None:
+        try:
+            self._app.ensure_sync(receiver)(self._app, ids=ids)
+        except SoftTimeLimitExceeded:  # the task's, and not the receiver's own
+            raise
+        except Exception as error:  # noqa: BLE001  (its text may name an address)
+            name = getattr(receiver, "__qualname__", type(receiver).__name__)
+            text = "outbox: the receiver %s of %s failed (%s)"
+            _log.error(text, name, signal.name, type(error).__name__)

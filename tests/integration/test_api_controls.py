@@ -1,0 +1,88 @@
+"""`Outbox.suppress`, `unsuppress`, `suppressed`, `pause`, `resume`, and what each argument is."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from outbox import InvalidMessage, Priority, Status
+from outbox.worker.drain import drain
+from tests.integration.conftest import Shop, Shops
+from tests.servers.catcher import Catcher
+
+
+def test_the_suppression_list_is_kept(shop: Shop) -> None:
+    outbox = shop.outbox
+    assert outbox.suppressed() == ()
+    assert outbox.suppress("B@x.example", "asked")
+    assert outbox.suppress("a@x.example")
+    assert not outbox.suppress("b@X.example", "again")
+    first, second = outbox.suppressed()
+    assert [(one.address, one.reason) for one in (first, second)] == [
+        ("a@x.example", "by hand"),
+        ("b@x.example", "asked"),
+    ]
+    assert first.created_at.tzinfo is UTC
+    assert outbox.unsuppress("A@x.example")
+    assert not outbox.unsuppress("a@x.example")
+    assert outbox.suppressed() == (second,)
+
+
+def test_who_is_suppressed_gets_nothing(shops: Shops, catcher: Catcher) -> None:
+    shop = shops.open(MAIL_PORT=catcher.port)
+    email = shop.enqueue("a@x.example")
+    shop.outbox.suppress("a@x.example")
+    drain(shop.runtime)
+    assert (shop.status(email.id), catcher.mails) == (Status.SUPPRESSED, ())
+
+
+@pytest.mark.parametrize("priority", [None, Priority.BULK, "bulk", 2])
+def test_what_is_paused_waits(
+    shops: Shops, catcher: Catcher, priority: Priority | str | int | None
+) -> None:
+    shop = shops.open(MAIL_PORT=catcher.port)
+    outbox = shop.outbox
+    assert [outbox.pause(priority), outbox.pause(priority)] == [True, False]
+    stats = outbox.stats()
+    assert stats.all_paused is (priority is None)
+    assert stats.paused == (frozenset() if priority is None else {Priority.BULK})
+    email = shop.enqueue(priority="bulk")
+    assert drain(shop.runtime) == 0
+    assert [outbox.resume(priority), outbox.resume(priority)] == [True, False]
+    assert drain(shop.runtime) == 1
+    assert shop.status(email.id) is Status.SENT
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+@pytest.mark.parametrize("priority", ["all", "high", 3, True, 1.0])
+def test_a_priority_that_is_none_is_named(shop: Shop, verb: str, priority: object) -> None:
+    with pytest.raises(InvalidMessage, match="priority: must be one of urgent, normal, bulk"):
+        getattr(shop.outbox, verb)(priority)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("address", "reason", "told"),
+    [
+        ("nobody", "asked", "address: an address has the form"),
+        (None, "asked", "address: an address must be text"),
+        ("a@x.example", "", "reason: must be text of 1 to 200 characters"),
+        ("a@x.example", "x" * 201, "reason: must be text of 1 to 200 characters"),
+        ("a@x.example", None, "reason: must be text of 1 to 200 characters"),
+        ("a@x.example", "two\nlines", "reason: must not contain control characters"),
+    ],
+)
+def test_suppress_names_the_argument_that_is_wrong(
+    shop: Shop, address: str, reason: str, told: str
+) -> None:
+    with pytest.raises(InvalidMessage, match=told):
+        shop.outbox.suppress(address, reason)
+    assert shop.outbox.suppressed() == ()
+
+
+@pytest.mark.databases("sqlite")
+def test_unsuppress_names_the_address_that_is_none(shop: Shop) -> None:
+    with pytest.raises(InvalidMessage, match="address: an address has the form"):
+        shop.outbox.unsuppress("nobody")

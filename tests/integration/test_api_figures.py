@@ -1,0 +1,137 @@
+"""`Outbox.stats` and `Outbox.health`: typed figures, and a probe that never raises."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
+
+from outbox import InvalidMessage, Priority, Status
+from outbox.domain.delivery.breaker_rules import BreakerState, Cause
+from outbox.store.control import circuit_breaker
+from outbox.store.control.rate_limits import take
+from tests.integration.conftest import Shop, Shops, sent
+from tests.integration.shell import parsed, runner
+from tests.servers.ports import free_port
+
+SERVER = "127.0.0.1:1"
+
+
+def test_stats_are_typed_and_complete(shops: Shops) -> None:
+    shop = shops.open(
+        OUTBOX_DOMAIN_RATES={"gmail.com": "1/day"}, OUTBOX_REDIRECT_TO="dev@shop.example"
+    )
+    done = shop.enqueue()
+    made = shop.sending(done.id)
+    shop.record(made.token, [sent(done.id)])
+    shop.enqueue("a@gmail.com", priority="bulk")
+    rate = shop.runtime.lanes.domains["gmail.com"]
+    take(shop.database, {"domain:gmail.com": (rate, 1)})
+    shop.outbox.pause()
+    shop.outbox.pause("urgent")
+    stats = shop.outbox.stats()
+    assert stats.statuses == {s: int(s in (Status.SENT, Status.PENDING)) for s in Status}
+    assert stats.due == {Priority.URGENT: 0, Priority.NORMAL: 0, Priority.BULK: 1}
+    assert stats.lanes == {"@gmail.com": 1}
+    [limited] = stats.rate_limited
+    assert (limited.bucket, limited.opens_in > 3600) == ("domain:gmail.com", True)
+    assert (stats.all_paused, stats.paused) == (True, frozenset({Priority.URGENT}))
+    assert (stats.batches_in_flight, stats.counters) == (1, {})
+    assert (stats.redirect_to, stats.suppressed) == ("dev@shop.example", False)
+    [server] = stats.servers
+    assert (server.server, server.state, server.since) == (SERVER, BreakerState.CLOSED, None)
+    figures = parsed(runner(shop)("stats", "--json"))
+    assert figures["paused"] == ["all", "urgent"]
+    assert list(figures) == [
+        field.name for field in dataclasses.fields(stats) if field.name != "all_paused"
+    ]
+
+
+def test_how_a_halted_server_stands(shop: Shop) -> None:
+    circuit_breaker.trip(
+        shop.database, SERVER, cause=Cause.SESSION, reason="connect: refused", alert=True
+    )
+    [server] = shop.outbox.stats().servers
+    assert (server.state, server.alert, server.reason) == (
+        BreakerState.OPEN,
+        True,
+        "connect: refused",
+    )
+    assert server.since is not None
+    assert server.next_probe is not None
+    assert server.since.tzinfo is UTC
+    assert server.next_probe > server.since
+    health = shop.outbox.health()
+    assert (health.healthy, health.alerts) == (False, (server,))
+    shown = parsed(runner(shop)("stats", "--json"))["servers"][0]
+    assert shown["since"] == server.since.isoformat()
+    assert list(shown) == [field.name for field in dataclasses.fields(server)]
+
+
+def test_health_measures_by_its_limit(shop: Shop) -> None:
+    health = shop.outbox.health()
+    assert (health.healthy, health.limit, health.problems) == (True, 300.0, ())
+    assert (health.oldest_due_seconds, health.oldest_claimed_seconds) == (0.0, 0.0)
+    shop.enqueue()
+    shop.later(301)
+    late = shop.outbox.health()
+    assert not late.healthy
+    assert late.oldest_due_seconds is not None
+    assert 301 <= late.oldest_due_seconds < 360
+    assert shop.outbox.health(max_age=1000).healthy
+    assert shop.outbox.health(1000).limit == 1000.0
+
+
+def test_health_is_bad_and_raises_nothing_where_the_tables_are_missing(shop: Shop) -> None:
+    with shop.engine.begin() as connection:
+        shop.tables.attempt.drop(connection)
+        shop.tables.recipient.drop(connection)
+        shop.tables.email.drop(connection)
+    health = shop.outbox.health()
+    assert not health.healthy
+    assert any("outbox_email is missing" in problem for problem in health.problems)
+    assert (health.oldest_due_seconds, health.servers) == (None, ())
+    assert set(parsed(runner(shop)("health", "--json", code=1))) == {
+        "healthy",
+        "limit",
+        "problems",
+    }
+
+
+@pytest.mark.databases("postgresql")
+def test_health_is_bad_and_raises_nothing_where_the_database_is_away(shops: Shops) -> None:
+    away = sa.make_url(shops.url).set(port=free_port())
+    shop = shops.open()
+    engine = sa.create_engine(away)
+    try:
+        shop.runtime._engine = lambda: engine
+        vars(shop.runtime).pop("database", None)
+        health = shop.outbox.health(max_age=10)
+    finally:
+        engine.dispose()
+    assert (health.healthy, health.limit) == (False, 10.0)
+    assert health.problems == ("the database: OperationalError",)
+
+
+def test_health_is_bad_where_the_database_was_away_for_a_moment(shop: Shop) -> None:
+    failures = [OperationalError("SELECT", {}, Exception("gone"))]
+
+    def fail_once(*_: object) -> None:
+        if failures:
+            raise failures.pop()
+
+    sa.event.listen(shop.engine, "before_cursor_execute", fail_once)
+    health = shop.outbox.health()
+    assert not failures
+    assert (health.healthy, health.problems) == (False, ("the database: OperationalError",))
+    assert shop.outbox.health().healthy
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("given", [-1, float("nan"), float("inf"), 1e10, "10", True])
+def test_health_names_the_limit_that_is_none(shop: Shop, given: object) -> None:
+    with pytest.raises(InvalidMessage, match="max_age: must be seconds from 0 to 1000000000"):
+        shop.outbox.health(given)  # type: ignore[arg-type]
