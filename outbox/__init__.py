@@ -25,7 +25,7 @@ from .store.report_records import (
     Suppression,
 )
 from .worker import tasks as _tasks  # registers the Celery tasks
-from .worker.process.signals import email_failed, email_sent, email_unknown
+from .worker.signals import email_failed, email_sent, email_unknown
 
 __all__ = [
     "AttemptDetails",

@@ -27,9 +27,9 @@ from ...smtp.connection import Connection
 from ...store.connection.database import Database
 from ...store.queries.low_water_mark import LowWater
 from ...store.schema.tables import Tables
+from ..signals import Receivers
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
-from .signals import Receivers
 from .steady_clock import steady
 from .unrecorded import Unrecorded
 from .wakeup import GAP, Nudge

@@ -22,7 +22,7 @@ from blinker import NamedSignal, Namespace
 from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
 
-from ...domain.delivery.status import Status
+from ..domain.delivery.status import Status
 
 _log = logging.getLogger("outbox")
 _signals = Namespace()
