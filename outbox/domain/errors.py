@@ -1,4 +1,4 @@
-"""Every error a user of the library can meet. The docstring says when."""
+"""Every error that a user of the library can meet. Its docstring says when it is raised."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ class KeyContention(OutboxError):
 class ConfigurationError(OutboxError):
     """A setting is unknown, has the wrong type or contradicts another one.
 
-    Or a session, an engine or its driver is one with which an email could leave without its order,
-    or be lost. Nothing was written, and the caller's transaction is usable.
+    It is raised too for a session, an engine or a driver with which an email could be lost, or
+    could leave without its order. Nothing was written, and the caller's transaction is usable.
     """

@@ -16,7 +16,7 @@ class Priority(IntEnum):
 
     @classmethod
     def of(cls, value: object) -> Priority:
-        """Read a priority, its number or its name in any case; anything else is InvalidMessage."""
+        """Read a priority, its number or its name in any case, or raise InvalidMessage."""
         if isinstance(value, str):
             member = cls.__members__.get(value.upper())
             if member is not None:

@@ -1,7 +1,7 @@
-"""`value_type`: a dataclass that only the type checker freezes, so that it is quick to make.
+"""`value_type`: a dataclass that only the type checker freezes, so that it is quick to create.
 
 Use it only for internal per-message objects; public ones are frozen. A dataclass that is frozen at
-run time sets each field through `object.__setattr__`: that took a sixteenth of a worker's time. A
+run time sets each field through `object.__setattr__`, which took a sixteenth of a worker's time. A
 NamedTuple is as quick, but its repr would show an email's headers and values.
 """
 
@@ -15,7 +15,7 @@ else:
     from dataclasses import dataclass
 
     def value_type(*, frozen: bool, **options: bool) -> Any:
-        """Return dataclass's decorator; equal values have one hash, as those frozen have."""
+        """Return dataclass's decorator. Equal values hash alike, as in a frozen dataclass."""
         return dataclass(unsafe_hash=frozen, **options)
 
 

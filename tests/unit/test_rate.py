@@ -48,7 +48,7 @@ def test_anything_else_is_refused_with_an_example_and_the_units(wrong: Any) -> N
     with pytest.raises(ConfigurationError) as caught:
         read_rate(KEY, wrong)
     assert str(caught.value) == (
-        'OUTBOX_RATE must be a number over a unit, such as "500/min"; units: s, min, h, day'
+        'OUTBOX_RATE must be a number per time unit, such as "500/min"; units: s, min, h, day'
     )
 
 

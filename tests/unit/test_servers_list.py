@@ -89,7 +89,7 @@ def test_servers_stand_in_their_order() -> None:
         ({"server": "a", "connections": 0}, "['connections'] must be greater than 0"),
         ({"server": "a", "rate": 14}, "['rate'] must be str"),
         ({"server": "a", "use_tls": True, "use_ssl": True}, "exclude each other"),
-        ({"name": "ses"}, "OUTBOX_SERVERS[0] names no server"),
+        ({"name": "ses"}, "OUTBOX_SERVERS[0]['server'] is missing"),
         ({"server": "a", "name": "two words"}, "['name'] must be 1 to 100 letters"),
         ({"server": "a", "name": "x" * 101}, "['name'] must be 1 to 100 letters"),
         ("a", "OUTBOX_SERVERS[0] must be dict, not str"),

@@ -67,7 +67,7 @@ def test_flask_mail_s_mails_a_connection_can_only_lower_ours(most: int | None, m
 
 @pytest.mark.parametrize("most", ["5", 2.5, True, -1])
 def test_flask_mail_s_mails_a_connection_are_a_number(most: Any) -> None:
-    assert refused(MAIL_MAX_EMAILS=most) == "MAIL_MAX_EMAILS must be a number from 1 on"
+    assert refused(MAIL_MAX_EMAILS=most) == "MAIL_MAX_EMAILS must be a whole number of at least 1"
 
 
 @pytest.mark.parametrize("empty", [None, ""])

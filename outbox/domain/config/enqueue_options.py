@@ -63,7 +63,7 @@ class Options(NamedTuple):
 
 
 def _reverse_path(value: Any) -> str:
-    """Return the address that bounces go to; `<>` is the path of none (RFC 5321 §4.5.5)."""
+    """Return the address for bounces; for `<>`, the null reverse path, "" (RFC 5321 §4.5.5)."""
     return "" if value == "<>" else check_address(value, "envelope_from")
 
 
@@ -94,8 +94,8 @@ def check_id(value: Any) -> int | None:
 def check_name(field: str, value: Any, longest: int) -> str | None:
     """Return a key or tag, or raise InvalidMessage.
 
-    Blanks at the ends are refused because some collations do not see them: two keys that differ
-    only there would be one key on one database and two on another.
+    Blanks at the ends are refused because some collations ignore them. Two keys that differ only in
+    those blanks would be one key on one database and two on another.
     """
     if value is None:
         return None

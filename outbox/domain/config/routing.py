@@ -47,7 +47,7 @@ class Rule:
 
     @property
     def is_default(self) -> bool:
-        """It has no condition."""
+        """Whether the rule has no condition."""
         return self.tag is None and self.sender_domain is None
 
 
@@ -93,24 +93,24 @@ class Routes:
 
     @property
     def buckets(self) -> dict[str, dict[str, Rate]]:
-        """What the emails of each route draw on: the rate of its server, or that of all together.
+        """The rates that each route's emails draw on: its server's, or the sum of its servers'.
 
-        Where a route has several servers, each one's own rate is asked for when it is chosen.
+        Where a route has several servers, a server's own rate is checked when it is chosen.
         """
         return {route: _buckets(route, servers) for route, servers in self._servers.items()}
 
     def servers_of(self, route: str) -> tuple[ServerSettings, ...]:
-        """Return a route's servers. One that is configured no more is the default route."""
+        """Return a route's servers; those of the default route if it is no longer configured."""
         return self._servers.get(route, self._servers[DEFAULT])
 
 
 def arrange(
     servers: Iterable[ServerSettings], halted: Collection[str], random: Callable[[], float]
 ) -> tuple[ServerSettings, ...]:
-    """Return the servers in the order in which to try them; those whose breaker is open are out.
+    """Return the servers in the order in which to try them, without those that are `halted`.
 
-    The lower `order` comes first. Within one order it is a draw by weight: a server of weight 3
-    comes before one of weight 1 three times out of four. `random` yields numbers from 0 to 1.
+    The lower `order` comes first. Servers of one order are drawn by weight: a server of weight 3
+    comes before one of weight 1 three times out of four. `random` returns numbers from 0 to 1.
     """
     usable = [server for server in servers if server.name not in halted]
     # Efraimidis and Spirakis 2006: sorting by u^(1/w) draws without replacement by weight.
@@ -137,7 +137,7 @@ def _rule(place: int, entry: Any, known: Sequence[str]) -> Rule:
     name, tag = entry.get("name"), entry.get("tag")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"{where}['name'] must be 1 to {ROUTE_LENGTH} small letters, digits, - and _"
+            f"{where}['name'] must be 1 to {ROUTE_LENGTH} lower-case letters, digits, - and _"
         )
     if tag is not None and (not isinstance(tag, str) or not tag):
         raise ConfigurationError(f"{where}['tag'] must be text")

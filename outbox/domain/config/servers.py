@@ -30,7 +30,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "order": (int,),
     "weight": (int, float),
 }
-"""The keys of one entry of `OUTBOX_SERVERS`, and what may stand there besides None."""
+"""The keys of one entry of `OUTBOX_SERVERS`, and the types of their values besides None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +53,10 @@ class ServerSettings:
     cleartext_auth: bool
     helo_name: str
     label: str = ""
-    rate: Rate | None = None  # recipients in a time; None: as fast as it goes
+    rate: Rate | None = None  # recipients per time; None: no limit
     connections: int | None = None  # batches in flight on it, over all workers; None: any number
     order: int = 1  # the lowest is used first
-    weight: float = 1.0  # its share among those of its order
+    weight: float = 1.0  # its share among the servers of its order
 
     @cached_property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class ServerSettings:
 
     @property
     def bucket(self) -> str:
-        """The bucket that counts its rate."""
+        """The name of the bucket that counts this server's rate."""
         return f"server:{self.name}"
 
     @classmethod
@@ -85,7 +85,7 @@ class ServerSettings:
         server = _server(given, settings)
         most = config.get("MAIL_MAX_EMAILS") or server.connection_mails
         if type(most) is not int or most < 1:
-            raise ConfigurationError("MAIL_MAX_EMAILS must be a number from 1 on")
+            raise ConfigurationError("MAIL_MAX_EMAILS must be a whole number of at least 1")
         return dataclasses.replace(server, connection_mails=min(most, server.connection_mails))
 
 
@@ -94,8 +94,8 @@ def servers_from_config(
 ) -> tuple[ServerSettings, ...]:
     """Return the servers in their order: those of `OUTBOX_SERVERS`, or else the one of `MAIL_…`.
 
-    Raises ConfigurationError for an unknown key, a wrong value or a name that comes twice. It
-    repeats no value of an entry but its name: the password is one of them.
+    Raises ConfigurationError for an unknown key, a wrong value or a name that comes twice. The
+    error repeats only an entry's name and no other value, because one of them is the password.
     """
     if not settings.servers:
         return (ServerSettings.from_config(config, settings),)
@@ -118,7 +118,7 @@ def _entry(place: int, entry: Any, settings: Settings) -> ServerSettings:
             kinds = " or ".join(kind.__name__ for kind in _KINDS[key])
             raise ConfigurationError(f"{where}[{key!r}] must be {kinds}")
     if not entry.get("server"):
-        raise ConfigurationError(f"{where} names no server")
+        raise ConfigurationError(f"{where}['server'] is missing: it names the server's host")
     for key in ("connections", "weight"):
         value = entry.get(key)
         if value is not None and not 0 < value < float("inf"):  # also refuses NaN

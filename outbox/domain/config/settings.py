@@ -17,14 +17,15 @@ from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
 PREFIX = "OUTBOX_"
 KIBI = 1024
 DAY = 86_400.0
-"""Also the most of a lease and of a time-out: a socket, and SQLite, count milliseconds in 31 bits,
-which are 24 days."""
+"""Seconds. Also the longest lease and time-out: a socket and SQLite count milliseconds in 31 bits,
+which last 24 days."""
 MOST = 2**31 - 1
-"""Of every number: 68 years in seconds, 2 GiB in bytes. Databases cannot reckon with much more."""
+"""The upper bound of every number: 68 years in seconds, 2 GiB in bytes. Databases compute with
+little more."""
 MOST_MAILS = 10_000
-"""Of one batch. Its ids are values of one statement, and SQLite takes 32,766 of these."""
+"""The most emails in one batch. Their ids are values of one statement; SQLite takes 32,766."""
 MOST_TRIES = 30_000
-"""Attempts of one email, or workers lost with it: their columns end at 32,767."""
+"""The most attempts of one email, or crashes with it: their columns hold up to 32,767."""
 
 
 class OnUnknown(StrEnum):
@@ -45,16 +46,16 @@ def setting(
 ) -> Any:
     """Declare one setting: its default, its line in the documentation, its least and most value.
 
-    Where a value is more than a number or a text, `read` makes it from the key and what stands
-    there, or raises ConfigurationError. One that is not `shown` holds secrets and is in no
-    representation.
+    `read` parses a value that is more than a number or a text. It gets the key and the value, and
+    raises ConfigurationError. A setting that is not `shown` holds secrets, and `repr` leaves it
+    out.
     """
     bounds = {"least": least, "most": most}
     return field(default=default, metadata={"doc": doc, **bounds, "read": read}, repr=shown)
 
 
 def read_backoff(key: str, value: Any) -> tuple[float, ...]:
-    """Read the delays of `OUTBOX_BACKOFF`, from the first on; else raise ConfigurationError."""
+    """Read the delays of `OUTBOX_BACKOFF` in seconds, or raise ConfigurationError."""
     if not isinstance(value, (list, tuple)) or not value:
         raise ConfigurationError(f"{key} must be a list of seconds, such as [30, 120, 600]")
     for seconds in value:
@@ -66,7 +67,7 @@ def read_backoff(key: str, value: Any) -> tuple[float, ...]:
 
 
 def read_domain(key: str, value: Any) -> str:
-    """Read a domain, which becomes ASCII; empty is none. Else raise ConfigurationError."""
+    """Read a domain and return it in ASCII, or raise ConfigurationError; "" stays ""."""
     if value == "":
         return ""
     try:
@@ -99,11 +100,11 @@ class Settings:
         15.0, "a task gives back what is left after this time", least=0.1
     )
     lease: float = setting(
-        30.0, "a claim's lease; a living worker renews it at a third", least=1.0, most=DAY
+        30.0, "a claim's lease; a live worker renews it after a third", least=1.0, most=DAY
     )
     rate: Rate | None = setting(
         None,
-        "recipients a time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
+        "recipients per time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
         read=read_rate,
     )
     domain_rates: Mapping[str, Rate] | None = setting(
@@ -121,15 +122,15 @@ class Settings:
     )
     max_crashes: int = setting(
         5,
-        "worker crashes while an email was sent, after which it fails, up to 30,000",
+        "an email fails after this many worker crashes while it was sent, up to 30,000",
         least=3,
         most=MOST_TRIES,
     )
     backoff: tuple[float, ...] = setting(
-        STEPS, "before the second, third, … attempt; the last repeats", read=read_backoff
+        STEPS, "delays before the second, third, … attempt; the last one repeats", read=read_backoff
     )
     lifetime: float = setting(
-        2 * DAY, "an email without `expires_at` fails when its own delays come to this", least=1.0
+        2 * DAY, "an email without `expires_at` fails when its own delays add up to this", least=1.0
     )
     on_unknown: OnUnknown = setting(OnUnknown.RESEND, "an email in doubt: `resend` or `hold`")
     max_size: int = setting(35 * KIBI * KIBI, "bytes of one email as sent", least=1)
@@ -165,15 +166,19 @@ class Settings:
         (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
     )
     routes: tuple[Any, ...] = setting((), "which emails go over which servers, as above")
-    envelope_from: str = setting("", "bounces go to this address, where a message names no other")
+    envelope_from: str = setting(
+        "", "bounces go to this address, unless a message names another one"
+    )
     redirect_to: str = setting("", "staging: every email goes to this one address instead")
     refused_alike: int = setting(
-        10, "emails in a row that a server refuses alike before it is held to be at fault", least=2
+        10,
+        "emails that a server refuses alike in a row before the server counts as faulty",
+        least=2,
     )
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Settings:
-        """Read the `OUTBOX_…` keys; an unknown key, type or value is a ConfigurationError."""
+        """Read the `OUTBOX_…` keys. Raises ConfigurationError for an unknown key or wrong value."""
         fields = {PREFIX + f.name.upper(): f for f in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
         for key, value in config.items():
@@ -203,7 +208,10 @@ def hint(word: object, known: Iterable[str]) -> str:
 
 
 def _address(name: str, given: str) -> str:
-    """Return it as it goes on the wire. Every email has it, so it must not need SMTPUTF8."""
+    """Return the address as it goes on the wire.
+
+    Every email may carry it, so it must not need SMTPUTF8.
+    """
     try:
         address = check_address(given, "address")
     except InvalidMessage:

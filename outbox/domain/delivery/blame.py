@@ -1,12 +1,12 @@
 """Whose fault is a halting reply: this email's, or the server's? The next email tells. Pure.
 
-A 421, or "insufficient storage" at MAIL, may be about the server, and it may be about one sender,
+A 421, or "insufficient storage" at MAIL, may be about the server. It may also be about one sender,
 one recipient domain or one large message. One reply cannot tell. So the email is set aside as a
-suspect, and the email is tried next that has the least in common with it.
+suspect. The email that has the least in common with it is tried next.
 
-Two in a row that have nothing in common do not show that it is the server either: it may halt one
-domain, and at the same time one sender, and whatever is large. An email that is in no such class
-tells. Only where too many classes at once would be needed to explain the suspects is it the server.
+Two suspects with nothing in common do not show that the server is at fault. It may halt one domain,
+one sender and every large message at the same time. An email outside of these classes tells. The
+server is blamed only where too many classes at once would be needed to explain the suspects.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from ..header.address import domain_of
 from .transaction import Envelope
 
 ENOUGH = 2
-"""Suspects that are needed to blame a server. One alone proves nothing."""
+"""Suspects that are needed to blame a server. A single one may itself be at fault."""
 
 CLASSES = 4
 """Classes of emails that a server may well halt at the same time."""
 
 CLASSES_SILENT = 1
-"""The same where it gave no reply: each email more that is tried may then cost minutes."""
+"""The same where it gave no reply: each further email that is tried may then cost minutes."""
 
 SILENCES = 3
-"""Emails in a row to which a server says nothing, and takes none meanwhile, that blame it.
+"""Emails in a row without a reply that blame a server, if it takes no other email meanwhile.
 
-They are more where more batches may be under way at once: each may hold one of the same class.
+More are needed where more batches may be in flight: each may hold one email of the same class.
 """
 
 PATIENCE_MAX = 60.0
-"""Seconds that an email may keep others waiting, by the time that it has waited itself."""
+"""The most seconds that an email may keep others waiting because it has waited itself."""
 
 SMALLER = 0.8
 """An email counts as smaller than the suspects where it has less than this part of their octets."""
@@ -58,7 +58,7 @@ class Traits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Common:
-    """What all of some emails have in common: None, or no domain, where they differ."""
+    """What several emails have in common: None, or no domain, where they differ."""
 
     sender: str | None
     domains: frozenset[str]
@@ -76,7 +76,7 @@ class Common:
         )
 
     def lacked_by(self, email: Traits) -> int:
-        """Count the common traits that this email does not have: it is outside of that class."""
+        """Count the common traits that this email does not have: the classes that it is not in."""
         return (
             (self.sender is not None and email.sender != self.sender)
             + (bool(self.domains) and not self.domains & email.domains)
@@ -85,10 +85,10 @@ class Common:
 
 
 class Suspicion:
-    """The emails that one server answered with a halting reply, since it judged one for itself."""
+    """The emails that one server halted since it last gave a verdict on an email itself."""
 
     def __init__(self, earlier: Traits | None = None, slow: Traits | None = None) -> None:
-        """Go on from the suspect that an earlier batch left, and from what was `slow`, if any."""
+        """Start with the suspect that an earlier batch left, and the email that was `slow`."""
         self._suspects = [earlier] if earlier is not None else []
         self._slow = [slow] if slow is not None else []
         self._most = CLASSES
@@ -103,49 +103,51 @@ class Suspicion:
             self._most = CLASSES_SILENT
 
     def note_slow(self, email: Traits) -> None:
-        """Note that the server takes its time with this email: what is like it comes last.
+        """Note that the server takes long for this email: emails like it come last.
 
-        Also when others have been judged: each one more may cost a process its time.
+        They stay last after others were judged, because each of them may keep a process busy.
         """
         self._slow = [email]
 
     def clear(self) -> None:
-        """Note that the server judged an email for itself: the suspects were to blame."""
+        """Note that the server gave a verdict on an email itself: the suspects were to blame."""
         self._suspects.clear()
         self._most = CLASSES
 
     def could_tell(self, email: Traits) -> bool:
-        """Return whether the server may well take this email though it halted all suspects."""
+        """Return whether the server may well take this email although it halted all suspects."""
         return _classes_without(self._suspects, email) <= self._most
 
     def is_enough(self, untried: Iterable[Traits]) -> bool:
-        """Return whether no email that is left could show that the suspects are to blame."""
+        """Return whether there are enough suspects, and no untried email could show them to blame.
+
+        Then the server is to blame.
+        """
         return len(self._suspects) >= ENOUGH and not any(map(self.could_tell, untried))
 
     def pick(self, untried: Sequence[Traits], random: Callable[[], float]) -> int:
-        """Return the place of the email that tells most; any one of several.
+        """Return the place of the email that tells most; a random one of equals.
 
-        Many that have nothing in common may be halted: where each is picked in its turn, the others
-        wait for all of them. Ask only while there is a suspicion.
+        Many emails that have nothing in common may be halted. If each were picked in its turn, the
+        others would wait for all of them. Call this only while there is a suspicion.
         """
         ranks = self._ranks(untried)
         return min(range(len(untried)), key=lambda place: (ranks[place], random()), default=0)
 
     def order(self, untried: Sequence[Traits], random: Callable[[], float]) -> list[int]:
-        """Return the places of the emails in the order in which a slow server is to get them.
+        """Return the places of the emails in the order in which a slow server should get them.
 
-        Of those that tell as much any one comes first, as with `pick`. Without a slow server they
-        stay as they are.
+        Equals come in a random order, as with `pick`. Where no email was slow, the order stays.
         """
         places = list(range(len(untried)))
         ranks = self._ranks(untried) if self._slow else []
         return sorted(places, key=lambda place: (ranks[place], random())) if ranks else places
 
     def _ranks(self, untried: Sequence[Traits]) -> list[tuple[bool, bool, float, int]]:
-        """Return the rank of each email: the lower, the likelier it is taken.
+        """Return the rank of each email: the server more probably takes one of a lower rank.
 
-        The fewer classes without it explain the suspects, the likelier; and likelier still where
-        nothing was held against it before.
+        An email's rank is lower, the fewer classes without it explain the suspects. It is lower
+        still where nothing was held against the email before.
         """
         suspects = [*self._suspects, *self._slow]
         each = [Common.of([suspect]) for suspect in suspects]
@@ -159,9 +161,9 @@ class Suspicion:
 
 
 def _classes_without(suspects: Sequence[Traits], email: Traits) -> float:
-    """Count the classes that explain all suspects, and do not hold this email; inf: none do.
+    """Count the classes that explain all suspects and do not hold this email; inf: none do.
 
-    The largest class first: that is the fewest, or nearly.
+    The largest class is taken first, which gives the lowest count or nearly so.
     """
     left, classes = list(suspects), 0
     while left:
@@ -174,9 +176,9 @@ def _classes_without(suspects: Sequence[Traits], email: Traits) -> float:
 
 
 def _classes(suspects: Sequence[Traits], email: Traits) -> Iterator[list[Traits]]:
-    """Yield the suspects of each sender, of each domain and of a size that are not this email's.
+    """Yield the suspects of each class that this email is not in: by sender, domain and size.
 
-    Of senders their domain counts too: with VERP each reader's email has a sender of its own.
+    A sender's domain is a class too: with VERP each reader's email has its own sender.
     """
     for sender in {one.sender for one in suspects} - {email.sender}:
         yield [one for one in suspects if one.sender == sender]
@@ -188,10 +190,10 @@ def _classes(suspects: Sequence[Traits], email: Traits) -> Iterator[list[Traits]
 
 
 def patience(waited: float, slowest: float) -> float:
-    """Return the seconds after which a silent server is waited for no more, where others wait.
+    """Return how many seconds to wait for a silent server while other emails wait.
 
-    A server that took `slowest` seconds for an email may take so long again; and an email that was
-    given up before, and has `waited`, is one of those that take their time.
+    A server that took `slowest` seconds for an email may take so long again. An email that has
+    `waited` was given up before, so the server probably takes long for it.
     """
     return max(2.0 * slowest, min(waited, PATIENCE_MAX))
 

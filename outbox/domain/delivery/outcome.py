@@ -13,15 +13,15 @@ from .status import Status, settle
 from .transaction import RecipientResult, Reply, Transaction, Verdict
 
 MAX_UNKNOWN = 3
-"""The third doubt is the last: in doubt twice, an email is sent again at most twice."""
+"""An email ends `unknown` when it is in doubt for the third time: it is resent at most twice."""
 
 ALONE_FROM = 2
-"""Deliveries from which on an email is claimed alone, so that it can fail no neighbour."""
+"""Crashes from which on an email is claimed alone, so that it makes no other email fail."""
 
 _BEHIND = frozenset({Verdict.SUSPECT, Verdict.LACKING})
 
 LOST_DELAY = 30.0
-"""Seconds before an email comes back that the server dropped in the middle of its body."""
+"""Seconds of delay, times its crashes, of an email that was dropped before the final dot."""
 
 
 class RecipientStatus(StrEnum):
@@ -44,11 +44,11 @@ class EmailState:
     max_crashes: int
     unknown_count: int
     on_unknown: OnUnknown
-    waited: float = 0.0  # seconds: all delays that its own put-offs have given it
+    waited: float = 0.0  # seconds: the sum of the delays that it was given itself
     seconds_left: float  # of its lifetime; infinite where it has an `expires_at`
     backoff: tuple[float, ...] = backoff.STEPS
-    doubtful: frozenset[str] = frozenset()  # recipients with unresolved doubt
-    settled: frozenset[RecipientStatus] = frozenset()  # what earlier transactions came to
+    doubtful: frozenset[str] = frozenset()  # recipients that are in doubt
+    settled: frozenset[RecipientStatus] = frozenset()  # the results of earlier transactions
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
@@ -69,9 +69,9 @@ class Outcome:
 
 
 def sent_outcome(result: Transaction) -> Outcome:
-    """Decide as `decide_outcome` does where the one recipient has it now: for nearly every email.
+    """Return what `decide_outcome` returns where the only recipient was accepted.
 
-    Nothing that is known of the email beforehand changes that.
+    Nearly every email ends so, and nothing that was known of it before changes the outcome.
     """
     [only] = result.recipients
     return Outcome(
@@ -85,7 +85,7 @@ def sent_outcome(result: Transaction) -> Outcome:
 def decide_outcome(
     facts: EmailState, result: Transaction, *, random: Callable[[], float]
 ) -> Outcome:
-    """Apply the verdict table to one email. `random` yields numbers from 0 to 1."""
+    """Return what a transaction does to its email. `random` returns numbers from 0 to 1."""
     if result.verdict is Verdict.HALT:
         return _put_back(facts, result)
     if result.verdict is Verdict.UNSENT:
@@ -95,7 +95,7 @@ def decide_outcome(
     statuses = {r.address: _recipient(facts, r) for r in result.recipients}
     recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
     reached = frozenset(statuses.values()) | facts.settled
-    if facts.doubtful - statuses.keys():  # in doubt, and not written to now: suppressed since
+    if facts.doubtful - statuses.keys():  # in doubt, and not sent to now: suppressed since
         reached |= {RecipientStatus.UNKNOWN}
     verdicts = {r.verdict for r in result.recipients}
     common = Outcome(
@@ -137,7 +137,7 @@ def _recipient(facts: EmailState, result: RecipientResult) -> RecipientStatus:
 
 
 def _end(reached: frozenset[RecipientStatus]) -> Status:
-    """Return the status of an email that nobody is left to be sent to."""
+    """Return the status of an email that has no recipient left to be sent to."""
     if RecipientStatus.UNKNOWN in reached:
         return Status.UNKNOWN
     return Status.SENT if RecipientStatus.SENT in reached else Status.FAILED
@@ -182,7 +182,7 @@ def _give_up(facts: EmailState, address: str, status: RecipientStatus) -> Recipi
 
 
 def _lost(facts: EmailState, result: Transaction) -> Outcome:
-    """The server is up and dropped this email before its final dot: only a life is charged."""
+    """Charge only a crash: the server is up, but dropped this email before its final dot."""
     lives = facts.crashes + 1
     if lives >= facts.max_crashes:
         return replace(_given_up(facts, result), crashes_added=1)
@@ -190,7 +190,7 @@ def _lost(facts: EmailState, result: Transaction) -> Outcome:
 
 
 def _behind(facts: EmailState, result: Transaction) -> Outcome:
-    """Nobody knows whether this email is to blame: uncharged, it waits behind the others."""
+    """Put the email behind the others, uncharged: nobody knows whether it is to blame."""
     wait = backoff.behind(facts.waited, result.retry_after)
     if wait >= facts.seconds_left:
         return _given_up(facts, result)

@@ -1,4 +1,4 @@
-"""Staging: what was written for customers goes to one address of ours, and says so. Pure.
+"""Staging: an email for customers goes to one address of ours, and its header says so. Pure.
 
 It happens at delivery and not at enqueue: a staging system may run on a copy of production's table.
 """
@@ -12,13 +12,13 @@ from .transaction import Envelope, RecipientResult, Transaction
 
 
 def redirect(envelope: Envelope, to: str) -> tuple[Envelope, bytes]:
-    """Return the envelope to `to` alone, and the header lines that tell whom it had.
+    """Return an envelope to `to` alone, and header lines that name the original recipients.
 
-    One copy of each email leaves, however many recipients it has. Options of RCPT go: they speak of
-    the recipients (RFC 3461's ORCPT names them).
+    One copy of each email leaves, however many recipients it has. The options of RCPT are dropped,
+    because they are about the recipients (RFC 3461's ORCPT names them).
     """
     told = [f"X-Outbox-Redirected-To: {to}"]
-    # A field for each, as Postfix writes it: a list of all could be over the longest line.
+    # One field for each, as Postfix writes it: a list of all could exceed the longest line.
     told += [f"X-Original-To: {CONTROL.sub('?', address)}" for address in envelope.recipients]
     block = "".join(f"{line}\r\n" for line in told).encode()
     return replace(envelope, recipients=(to,), rcpt_options=()), block
@@ -27,7 +27,7 @@ def redirect(envelope: Envelope, to: str) -> tuple[Envelope, bytes]:
 def restore(result: Transaction, envelope: Envelope) -> Transaction:
     """Return the result of a redirected email as that of its own `envelope`.
 
-    What became of the one copy became of every recipient.
+    Every recipient gets the result of the one copy.
     """
     one = result.recipients[0] if result.recipients else result
     recipients = tuple(

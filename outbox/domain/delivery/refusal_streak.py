@@ -1,7 +1,7 @@
-"""When a server refuses every email alike, it is the server that is at fault, and no email. Pure.
+"""A server that refuses every email alike is at fault itself, and the emails are not. Pure.
 
 A blocklisted client is told so at RCPT, email after email (Postfix: "554 5.7.1 Service unavailable;
-Client host [192.0.2.1] blocked using …"). Each by itself looks like the refusal of one recipient.
+Client host [192.0.2.1] blocked using …"). Each reply alone looks like a refusal of one recipient.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 REFUSAL_LENGTH = 255
 
 _ODD = 3
-"""Refusals alike in a row from which on an email that differs is tried next."""
+"""After this many refusals alike in a row an email that differs is tried next."""
 
 _NO_VERDICT = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
 _REFUSED = frozenset({Verdict.RETRY, Verdict.FAIL})
 
 _MASKS = (
     (re.compile(r"\S*@\S*"), "@"),  # addresses
-    # Numbers, IP addresses, and the ids of queues, hosts and reports: all hold a digit.
+    # Numbers, IP addresses, and the ids of queues, hosts and reports: all have a digit.
     (re.compile(r"[\w.:/=?&%+~-]*\d[\w.:/=?&%+~-]*"), "#"),
-    (re.compile(r"\b(?=\w*[a-z][A-Z])\w{10,}\b"), "#"),  # ids in mixed case without one
+    (re.compile(r"\b(?=\w*[a-z][A-Z])\w{10,}\b"), "#"),  # ids in mixed case without a digit
 )
 _OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
 """RFC 3463 §3.2 and §3.3: the recipient's address or mailbox is at fault (but x.1.7 and x.1.8 are
@@ -43,25 +43,25 @@ _OWN_TEXT = re.compile(
 class SystemicRefusal:
     """The server refuses every email alike: open its breaker, with an alert, and charge nobody.
 
-    Unless what the refused emails have in `common` explains it.
+    This does not hold where what the refused emails have in `common` explains the refusals.
     """
 
     refusal: str  # the fingerprint, for the breaker
-    mails: frozenset[int]  # of the streak: results not recorded yet go back uncharged
+    mails: frozenset[int]  # of the streak: those not recorded yet go back uncharged
     common: Common
     known: bool  # the server's breaker is open for this very refusal
 
     @property
     def reason(self) -> str:
-        """The same for people; it names nobody."""
+        """The refusal in words for people; it names nobody."""
         return reason(self.refusal)
 
 
 class RefusalStreak:
-    """Mails that one server refused alike, in a row, with nothing else in between.
+    """Emails that one server refused alike, in a row, with no other result in between.
 
     `needed` of them, to different recipients, show that the server is at fault. `known` is the
-    refusal for which its breaker is open: then a single one, the probe's, is enough.
+    refusal for which its breaker is open. Then one more of it, the probe's, is enough.
 
     A refused content (after the dot) counts once, however many emails share it: a newsletter that a
     filter refuses says nothing about other emails.
@@ -70,21 +70,21 @@ class RefusalStreak:
     def __init__(self, needed: int, *, known: str | None = None) -> None:
         self._needed = needed
         self._known = known
-        self.refusal: str | None = None  # of the streak that goes on; None where there is none
+        self.refusal: str | None = None  # of the current streak; None where there is none
         self._mails: dict[int, Traits] = {}
         self._seen: set[object] = set()
 
     @property
     def common(self) -> Common | None:
-        """What the refused emails have in common, once they are too many for chance."""
+        """What the refused emails have in common, once there are too many for chance."""
         return Common.of(self._mails.values()) if len(self._mails) >= _ODD else None
 
     def add(
         self, mail: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
     ) -> SystemicRefusal | None:
-        """Note the result of an email, by its id and its content's; say whether the row is full.
+        """Note an email's result, by its id and its content's; return a refusal once it is proven.
 
-        A HALT, and what never was sent, judge no email and leave the streak as it is.
+        A HALT, or an email that was not sent, says nothing of it and leaves the streak as it is.
         """
         if result.verdict in _NO_VERDICT:
             return None
@@ -107,15 +107,15 @@ class RefusalStreak:
 
 
 def reason(refusal: str) -> str:
-    """Return what the breaker says of a refusal that every email meets."""
+    """Return the breaker's reason where every email meets this refusal."""
     return f"every email is refused alike: {refusal}"
 
 
 def refusal_of(result: Transaction) -> str | None:
-    """Return the fingerprint of an email's refusal as a whole, or None where it is none.
+    """Return the fingerprint of an email's refusal as a whole, or None where it was not refused.
 
-    None too where a recipient took it, where recipients were refused in different ways, and where
-    the refusal is a recipient's own matter: no such mailbox, a full one, greylisting.
+    It is None too where a recipient was accepted, or recipients were refused in different ways. The
+    same holds if the refusal is about the recipient: no such mailbox, a full one, greylisting.
     """
     if result.verdict not in _REFUSED or not result.recipients:
         return None
@@ -126,8 +126,8 @@ def refusal_of(result: Transaction) -> str | None:
 def fingerprint(phase: Phase, reply: Reply) -> str | None:
     """Return what refusals that are alike have in common: phase, code, enhanced code and text.
 
-    Addresses, numbers and ids in the text are masked, so that it names nobody. None where there is
-    no reply, or where it speaks of the recipient alone.
+    Addresses, numbers and ids in the text are masked, so that it names nobody. It is None where
+    there is no reply, or where the reply is about the recipient alone.
     """
     own = _OWN_STATUS.fullmatch(reply.enhanced) or (
         not reply.enhanced and _OWN_TEXT.search(reply.text)

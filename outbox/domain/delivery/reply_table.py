@@ -10,7 +10,7 @@ from ..scheduling.backoff import GREYLIST_FLOOR
 from .transaction import Phase, Reply, Verdict
 
 LONGEST_DELAY = 86_400.0
-"""Seconds: no server makes an email wait longer than a day, whatever it names."""
+"""Seconds: an email waits at most a day, even where a server names a longer time."""
 
 
 class Event(StrEnum):
@@ -18,12 +18,12 @@ class Event(StrEnum):
 
     CLOSED = "closed"  # the connection was refused, closed or reset
     TIMEOUT = "timeout"  # the reply's total deadline passed
-    GARBAGE = "garbage"  # octets came that are no SMTP reply
+    GARBAGE = "garbage"  # the octets that came are not an SMTP reply
     LACKING = "lacking"  # the server does not offer what this step needs: nothing was sent
-    MALFORMED = "malformed"  # the envelope makes no command line: no server can take it
+    MALFORMED = "malformed"  # the envelope makes no valid command line: no server can take it
     LEASE = "lease"  # our lease was lost: the fence said no
     OVERDUE = "overdue"  # the transaction as a whole took longer than it may
-    GIVEN_UP = "given up"  # others wait, and nobody but this process could see to them
+    GIVEN_UP = "given up"  # other emails wait, and only this process could send them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,9 +38,9 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the table. It applies where all that it names is so.
+    """One row of the table. It applies where all of its conditions are met.
 
-    `key` is the start of the reply's code, as "4", or an event's value; "" is anything.
+    `key` is the start of the reply's code, such as "4", or an event's value; "" is anything.
     """
 
     phases: frozenset[Phase]
@@ -53,7 +53,7 @@ class Row:
     renew: bool = False
 
     def applies(self, phase: Phase, key: str, reply: Reply, accepted: bool) -> bool:
-        """Return whether this row is about such a reply in such a phase."""
+        """Return whether this row applies to the reply or event (`key`) in the phase."""
         return (
             key.startswith(self.key)
             and phase in self.phases
@@ -78,7 +78,7 @@ BEFORE_DOT = MAILING - DOT
 THROTTLE = _text(
     r"throttl|rate.?limit|sending (rate|quota)|too (many|much|fast|quickly)|slow.?down"
 )
-CLIENT_THROTTLE = _text(r"too many recipients from")  # Postfix's own, of the client
+CLIENT_THROTTLE = _text(r"too many recipients from")  # Postfix's own limit on a client
 SES_THROTTLE = _text(r"throttling failure")
 GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down")
 
@@ -88,17 +88,17 @@ ROWS: tuple[Row, ...] = (
     # The session: no email is to blame.
     Row(SESSION, "530", Verdict.HALT, alert=True),  # it wants AUTH or STARTTLS: our configuration
     Row(AUTH, "421", Verdict.HALT),
-    Row(AUTH, "5", Verdict.HALT, alert=True),  # 535, and its kin 534 and 538
+    Row(AUTH, "5", Verdict.HALT, alert=True),  # 535, and the related 534 and 538
     Row(AUTH, Event.LACKING, Verdict.HALT, alert=True),
     Row(SESSION, "", Verdict.HALT),
     # A halting reply to an email's own command: the next email tells whose fault it is.
     Row(MAILING, "421", Verdict.SUSPECT),
     Row(MAILING, "530", Verdict.SUSPECT, alert=True),
-    # Providers that throttle with a code of their own. Gmail's 421 4.7.0 is a 421 as any other.
-    # 450 4.2.1 by itself is one disabled mailbox (RFC 3463): it is that recipient's own.
+    # Providers that throttle with their own codes. Gmail's 421 4.7.0 is a 421 like any other.
+    # 450 4.2.1 without such a text is about one recipient: its mailbox is disabled (RFC 3463).
     Row(MAILING, "454", Verdict.SUSPECT, text=SES_THROTTLE),
     Row(MAILING, "450", Verdict.SUSPECT, enhanced="4.2.1", text=GMAIL_THROTTLE),
-    # At MAIL only the sender and the size are known: the server may well speak about itself.
+    # At MAIL only the sender and the size are known: the reply may well be about the server.
     Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the email system's own status
     Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),
     Row(MAIL, "5", Verdict.SUSPECT, text=THROTTLE),
@@ -113,9 +113,9 @@ ROWS: tuple[Row, ...] = (
     # This email, or this recipient.
     Row(MAILING, "4", Verdict.RETRY),
     Row(MAILING, "5", Verdict.FAIL),
-    # After the dot everything else is doubt (RFC 1047).
+    # After the dot everything else is unknown (RFC 1047).
     Row(DOT, "", Verdict.UNKNOWN, renew=True),
-    # Before the dot nobody holds a whole email.
+    # Before the dot no server has a whole email.
     Row(BEFORE_DOT, Event.CLOSED, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.LEASE, Verdict.UNSENT, renew=True),
@@ -123,19 +123,19 @@ ROWS: tuple[Row, ...] = (
     Row(BEFORE_DOT, Event.OVERDUE, Verdict.RETRY, renew=True),
     Row(BEFORE_DOT, "", Verdict.RETRY, renew=True),  # garbage, and 2xx or 3xx out of place
 )
-"""The first row that applies judges."""
+"""The first row that applies gives the judgement."""
 
 _ACCEPTED = Judgement(verdict=Verdict.SENT)
-"""What the first row says, of nearly every email: it is not looked up."""
+"""The first row's judgement. Nearly every email gets it, so it is not looked up."""
 
 
 def judge(
     phase: Phase, reply: Reply, *, event: Event | None = None, accepted: bool = False
 ) -> Judgement:
-    """Judge a reply that ends its phase: any reply to the dot, elsewhere any but the wanted one.
+    """Judge a reply that ends its phase: any reply to the dot, elsewhere any unwanted reply.
 
-    `event` says what happened where no reply came. `accepted` says that the transaction already
-    has a recipient.
+    `event` says what happened where no reply came. `accepted` says that the server has accepted a
+    recipient in this transaction.
     """
     if phase is Phase.DOT and event is None and reply.code // 100 == 2:
         return _ACCEPTED

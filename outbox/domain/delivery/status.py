@@ -15,10 +15,10 @@ class Status(StrEnum):
 
     PENDING = "pending"  # waits for its due time
     CLAIMED = "claimed"  # leased to one send task, known to be unsent
-    SENDING = "sending"  # its window is open: only here can an email come to be in doubt
+    SENDING = "sending"  # its window is open: a result can become unknown only in this status
     SENT = "sent"  # the server took it for at least one recipient
-    FAILED = "failed"  # nobody took it, and nobody will
-    UNKNOWN = "unknown"  # it may have gone out, nobody can know; a person decides
+    FAILED = "failed"  # no recipient was accepted, and it is not sent again
+    UNKNOWN = "unknown"  # it may have gone out, and nobody can know: a person decides
     CANCELLED = "cancelled"  # withdrawn before it was sent
     EXPIRED = "expired"  # its time ran out before it was sent
     SUPPRESSED = "suppressed"  # every recipient is on the suppression list
@@ -137,8 +137,8 @@ def sources(target: Status) -> tuple[Status, ...]:
 
 
 def settle(target: Status, *, in_doubt: bool) -> Status:
-    """Return where an email ends that is to end as `target`.
+    """Return the status in which an email ends that should end as `target`.
 
-    An email with unresolved doubt ends only `sent` or `unknown`: the status never lies.
+    An email in doubt ends only `sent` or `unknown`: the status never lies.
     """
     return Status.UNKNOWN if in_doubt and target is not Status.SENT else target

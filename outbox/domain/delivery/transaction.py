@@ -1,4 +1,4 @@
-"""What the outcome of one SMTP transaction means, as types. The table of replies is `judge`."""
+"""The types of one SMTP transaction and its result. `reply_table` has the rules for replies."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Phase(StrEnum):
 class Verdict(StrEnum):
     """What to do with an email, or with one of its recipients."""
 
-    SENT = "sent"  # accepted: never again
+    SENT = "sent"  # accepted: never sent again
     RETRY = "retry"  # put off: one attempt charged, backoff
     FAIL = "fail"  # refused for good
     UNKNOWN = "unknown"  # in doubt: the final dot went out and no reply came
     HALT = "halt"  # there is no session with the server: charge nobody
     SUSPECT = "suspect"  # a halting reply to this email's own command: its fault, or the server's?
     LACKING = "lacking"  # the server does not offer what this email needs: another one may
-    UNSENT = "unsent"  # the connection or the lease went before the final dot: known unsent
-    NEXT = "next"  # a recipient only: too many for this transaction, goes with the next at once
+    UNSENT = "unsent"  # the connection or the lease was lost before the final dot: known unsent
+    NEXT = "next"  # of a recipient only: too many for this transaction, so the next takes it
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class Reply:
     """A server's reply, cleaned: no control characters, at most 500 characters of text.
 
     `code` is 0 where no reply came (a lost connection, a time-out, garbage); `text` then says what
-    happened. `enhanced` is RFC 3463's "4.2.1", or "".
+    happened. `enhanced` is RFC 3463's code, such as "4.2.1", or "".
     """
 
     code: int
@@ -67,8 +67,8 @@ class Transaction:
     """The typed result of one SMTP transaction: never an exception.
 
     `recipients` has one entry for each envelope recipient, in the envelope's order. Where the whole
-    email was judged (MAIL, DATA, the final dot), every recipient that was not refused by itself
-    carries the email's verdict.
+    email was judged (MAIL, DATA, the final dot), every recipient gets its verdict, except those
+    that were refused individually.
     """
 
     verdict: Verdict
@@ -78,7 +78,7 @@ class Transaction:
     retry_after: float | None = None  # seconds, where the reply names a time
     alert: bool = False  # a person must act: the credentials are refused
     overdue: bool = False  # the transaction took longer than it may: the server is suspected too
-    given_up: bool = False  # its reply was no longer waited for, as others waited
+    given_up: bool = False  # the wait for its reply was ended, because other emails waited
     converted: bool = False  # its 8 bits went as 7: the server does not offer 8BITMIME
 
 
@@ -88,7 +88,7 @@ class Envelope:
 
     sender: str  # "" is the null reverse path of a bounce
     recipients: tuple[str, ...]
-    size: int = 0  # octets of the email, told with MAIL before its content is at hand
+    size: int = 0  # octets of the email, for MAIL, which may leave before the content is at hand
     smtputf8: bool = False
     eightbit: bool = False
     mail_options: tuple[str, ...] = field(default=())

@@ -15,12 +15,13 @@ MAX_ADDRESS = 254
 """Octets (RFC 5321 §4.5.3.1; a path is 256 octets with its angle brackets)."""
 
 MAX_ID_DOMAIN = 180
-"""Characters: with what stands before it a Message-ID stays under 250."""
+"""Characters: with the part before the domain a Message-ID stays under 250."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, Unicode's line separators and lone surrogates."""
 
-# Not U+FFFD: a parser puts it where it could not read an octet, so it names somebody else.
+# Not U+FFFD: a parser puts it in the place of octets that it could not read, so the address with it
+# is somebody else's.
 _ATOM = r"(?:(?![\s\ufffd])[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a1-\U0010ffff])+"
 _DOT_STRING = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _QUOTED_STRING = re.compile(r'"([^"\\\ufffd]|\\[\x20-\x7e])*"')
@@ -32,23 +33,23 @@ _ORDINARY = re.compile(
 )
 _NO_NAME = (
     "the domain is not a valid international name (UTS 46, IDNA 2008);"
-    " one that exists all the same has an ASCII form (xn--…)"
+    " if it exists all the same, give its ASCII form (xn--…)"
 )
 _LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
 
 
 def is_ordinary(address: str) -> bool:
-    """Whether the address breaks no rule and needs no quoting, no IDNA and no parser."""
+    """Return whether the address is valid and needs no quoting, no IDNA and no parser."""
     return _ORDINARY.fullmatch(address) is not None
 
 
 def check_address(address: object, field: str) -> str:
-    """Return the address as it goes on the wire, its domain in ASCII (IDNA), or InvalidMessage."""
+    """Return the address for the wire, its domain in ASCII (IDNA), or raise InvalidMessage."""
     if not isinstance(address, str):
         raise InvalidMessage(field, "an address must be text")
     if is_ordinary(address):
         return address
-    if len(address) > MAX_LOCAL + 1 + MAX_DOMAIN:  # what follows takes longer than one look
+    if len(address) > MAX_LOCAL + 1 + MAX_DOMAIN:  # the checks below are slower
         raise InvalidMessage(field, f"an address is at most {MAX_ADDRESS} octets")
     if CONTROL.search(address):
         raise InvalidMessage(field, "an address must not contain control characters or line breaks")
@@ -57,7 +58,7 @@ def check_address(address: object, field: str) -> str:
         raise InvalidMessage(field, "an address has the form local-part@domain")
     if not (_DOT_STRING.fullmatch(local) or _QUOTED_STRING.fullmatch(local)):
         raise InvalidMessage(field, "the local part has characters that need quoting")
-    if _ENCODED.search(local):  # some readers decode it there too, and then see another address
+    if _ENCODED.search(local):  # some mail programs decode it there too, and see another address
         raise InvalidMessage(field, "an address must not contain an encoded word (RFC 2047 §5)")
     if len(local.encode()) > MAX_LOCAL:
         raise InvalidMessage(field, f"the local part is over {MAX_LOCAL} octets")
@@ -91,7 +92,7 @@ def domain_of(address: str) -> str:
 def id_domain(address: str) -> str:
     """Return the right side of a Message-ID for this sender, cut so that the whole stays short.
 
-    A shop has few senders.
+    The results are cached because an app has few senders.
     """
     return domain_of(address).strip("[]")[-MAX_ID_DOMAIN:].lstrip(".-")
 
@@ -99,7 +100,7 @@ def id_domain(address: str) -> str:
 def suppression_key(address: str) -> str:
     """Return what the suppression list compares: the whole address without regard to case.
 
-    RFC 5321 lets a local part be case-sensitive, but no provider in use makes two mailboxes of it,
-    and a person who asked not to be written to is not to be written to.
+    RFC 5321 lets a local part be case-sensitive, but no provider in use tells two mailboxes apart
+    by case. And a person who asked for no email must get none.
     """
     return address.lower()

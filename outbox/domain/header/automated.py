@@ -1,4 +1,4 @@
-"""What tells a receiver's machine that no person wrote this email: RFC 3834, RFC 2369, RFC 8058."""
+"""Headers that mark an email as automatic for software: RFC 3834, RFC 2369, RFC 8058."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..errors import InvalidMessage
 from .address import check_address
 
 MAX_URL = 900
-"""Characters, so that the header fits in a line of 998 octets: folded, a URL is no longer one."""
+"""Characters, so that the header fits in a line of 998 octets: a folded URL does not work."""
 
 URLs = str | Sequence[str]
 """The https URL that unsubscribes one reader, alone or beside a mailto URL."""
 URLOf = Callable[[Any], URLs]
-"""Makes these from an address or from a message."""
+"""Returns these URLs for an address or for a message."""
 
 _KINDS = ("auto-generated", "auto-replied", "auto-notified")
 _WORD = re.compile(r"\s*[A-Za-z-]+")
@@ -49,22 +49,22 @@ class Automatic(NamedTuple):
         return self.auto_submitted is not None or self.unsubscribe is not None
 
     def is_of(self, message: object) -> bool:
-        """Whether the message is an automatic one: it is to be marked so, or says so itself."""
+        """Whether the message is automatic: it is to be marked so, or its own header says so."""
         if self.auto_submitted:
             return True
         headers = message if isinstance(message, Message) else getattr(message, "extra_headers", {})
         own = {name.lower(): value for name, value in (headers or {}).items()}
-        word = _WORD.match(str(own.get("auto-submitted", "no")))  # a comment may stand behind it
+        word = _WORD.match(str(own.get("auto-submitted", "no")))  # a comment may follow
         return word is not None and word[0].strip().lower() != "no"
 
     def refuse_own(self, message: Message[Any, Any]) -> None:
-        """Raise InvalidMessage where the message has a header itself that is asked for."""
+        """Raise InvalidMessage where the message already has a header that is asked for."""
         if self.auto_submitted and "Auto-Submitted" in message:
-            raise InvalidMessage("auto_submitted", "the message has this header itself")
+            raise InvalidMessage("auto_submitted", "the message already has this header")
         if self.unsubscribe is None:
             return
         if "List-Unsubscribe" in message or "List-Unsubscribe-Post" in message:
-            raise InvalidMessage("unsubscribe", "the message has this header itself")
+            raise InvalidMessage("unsubscribe", "the message already has this header")
 
     def common(self) -> bytes:
         """Return the header lines that are the same for every reader."""
@@ -72,7 +72,7 @@ class Automatic(NamedTuple):
         return kind + (_ONE_CLICK if self.unsubscribe is not None else b"")
 
     def own(self, reader: object) -> bytes:
-        """Return the header of one reader: what the function makes of `reader`, or the URLs."""
+        """Return one reader's header, with the URLs or what the function returns for `reader`."""
         if self.unsubscribe is None:
             return b""
         given = self.unsubscribe(reader) if callable(self.unsubscribe) else self.unsubscribe
@@ -81,29 +81,32 @@ class Automatic(NamedTuple):
 
 
 def check_urls(given: object) -> tuple[str, ...]:
-    """Return the URLs in their order: one of https, and at most one of mailto beside it.
+    """Return the URLs in their order: one https URL, and at most one mailto URL beside it.
 
-    RFC 8058 §3.1 wants https, and RFC 2369 §3.2 has mailto for readers that know no other.
+    RFC 8058 §3.1 requires https. RFC 2369 §3.2 has mailto for programs that know nothing else.
+    Raises InvalidMessage.
     """
     if not isinstance(given, (list, tuple)):
         return (check_url(given),)
     addresses = [url for url in given if isinstance(url, str) and url.startswith("mailto:")]
     if len(given) - len(addresses) != 1 or len(addresses) > 1:
-        raise InvalidMessage("unsubscribe", "is one https URL, with at most one mailto beside it")
+        raise InvalidMessage(
+            "unsubscribe", "must be one https URL, with at most one mailto URL beside it"
+        )
     return tuple(_check_mailto(url) if url in addresses else check_url(url) for url in given)
 
 
 def _check_mailto(url: str) -> str:
     found = _MAILTO.fullmatch(url)
     if found is None or len(url) > MAX_URL:
-        rule = f"a mailto URL is printable ASCII of at most {MAX_URL} characters (RFC 6068)"
+        rule = f"a mailto URL must be printable ASCII of at most {MAX_URL} characters (RFC 6068)"
         raise InvalidMessage("unsubscribe", rule)
     check_address(unquote(found["address"]), "unsubscribe")
     return url
 
 
 def check_url(url: object) -> str:
-    """Return the URL, or raise InvalidMessage: RFC 8058 §3.1 wants https."""
+    """Return the URL, or raise InvalidMessage: RFC 8058 §3.1 requires https."""
     if not isinstance(url, str) or not _URL.fullmatch(url) or not _has_host(url):
         raise InvalidMessage("unsubscribe", "must be an https URL in printable ASCII (RFC 8058)")
     if len(url) > MAX_URL:

@@ -1,4 +1,4 @@
-"""Encoded words (RFC 2047): a header's text outside of ASCII, each word by itself a whole one."""
+"""Encoded words (RFC 2047) for a header's text outside of ASCII. Each can be decoded alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from binascii import b2a_base64
 from email.header import Header
 
 _WORD = 42
-"""Octets of one encoded word, so that it fits the line of any name that we write so."""
+"""Octets of text in one encoded word, so that it fits a line behind any header name used here."""
 
 _PADDED = re.compile(r"=\?utf-8\?b\?[^?]*=\?=\s", re.IGNORECASE)
 
@@ -16,7 +16,7 @@ def in_words(text: str, name: str | None = None) -> str:
     """Return a text as encoded words in the shorter encoding, folded behind its header's name.
 
     GMime ends a run of words in base64 at the first padding, and shows half of the text. CPython
-    pads where it likes.
+    may pad any word: where it does, `encoded_words` is used.
     """
     words = Header(text, "utf-8", header_name=name).encode()
     return encoded_words(text) if _PADDED.search(words) else words
@@ -25,14 +25,14 @@ def in_words(text: str, name: str | None = None) -> str:
 def encoded_words(text: str) -> str:
     """Return a text as encoded words, one a line (RFC 2047 §2), each of whole characters.
 
-    None but the last is padded. CPython's own looks for the shortest encoding: for each reader of a
-    newsletter that is too long.
+    Only the last word is padded. CPython's own function searches for the shortest encoding, which
+    takes too long for each reader of a newsletter.
     """
     words, letters, size = list[str](), list[bytes](), 0
     for letter in text:
         more = letter.encode()
         while size + len(more) > _WORD:
-            end = _thirds(letters)  # none where a letter stands before others of three octets
+            end = _thirds(letters)  # 0 where a shorter letter stands before letters of three
             words.append(_word(b"".join(letters[:end])) if end else _quoted(letters[0]))
             del letters[: end or 1]
             size = sum(map(len, letters))
@@ -42,7 +42,7 @@ def encoded_words(text: str) -> str:
 
 
 def _thirds(letters: list[bytes]) -> int:
-    """Return how many letters end at the last third octet that is a letter's end."""
+    """Return the most letters from the first on whose octets are a multiple of three; or 0."""
     size = end = 0
     for number, letter in enumerate(letters, 1):
         size += len(letter)

@@ -26,26 +26,26 @@ _PLAIN = re.compile(
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 FOLD_AT = 78
-"""Characters of a line that we fold ourselves (RFC 5322 §2.1.1: SHOULD)."""
+"""Characters of a line that is folded here (RFC 5322 §2.1.1: SHOULD)."""
 
 MAX_HEADER = 32_768
 MAX_PARAMETERS = 4_000
 MAX_AUTHORS = 4_000
 MAX_MAILBOX = 998
-"""Characters of a header, of one with MIME parameters, of From, Sender and Reply-To, and of one
-address with its name.
+"""The most characters of a header, of a header with MIME parameters, of From, Sender or Reply-To,
+and of one address with its name.
 
-CPython's parser takes a time that grows with their square or worse: minutes for a long text, and
-that may be what a visitor typed. A list of recipients may be as long as it likes.
+The time of CPython's parser grows with their square or worse. For a long text, which may be what a
+visitor typed, it takes minutes. A list of recipients may have any length.
 """
 
 MAX_COMMAS = 100
-"""Commas in a list for each "@" in it. CPython takes a millisecond also for an empty entry."""
+"""The most commas in a list for each "@". CPython takes a millisecond even for an empty entry."""
 
 MAX_PARAMETER_NAME = 40
-"""Characters of a MIME parameter's name, far more than `filename` or `modification-date` have.
+"""The most characters of a MIME parameter's name: far more than `modification-date` has.
 
-Where one leaves no room on a line for its value (RFC 2231 §3), CPython's folding never ends.
+Where a name leaves no room on a line for its value (RFC 2231 §3), CPython's folding never ends.
 """
 _LONG_NAME = re.compile(rf'[^\s;="]{{{MAX_PARAMETER_NAME + 1},}}')
 
@@ -66,7 +66,7 @@ MAILBOXES = frozenset(
 def check_headers(message: Message[Any, Any]) -> None:
     """Refuse every header, of every part, that could begin another one (header injection).
 
-    Legal folding, as a parser leaves it in a value, is the only line break that passes.
+    The only line break that is allowed is legal folding, as a parser leaves it in a value.
     """
     for part in message.walk():
         for name, value in part.raw_items():
@@ -82,7 +82,7 @@ def check_headers(message: Message[Any, Any]) -> None:
 
 
 def _whole(value: object) -> str:
-    """Return a value as it was given: a parsed list's text is what the parser understood of it."""
+    """Return a value as it was given. A parsed list's `str` has only what the parser understood."""
     return str(getattr(value, "_parse_tree", value) if hasattr(value, "addresses") else value)
 
 
@@ -113,10 +113,10 @@ def _check_parameters(field: str, value: str) -> None:
 
 
 def _decoded(part: Message[Any, Any], name: str, value: object) -> str:
-    """Return the value with what its encoded words hide, where the policy will decode them.
+    """Return the value, followed by its decoded form where the policy decodes encoded words.
 
-    A parsed message keeps the text as it came, and writing it may decode and fold it again: a line
-    break in an encoded word then becomes one on the wire (CVE-2024-6923).
+    A parsed message keeps the text as it came. When it is written, the text may be decoded and
+    folded again. A line break in an encoded word then becomes one on the wire (CVE-2024-6923).
     """
     text = str(value)
     if "=?" in text and isinstance(part.policy, EmailPolicy):
@@ -141,7 +141,7 @@ def addresses(message: Message[Any, Any], *names: str) -> list[Address]:
 def plain_address(value: str) -> tuple[str, str] | None:
     """Return the name and the address of a value that needs no parser, or None.
 
-    Nearly every one is so, and CPython's parser takes most of a millisecond.
+    Nearly no value needs a parser, and CPython's takes most of a millisecond.
     """
     found = _PLAIN.fullmatch(value)
     return (found["name"] or "", f"{found['local']}@{found['domain']}") if found else None
@@ -174,8 +174,8 @@ def parse_addresses(name: str, value: Any) -> tuple[Address, ...]:
 def international(message: Message[Any, Any]) -> bool:
     """Write international domains in ASCII; return whether an address still needs SMTPUTF8.
 
-    Then names go out in UTF-8 too. CPython would write them so without the quotes that they need,
-    and a name would be read as another address.
+    Where one does, names are written in UTF-8 too. CPython would leave out the quotes that they
+    need, and a name would be read as another address.
     """
     found = {name: _people(message, name) for name in (*ORIGINATORS, "To", "Cc")}
     needs_utf8 = any(not wire.isascii() for pairs in found.values() for _, wire in pairs or ())
@@ -198,7 +198,7 @@ def international(message: Message[Any, Any]) -> bool:
 def _people(
     message: Message[Any, Any], name: str, *, all_of_them: bool = False
 ) -> list[tuple[str, str]] | None:
-    """Return the pairs of a header that has to be written anew, or None."""
+    """Return the (name, address) pairs of a header that must be rewritten, or None."""
     values = message.get_all(name, [])
     if not values or (not all_of_them and all(str(value).isascii() for value in values)):
         return None
@@ -213,9 +213,9 @@ def _people(
 
 
 def written(name: str, address: str, *, utf8: bool = False) -> str:
-    """Return one address of a header; in UTF-8 only where it, or another, needs SMTPUTF8.
+    """Return one address with its name for a header; `utf8` where an address needs SMTPUTF8.
 
-    A name that looks like an encoded word is encoded itself: readers decode it in quotes too.
+    A name that looks like an encoded word is encoded: mail programs decode it in quotes too.
     """
     if not name:
         return address

@@ -1,4 +1,4 @@
-"""What somebody has signed, and what therefore stays as it is."""
+"""Signed messages and parts, which must stay as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEALS = ("DKIM-Signature", "ARC-Message-Signature")
 
 
 def is_sealed(part: Message[Any, Any]) -> bool:
-    """Return whether a signature is over the whole of this part: PGP/MIME, S/MIME, DKIM or ARC.
+    """Return whether a signature covers the whole of this part: PGP/MIME, S/MIME, DKIM or ARC.
 
     RFC 1847 §2.1, RFC 8551 §3, RFC 6376 §5.3 and RFC 8617 §4.1.2.
     """
@@ -25,9 +25,9 @@ def is_dkim_signed(message: Message[Any, Any]) -> bool:
 
 
 def refuse_mending(message: Message[Any, Any], *names: str) -> None:
-    """Raise InvalidMessage where a signed header would be mended: these, or one outside of ASCII.
+    """Raise InvalidMessage where a signed header would be changed: `names`, or one not in ASCII.
 
-    A header that Python code made knows how it is written, and is signed as that.
+    A header object that Python code made defines its encoded form, and is signed in that form.
     """
     if not is_dkim_signed(message):
         return

@@ -1,1 +1,1 @@
-"""A message becomes an email: rendered, and each reader's own."""
+"""A message becomes an email: rendering, and what is each reader's own."""

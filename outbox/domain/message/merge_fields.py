@@ -1,4 +1,4 @@
-"""A message with merge fields at its enqueue: what is filled in, and by what, for each reader."""
+"""Merge fields at enqueue: which lines of a message have them, and each reader's values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..mime.serialize import folded
 from .merge_template import HTML, PLAIN, TAG, Template, filled, quoted_printable
 
 FieldsOf = Callable[[Any], Mapping[str, object]]
-"""Makes the values of one reader's fields, by their names, from the reader's address."""
+"""Returns the values of one reader's fields, by the fields' names, for the reader's address."""
 
 MAX_VALUES = 16_000
 """Characters of a reader's values in all, as JSON: a column of MariaDB holds 65,535 octets."""
@@ -30,7 +30,7 @@ MAX_VALUES = 16_000
 _FORBIDDEN = re.compile(CONTROL.pattern.replace("\\x00-\\x1f", "\\x00-\\x08\\x0b-\\x1f"))
 _BREAK = re.compile(r"\r\n?")
 _MARKUP = re.compile(r"html|x-amp-html|xml|.*\+xml")
-"""Subtypes of text in which values are escaped; in `plain` they are not, elsewhere refused."""
+"""Subtypes of text in which values are escaped. In `plain` they are not; others are refused."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Merge:
     def of(self, reader: object) -> tuple[bytes, bytes, str]:
         """Return a reader's own header lines, content, and values as they are stored.
 
-        Raises InvalidMessage for a value that is missing, or can be none.
+        Raises InvalidMessage for a value that is missing or not allowed.
         """
         given = self.fields_of(reader)
         if not isinstance(given, Mapping):
-            raise InvalidMessage("fields", "must give a mapping of names to values")
+            raise InvalidMessage("fields", "the function must return a mapping of names to values")
         values = {name: _value(name, given) for name in self.names}
         shown = [values[name] for name in self.template.names]
         stored = json.dumps(shown, ensure_ascii=False)
@@ -58,7 +58,7 @@ class Merge:
             raise InvalidMessage("fields", f"have at most {MAX_VALUES} characters in all")
         content = self.template.render(shown)
         if len(content) > self.max_size:
-            rule = f"make {len(content)} bytes; OUTBOX_MAX_SIZE allows {self.max_size}"
+            rule = f"the content has {len(content)} bytes; OUTBOX_MAX_SIZE allows {self.max_size}"
             raise InvalidMessage("fields", rule)
         return self._subject(values), content, stored
 
@@ -70,7 +70,7 @@ class Merge:
             raise InvalidMessage("subject", "must not contain control characters or line breaks")
         if len(text) > MAX_HEADER:
             raise InvalidMessage("subject", f"has more than {MAX_HEADER} characters")
-        # An encoded word that a value brings along is to be read as it was typed (RFC 2047 §5).
+        # An encoded word in a value must be shown as it was typed (RFC 2047 §5).
         is_plain = text.isascii() and "=?" not in text
         header = f"Subject: {folded('Subject', text) if is_plain else encoded_words(text)}\r\n"
         if has_long_line(header.encode()):
@@ -91,7 +91,7 @@ def _value(name: str, given: Mapping[str, object]) -> str:
 
 @dataclass
 class Draft:
-    """A message on its way to a template: marks stand where lines with fields will."""
+    """A message on its way to a template: marks keep the places of the lines with fields."""
 
     message: Message[Any, Any]
     subject: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class Draft:
                     raise InvalidMessage("subject", "has octets of no known charset (RFC 2047 §5)")
                 draft.subject = _pieces(value)
             elif TAG.search(value):
-                rule = f"are filled in in texts and the subject only, and not in {name}"
+                rule = f"can stand in texts and in the subject only, not in {name}"
                 raise InvalidMessage("fields", rule)
         if draft.subject:
             del draft.message["Subject"]
@@ -126,7 +126,7 @@ class Draft:
     def _take(self, part: Message[Any, Any], text: str, digest: str) -> None:
         subtype = part.get_content_subtype()
         if subtype != "plain" and not _MARKUP.fullmatch(subtype):
-            rule = f"are filled in in plain text and HTML only, and not in text/{subtype[:40]}"
+            rule = f"can stand in plain text and HTML only, not in text/{subtype[:40]}"
             raise InvalidMessage("fields", rule)
         kind = PLAIN if subtype == "plain" else HTML
         lines = list[str]()
@@ -144,18 +144,18 @@ class Draft:
         part.set_param("charset", "utf-8")
 
     def finish(self, octets: bytes, fields_of: FieldsOf, *, max_size: int) -> tuple[bytes, Merge]:
-        """Return the template of the rendered message, and what makes readers' contents of it."""
+        """Return the rendered message's template, and the `Merge` that fills it for readers."""
         for mark, line in self.lines.items():
             octets = octets.replace(mark, b"\0" + line + b"\0")
         template = Template(octets)
         names = tuple(dict.fromkeys((*self.subject[1::2], *template.names)))
         if not names:
-            raise InvalidMessage("fields", "the message has none: {{ name }} is one")
+            raise InvalidMessage("fields", "the message has none; write one as {{ name }}")
         return octets, Merge(template, self.subject, fields_of, names, max_size)
 
 
 def _read(name: str, value: object) -> str:
-    """Return a header as a reader is shown it: a field may stand in an encoded word."""
+    """Return a header as a reader sees it: an encoded word may hold a field."""
     text = str(value)
     if "=?" not in text:
         return text
@@ -175,14 +175,14 @@ def _pieces(line: str) -> tuple[str, ...]:
 
 
 def _texts(message: Message[Any, Any]) -> Iterator[tuple[Message[Any, Any], str]]:
-    """Yield the texts that a reader is shown."""
+    """Yield the texts that a reader sees."""
     for part in _shown(message):
         if part.get_content_maintype() == "text" and not part.is_multipart():
             yield part, _decoded(part)
 
 
 def _shown(part: Message[Any, Any]) -> Iterator[Message[Any, Any]]:
-    """Yield a part and those within it, but no attachment, and nothing within one."""
+    """Yield a part and those within it, without attachments and the parts within them."""
     yield part
     within: Any = part.get_payload() if part.is_multipart() else ()
     for inner in within:

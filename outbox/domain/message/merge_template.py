@@ -1,9 +1,10 @@
-"""A content with merge fields: one template for many readers, and what it is for each of them.
+"""A content with merge fields: one template for many readers, and its octets for each of them.
 
-A template is stored as any content is. In it the octets that are the same for every reader take
-turns with lines of text that hold a field, with a NUL between them: no message may have one. Such a
-line is kept as it was written, behind a letter that says how values are escaped. So the octets of a
-reader's email follow from the template and the reader's values alone, at every try.
+A template is stored like any other content. In it, octets that are the same for every reader take
+turns with lines of text that hold a field. A NUL separates them, because no message may have one. A
+line with a field is kept as it was written, behind a letter that says whether values are escaped.
+So a reader's octets depend only on the template and the reader's values, and are the same at every
+attempt.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from html import escape
 
 PLAIN, HTML = "t", "h"
-"""What a line begins with: whether values are escaped in it."""
+"""The letter that a line begins with: in a line of HTML values are escaped."""
 TAG = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]*) *\}\}")
 
 _LINE = 76
@@ -54,9 +55,9 @@ class Template:
 
 
 class _Plain:
-    """A template whose lines stay as they are written when short plain values stand in them.
+    """A template whose lines need no encoding when short plain values stand in them.
 
-    Most do, and are written in a third of the time.
+    Most templates are like this, and are rendered in a third of the time.
     """
 
     def __init__(self, pieces: Sequence[bytes], lines: Sequence[_Line]) -> None:
@@ -94,7 +95,7 @@ class _Line:
     """A line of text with fields."""
 
     is_html: bool
-    pieces: tuple[str, ...]  # by turns a text and the name of a field
+    pieces: tuple[str, ...]  # texts and names of fields take turns
     places: tuple[int, ...]  # of the fields among the values
 
     def is_plain(self) -> bool:
@@ -104,7 +105,7 @@ class _Line:
     def render(self, values: Sequence[str]) -> bytes:
         found = [values[place] for place in self.places]
         text = filled(self.pieces, [escape(value) for value in found] if self.is_html else found)
-        if _AS_IT_IS.fullmatch(text):  # most are: this takes a quarter of the time
+        if _AS_IT_IS.fullmatch(text):  # most do, in a quarter of the time
             return text.encode()
         return quoted_printable(text).replace(b"\n", b"\r\n")
 
@@ -116,20 +117,23 @@ def filled(pieces: Sequence[str], values: Sequence[str]) -> str:
 
 
 def quoted_printable(text: str) -> bytes:
-    """Return a text in lines of at most 76 characters (RFC 2045 §6.7), each by itself."""
+    """Return a text in quoted-printable, line by line, with at most 76 characters in a line.
+
+    The source is RFC 2045 §6.7.
+    """
     lines = [b2a_qp(line.encode(), quotetabs=False, istext=True) for line in text.split("\n")]
     return b"\n".join(lines)
 
 
 def merged(template: Template, stored: str) -> bytes:
-    """Return the content of the reader whose values were stored; ValueError where they do not fit.
+    """Return a reader's content from the stored values; raise ValueError where they do not fit.
 
-    It is what `merge_fields.Merge.of` returned for them.
+    It is the content that `merge_fields.Merge.of` returned for these values.
     """
     values, end = _READ(stored)
     if end != len(stored) or not isinstance(values, list) or len(values) != len(template.names):
-        raise ValueError("values are a list, one for each field")
+        raise ValueError("the values must be a list with one text for each field")
     try:
         return template.render(values)
     except (TypeError, AttributeError):
-        raise ValueError("values are texts") from None
+        raise ValueError("the values must be texts") from None

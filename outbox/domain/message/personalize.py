@@ -1,4 +1,4 @@
-"""One content, many recipients: what is each email's own."""
+"""One content for many recipients: the parts that are each email's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Recipient = str | tuple[str, str]
 
 
 def address_of(recipient: Recipient) -> str:
-    """Return the address of a recipient as it was given: the caller knows it so. It is checked."""
+    """Check a recipient's address and return it as given: the caller knows it in this form."""
     address = _pair(recipient)[1]
     check_address(address, "recipients")
     return str(address)
@@ -29,7 +29,7 @@ def _pair(recipient: Any) -> tuple[str, Any]:
     if isinstance(recipient, str):
         return "", recipient
     if not isinstance(recipient, tuple) or len(recipient) != 2:
-        raise InvalidMessage("recipients", "each is an address or a (name, address) pair")
+        raise InvalidMessage("recipients", "each must be an address or a (name, address) pair")
     name, address = recipient
     if not isinstance(name or "", str):
         raise InvalidMessage("recipients", "a name must be text")
@@ -41,7 +41,7 @@ def _pair(recipient: Any) -> tuple[str, Any]:
 
 
 def message_ids(sender: str, domain: str = "") -> Iterator[str]:
-    """Yield Message-IDs of a domain, or the sender's, for one run, without an end."""
+    """Yield Message-IDs for one run without an end, of `domain` or else the sender's domain."""
     domain, run = domain or id_domain(sender), token_hex(8)
     return (f"<{run}.{number}@{domain}>" for number in count())
 
@@ -60,9 +60,9 @@ def individuals(
 ) -> Iterator[RenderedMessage]:
     """Yield an email for each recipient: its own To and Message-ID before the shared content.
 
-    With a `merge` the content is each reader's own, with `header_of` a part of the header is; both
-    are asked for the address as it was given. Lazy, so that a hundred thousand recipients need no
-    more memory than one chunk of them.
+    With `merge` each reader has their own content, and with `header_of` further header lines. Both
+    get the address as it was given. The emails are made lazily, so that a hundred thousand
+    recipients need no more memory than one chunk of them.
     """
     for recipient, message_id in zip(recipients, ids, strict=False):
         name, given = _pair(recipient)
@@ -90,5 +90,5 @@ def _to(name: str, address: str) -> bytes:
         return f"To: {address}\r\n".encode()
     header = f"To: {written(name, address)}".replace("\n", "\r\n").encode() + b"\r\n"
     if header_names(header) != ["To"] or has_long_line(header):
-        raise InvalidMessage("recipients", "a name that cannot be written in a header")
+        raise InvalidMessage("recipients", "a name cannot be written in a header")
     return header

@@ -1,4 +1,4 @@
-"""A message becomes what is stored: envelope, own headers, content. Bad input is refused here."""
+"""Turns a message into what is stored: envelope, own headers, content. Refuses bad input."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..values import value_type
 
 MAX_MESSAGE_ID = 250
 MAX_RECIPIENTS = 10_000
-"""Of one email. The columns that count them hold 32,767."""
+"""The most recipients of one email. The columns that count them hold up to 32,767."""
 HIDDEN = ("Bcc", "Resent-Bcc")
-"""Headers that never leave: they name those whom the others must not see."""
+"""Headers that are never sent: they name recipients whom the others must not see."""
 
 _VOLATILE = re.compile(
     rb"^(?:date|message-id):.*\r\n(?:[ \t].*\r\n)*", re.IGNORECASE | re.MULTILINE
@@ -46,7 +46,7 @@ class RenderedMessage:
     smtputf8: bool = False
     mail_options: tuple[str, ...] = ()
     rcpt_options: tuple[str, ...] = ()
-    merge: str | None = None  # the values by which `content` was made of a template
+    merge: str | None = None  # the values with which a template made `content`
 
     @property
     def size(self) -> int:
@@ -59,9 +59,9 @@ class RenderedMessage:
         return not (self.content.isascii() and self.headers.isascii())
 
     def fingerprint(self) -> bytes:
-        """Return a digest of who gets what, blind to Date and Message-ID.
+        """Return a digest of the envelope and the email, without Date and Message-ID.
 
-        Those two change when a request is tried again; nothing else does, because boundaries are
+        Those two change when a request is tried again. Nothing else does, because boundaries are
         made from the content.
         """
         head, _, body = (self.headers + self.content).partition(b"\r\n\r\n")
@@ -84,8 +84,8 @@ def render(
 
     `id_domain` is the right side of a Message-ID that is added; empty: the sender's domain.
 
-    An email of `split_size` octets or more keeps its header block apart, so that a content that
-    is stored already can be found again whoever it goes to. Raises InvalidMessage.
+    An email of `split_size` octets or more keeps its header block apart. So a content that is
+    stored already is found again for any recipient. Raises InvalidMessage.
     """
     with _readable():
         check_headers(message)
@@ -106,7 +106,7 @@ def render(
 
 
 def split(data: bytes, split_size: int) -> tuple[bytes, bytes]:
-    """Return the headers of its own and the content of an email, for `prepare`."""
+    """Return an email's own headers and its content; under `split_size` octets all is content."""
     place = data.index(b"\r\n\r\n") + 2 if len(data) >= split_size else 0
     return data[:place], data[place:]
 
@@ -116,13 +116,14 @@ def render_shared(
 ) -> tuple[str, bytes, bool]:
     """Render a content that many emails share: (envelope sender, content, needs SMTPUTF8).
 
-    It holds every header but To and Message-ID, which are each email's own.
+    It holds every header except To and Message-ID, which are each email's own. Raises
+    InvalidMessage.
     """
     with _readable():
         check_headers(message)
         for name in DESTINATIONS:
             if name in message:
-                rule = "recipients are given apart from a shared content"
+                rule = "must not be in a shared content: give the recipients separately"
                 raise InvalidMessage(name.lower(), rule)
         sender = envelope_sender(message)
         _, smtputf8, data = _render(message, send_at)
@@ -132,7 +133,7 @@ def render_shared(
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Whatever cannot be read or written, the sender must hear of now and not the worker."""
+    """Raise InvalidMessage for what cannot be read or written: the caller learns it now."""
     try:
         yield
     except InvalidMessage:
@@ -143,7 +144,7 @@ def _readable() -> Iterator[None]:
 
 
 def envelope_sender(message: Message[Any, Any]) -> str:
-    """Return the reverse path: Sender where there is one, else the only author."""
+    """Return the reverse path: Sender if there is one, else the only author."""
     authors = addresses(message, "From")
     if not authors:
         raise InvalidMessage("from", "is required (RFC 5322 §3.6.2)")
@@ -162,14 +163,17 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
     if not found:
         raise InvalidMessage("recipients", "at least one is required")
     if len(found) > MAX_RECIPIENTS:
-        raise InvalidMessage("recipients", f"are over {MAX_RECIPIENTS}; see enqueue_many")
+        raise InvalidMessage("recipients", f"are more than {MAX_RECIPIENTS}; use enqueue_many")
     return tuple(dict.fromkeys(found))
 
 
 def _render(
     message: Message[Any, Any], send_at: datetime | None, id_domain: str = ""
 ) -> tuple[str, bool, bytes]:
-    """Without an `id_domain` the Message-ID is each email's own, and stands elsewhere."""
+    """Return the Message-ID, whether SMTPUTF8 is needed, and the octets.
+
+    Without an `id_domain` no Message-ID is written, because each email has its own.
+    """
     message = structure.detached(message)
     for name in HIDDEN if id_domain else (*HIDDEN, "Message-ID"):
         del message[name]
@@ -201,7 +205,10 @@ def _unfit(message: Message[Any, Any], data: bytes) -> str:
 
 
 def _is_as_given(data: bytes, message: Message[Any, Any]) -> bool:
-    """Read the headers as a receiver does; the generator may set a transfer encoding itself."""
+    """Return whether a receiver reads the headers that were given.
+
+    Content-Transfer-Encoding does not count, because the generator may set it.
+    """
     found = header_names(data[: data.index(b"\r\n\r\n") + 2])
     ours, given = (
         [name for name in names if name.lower() != "content-transfer-encoding"]

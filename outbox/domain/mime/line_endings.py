@@ -14,7 +14,7 @@ _FIELD = re.compile(rb"^(?![ \t])(?:([!-9;-~]+):)?[^\r\n]*\r\n", re.MULTILINE)
 def normalise(data: bytes) -> bytes:
     """Turn bare CR and bare LF into CRLF, so that no server sees two line ends where we see one.
 
-    Bare line ends are how emails are smuggled (CVE-2023-51764). The data ends with CRLF.
+    Bare line ends allow SMTP smuggling (CVE-2023-51764). The result ends with CRLF.
     """
     if b"\r" not in data:
         data = data.replace(b"\n", b"\r\n")
@@ -31,7 +31,7 @@ def unix(data: bytes) -> bytes:
 def has_long_line(data: bytes) -> bool:
     """Return whether a line is over 998 octets.
 
-    It leaps from one line end to the last one that is near enough: a pattern would try at each
+    It jumps from one line end to the last one that is near enough. A pattern would try at each
     octet, which takes seconds for an attachment.
     """
     start = 0
@@ -50,7 +50,7 @@ def fits(data: bytes) -> bool:
 
 
 def header_names(block: bytes) -> list[str]:
-    """Return the names of the fields as a receiver reads them; "" for a line that is no field."""
+    """Return the names of the fields as a receiver reads them; "" for a line without one."""
     return [name.decode() for name in _FIELD.findall(block)]
 
 
@@ -58,5 +58,5 @@ def dot_stuff(data: bytes) -> bytes:
     """Double the dot at the start of each line (RFC 5321 §4.5.2). `data` is normalised."""
     if data.startswith(b"."):
         data = b"." + data
-    # A pattern finds that there is none, as in nearly every email, in half of the time of `in`.
+    # Nearly every email has no such line. A pattern shows that in half of the time of `in`.
     return data.replace(b"\r\n.", b"\r\n..") if _DOT.search(data) else data

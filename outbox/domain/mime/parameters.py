@@ -1,4 +1,4 @@
-"""MIME parameters (RFC 2045 §5.1), and those of long or international values (RFC 2231)."""
+"""MIME parameters (RFC 2045 §5.1), also with long or international values (RFC 2231)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from .line_endings import MAX_TEXT_LINE
 def with_parameter(header: str, value: str, name: str, text: str) -> str:
     """Return a header's value with one more parameter, folded where a line would be too long.
 
-    Every reader knows a quoted text in ASCII, so it stays whole as long as a line can be at all.
-    All else is in UTF-8, in pieces of whole characters (RFC 2231 §3): some readers decode each
-    piece by itself. So is what looks like an encoded word: they decode it in quotes too.
+    Every mail program reads a quoted text in ASCII, so it stays whole up to the longest legal line.
+    Other texts are in UTF-8, in pieces of whole characters (RFC 2231 §3), because some programs
+    decode each piece alone. So are texts that look like an encoded word, because some programs
+    decode it in quotes too.
     """
     plain = f'{value}; {name}="{quoted(text)}"'
     if text.isascii() and "=?" not in text and len(header) + 2 + len(plain) <= MAX_TEXT_LINE:
@@ -27,7 +28,7 @@ def with_parameter(header: str, value: str, name: str, text: str) -> str:
 
 
 def _pieces(name: str, text: str) -> Iterator[str]:
-    """Yield parameters that each fit on a line between its blank and its semicolon."""
+    """Yield parameters that each fit on a line, with the blank before and the semicolon behind."""
     number, piece = 0, f"{name}*0*=utf-8''"
     for character in text:
         encoded = percent_encoded(character, safe="")

@@ -1,4 +1,4 @@
-"""A message becomes octets: what its author wrote stays as it was, and the rest is folded."""
+"""Writes a message as octets: what its author wrote stays as it is, and the rest is folded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
 def flatten(message: Message[Any, Any], *, smtputf8: bool) -> bytes:
-    """Return the message with CRLF line ends; its policy writes what has to be encoded."""
+    """Return the message with CRLF line ends; its policy encodes what must be encoded."""
     policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
     if isinstance(policy, EmailPolicy):
         policy = policy.clone(utf8=smtputf8)
@@ -38,13 +38,16 @@ def folded(name: str, value: str) -> str:
     An encoded word would fit the line, but in a URL or an identifier no receiver decodes it.
     """
     if len(name) + 2 + len(value) <= FOLD_AT and _ONE_LINE.fullmatch(value):
-        return value  # as nearly every value is, and CPython's folding takes fifty microseconds
+        return value  # nearly every value fits, and CPython's folding takes fifty microseconds
     lines = Header(value, header_name=name).encode(linesep="\r\n", maxlinelen=FOLD_AT)
-    return lines.removeprefix("\r\n ")  # nothing is gained by an empty first line
+    return lines.removeprefix("\r\n ")  # an empty first line gains nothing
 
 
 def _refolded(name: str, value: str, *, is_signed: bool) -> bytes:
-    """An encoded word would fit the line, but no receiver decodes it in a URL."""
+    """Return the header folded again, or raise InvalidMessage for a signed or too long one.
+
+    An encoded word would fit the line, but no receiver decodes it in a URL.
+    """
     field = f"{name}: {folded(name, unfolded(value))}\r\n".encode()
     if is_signed or has_long_line(field):
         raise InvalidMessage(name.lower(), "has a line over 998 octets (RFC 5322 §2.1.1)")
@@ -52,10 +55,10 @@ def _refolded(name: str, value: str, *, is_signed: bool) -> bytes:
 
 
 class _Generator(BytesGenerator):
-    """CPython's, but for headers that need nothing.
+    """CPython's generator, except that headers which need no encoding stay as they are.
 
-    Its policies fold anew what a parser has read, at 78 columns and at other places than the
-    author did: that breaks signatures over headers, and RFC 5322 allows 998.
+    CPython's policies fold parsed headers again, at 78 columns and at other places than the author
+    did. That breaks signatures over headers, and RFC 5322 allows 998.
     """
 
     policy: Policy[Any]
@@ -81,10 +84,10 @@ class _Generator(BytesGenerator):
             plain = f"{name}: {folded(name, text)}\r\n".encode()
             if not has_long_line(plain):
                 return plain
-            if name.lower() in MAILBOXES:  # a comma too many may have become somebody's address
+            if name.lower() in MAILBOXES:  # a stray comma may have become an address
                 parse_addresses(name, written.decode("ascii").partition(": ")[2].rstrip())
         return written
 
     def _as_it_is(self, value: str) -> bool:
-        """Under SMTPUTF8 a header may be UTF-8, but not hold octets that no parser could read."""
+        """Whether a value may stay: SMTPUTF8 allows UTF-8, but not octets that cannot be read."""
         return getattr(self.policy, "utf8", False) and not CONTROL.search(unfolded(value))

@@ -1,7 +1,7 @@
-"""A message goes in octets under 128, so that it needs no 8BITMIME and no next hop changes it.
+"""Encodes messages in octets under 128: they need no 8BITMIME, and no next hop changes them.
 
-What is rendered here is encoded at enqueue. What a parser read goes as it came, and is encoded only
-where a server does not offer 8BITMIME (RFC 6152 §3). What is signed is never touched.
+Parts that were made here are encoded at enqueue. Parts that a parser read go as they came. They are
+encoded only where a server does not offer 8BITMIME (RFC 6152 §3). Signed parts are never changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .serialize import flatten
 from .structure import encode, is_seven_bit, label, octets, transfer_encoding
 
 _COMPOSITE = ("multipart", "message")
-"""Of these RFC 2045 §6.4 forbids any encoding: their parts are encoded."""
+"""RFC 2045 §6.4 forbids encoding parts of these types: the parts within them are encoded."""
 
 
 def encode_made(message: Message[Any, Any]) -> None:
@@ -27,21 +27,22 @@ def encode_made(message: Message[Any, Any]) -> None:
 
 
 def seven_bit(data: bytes) -> bytes | None:
-    """Return a rendered message without octets over 127, the same ones each time; or None.
+    """Return a rendered message without octets over 127, or None where that is not possible.
 
-    None is for what may not be changed, as it is signed, or cannot, as its headers are in UTF-8.
+    It may not be changed if it is signed, and cannot be if its headers are in UTF-8. The same
+    message gives the same octets each time.
     """
     message = email.message_from_bytes(data)
     if not _encode_all(message, lambda _: True):
         return None
-    if "MIME-Version" not in message:  # without it the encoding would be a text's first lines
+    if "MIME-Version" not in message:  # RFC 2045 §4: else a receiver need not decode it
         message["MIME-Version"] = "1.0"
     written = flatten(message, smtputf8=False)
     return written if written.isascii() and fits(written) else None
 
 
 def _is_made(part: Message[Any, Any]) -> bool:
-    """Whether Python code chose the encoding: of what a parser read each header is a bare text."""
+    """Whether Python code chose the encoding: in a parsed part each header is a plain `str`."""
     if isinstance(part, MIMEBase):
         return True
     name = "content-transfer-encoding"
@@ -49,12 +50,14 @@ def _is_made(part: Message[Any, Any]) -> bool:
 
 
 def _encode_all(message: Message[Any, Any], chosen: Callable[[Message[Any, Any]], bool]) -> bool:
-    """Encode the chosen parts; return whether no part holds octets over 127 any more."""
+    """Encode the chosen parts; return whether no part holds octets over 127 afterwards."""
     parts: Any = message.get_payload()
     if is_sealed(message):
         return all(map(is_seven_bit, message.walk()))
     if isinstance(parts, list):
-        outcomes = [_encode_all(part, chosen) for part in parts]  # of each, whatever one gives
+        outcomes = [
+            _encode_all(part, chosen) for part in parts
+        ]  # all of them, even where one fails
         if not all(outcomes):
             return False
     elif not is_seven_bit(message):

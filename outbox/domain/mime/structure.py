@@ -1,4 +1,4 @@
-"""MIME structure: boundaries that repeat, lines that fit, signed parts that stay as they are."""
+"""MIME structure: reproducible boundaries, lines that fit, signed parts that stay as they are."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .transfer_encoding import IDENTITIES, encoded_file, encoded_text
 
 
 def detached(message: Message[Any, Any]) -> Message[Any, Any]:
-    """Return a copy whose headers, and those of its parts, can be set beside the original's.
+    """Return a copy. Setting its headers, or its parts' headers, does not change the original's.
 
     The texts and attachments are the same objects: they are only read.
     """
     twin = copy.copy(message)
-    del twin[""]  # CPython makes a new list of headers for this, and only then
+    del twin[""]  # only this makes CPython give the copy its own list of headers
     parts: Any = message.get_payload()
     if isinstance(parts, list):
         twin.set_payload([detached(part) for part in parts])
@@ -30,7 +30,7 @@ def set_boundaries(message: Message[Any, Any]) -> None:
     """Give every multipart that has none a boundary made from the contents.
 
     The same email then renders to the same bytes, which a keyed enqueue and the reuse of contents
-    need. No author of a text can put its own boundary in it: it is a digest of that text.
+    need. No author can put the boundary in a text, because it is a digest of that text.
     """
     bare = [part for part in message.walk() if _is_bare(part)]
     if not bare:
@@ -44,7 +44,10 @@ def set_boundaries(message: Message[Any, Any]) -> None:
 
 
 def _is_bare(part: Message[Any, Any]) -> bool:
-    """Of a multipart whose boundary no parser found the payload is a text, written as it is."""
+    """Return whether a multipart needs a boundary.
+
+    Where a parser did not find its boundary, the payload is a text, which is written as it is.
+    """
     return (
         part.get_content_maintype() == "multipart"
         and not part.get_boundary()
@@ -53,9 +56,9 @@ def _is_bare(part: Message[Any, Any]) -> bool:
 
 
 def encoded(message: Message[Any, Any]) -> Message[Any, Any]:
-    """Return a copy in which every part that does not fit the wire as it is, is encoded.
+    """Return a copy in which every part that does not fit the wire is encoded.
 
-    But for what is signed: encoding it would break the signature (RFC 1847 §2.1).
+    Signed parts are left as they are: encoding would break the signature (RFC 1847 §2.1).
     """
     message = copy.deepcopy(message)
     for part in _unsigned(message):
@@ -83,16 +86,16 @@ def octets(part: Message[Any, Any]) -> bytes | None:
     try:
         return payload.encode("ascii", "surrogateescape")
     except UnicodeEncodeError:
-        return None  # nobody said in which charset: the generator refuses it
+        return None  # its charset is not known: the generator refuses it
 
 
 def is_seven_bit(part: Message[Any, Any]) -> bool:
-    """Return whether what this part itself holds, apart from its parts, is under 128."""
+    """Return whether this part's own octets, without those of inner parts, are under 128."""
     return (_as_written(part) or "").isascii()
 
 
 def _as_written(part: Message[Any, Any]) -> str | None:
-    """Octets over 127 are surrogates here; `get_payload` would decode them."""
+    """Return the payload with surrogates for octets over 127; `get_payload` would decode them."""
     payload = vars(part).get("_payload")
     return payload if isinstance(payload, str) else None
 
@@ -103,20 +106,20 @@ def transfer_encoding(part: Message[Any, Any]) -> str:
 
 
 def encode(part: Message[Any, Any], data: bytes) -> None:
-    """Write a part's octets anew: a text in the shorter encoding, all else in base64."""
+    """Encode a part's octets: a text in the shorter encoding, all else in base64."""
     name, written = encoded_text(data) if _has_lines(part) else encoded_file(data)
     part.set_payload(written.decode("ascii"))
     label(part, name)
 
 
 def _has_lines(part: Message[Any, Any]) -> bool:
-    """Of a text in UTF-16 or UTF-32 no octet by itself is a line end."""
+    """Return whether an octet can be a line end: in UTF-16 and UTF-32 no single octet is one."""
     wide = (part.get_content_charset() or "").startswith(("utf-16", "utf-32"))
     return part.get_content_maintype() == "text" and not wide
 
 
 def label(part: Message[Any, Any], encoding: str) -> None:
-    """Name the part's transfer encoding, at its place where it has one."""
+    """Set the header with the part's transfer encoding, in its old place where it has one."""
     if "Content-Transfer-Encoding" in part:
         part.replace_header("Content-Transfer-Encoding", encoding)
     else:

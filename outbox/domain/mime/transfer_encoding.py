@@ -17,7 +17,7 @@ Encoded = tuple[str, bytes]
 def encoded_text(text: bytes) -> Encoded:
     """Return a text in quoted-printable or in base64, whichever is shorter on the wire.
 
-    Its line ends may be any, and are a receiver's CRLF afterwards (RFC 2046 §4.1.1).
+    The text may have any line ends; a receiver gets CRLF (RFC 2046 §4.1.1).
     """
     lines = unix(text)
     quoted = b2a_qp(lines)
@@ -30,16 +30,16 @@ def encoded_text(text: bytes) -> Encoded:
 
 
 def encoded_file(data: bytes) -> Encoded:
-    """Return octets in base64, each of them as it is."""
+    """Return octets in base64; line ends are not changed."""
     return "base64", encodebytes(data)
 
 
 def _base64_size(size: int) -> int:
-    """Four octets for three, and two more at the end of each line of 76."""
+    """Return the octets in base64: four for three, and two more at the end of each line of 76."""
     octets = -(-size // 3) * 4
     return octets + -(-octets // 76) * 2
 
 
 def _has_delimiter(quoted: bytes, lines: bytes) -> bool:
-    """Whether a soft break made a line that a multipart's own boundary could be."""
+    """Return whether a soft line break made a line that could be a multipart's boundary."""
     return quoted.count(b"\n--") != lines.count(b"\n--")

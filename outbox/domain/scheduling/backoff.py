@@ -8,13 +8,13 @@ STEPS: tuple[float, ...] = (30, 120, 600, 1800, 3600, 7200)
 """Seconds before the second, third, … attempt; the last one repeats."""
 
 FLOOR = 1.0
-"""Seconds: the least wait, so that full jitter never makes a hot loop."""
+"""The shortest delay in seconds. It keeps full jitter from making a hot loop."""
 
 BEHIND_FIRST, BEHIND_MAX = 5.0, 7200.0
 """Seconds: the shortest and the longest delay of an email that waits behind the others."""
 
 GREYLIST_FLOOR = 60.0
-"""Seconds: greylisting servers refuse who comes back sooner."""
+"""Seconds: a greylisting server refuses a client that comes back sooner."""
 
 
 def delay(
@@ -26,8 +26,8 @@ def delay(
 ) -> float:
     """Return the seconds to wait after the `attempts`-th charged attempt.
 
-    Full jitter over the step, so that emails put off together do not come back together. A delay
-    that the server `named` is kept as the least, jittered upwards by a tenth.
+    Full jitter over the step keeps emails that were put off together from coming back together.
+    A delay that the server `named` is the minimum; up to a tenth of jitter is added to it.
     """
     step = steps[min(max(attempts, 1), len(steps)) - 1]
     jittered = max(FLOOR, step * random())
@@ -39,15 +39,15 @@ def delay(
 def behind(waited: float, named: float | None = None) -> float:
     """Return the seconds for which an email waits behind the others, uncharged.
 
-    Each delay is as long as all that the email has `waited` before, so that one which comes back
-    for ever comes back less and less often. A delay that the server `named` is kept as the least.
+    The delay is as long as the email has `waited` in all before. So an email that keeps coming back
+    does so less and less often. A delay that the server `named` is the minimum.
     """
     return max(BEHIND_FIRST, min(BEHIND_MAX, waited), named or 0.0)
 
 
 def passed_over(waited: float) -> float:
-    """Return the seconds for which an email waits that was not tried, as all like it were halted.
+    """Return the delay in seconds of an email not tried because all emails like it were halted.
 
-    Half as long as those beside it that were: so it comes back without them, and is tried.
+    It is half the delay of the halted ones. So the email comes back without them, and is tried.
     """
     return max(BEHIND_FIRST, behind(waited) / 2)

@@ -14,25 +14,25 @@ from .lanes import HORIZON, Lanes, route_of
 from .token_bucket import SLACK
 
 AGED = 60.0
-"""Seconds after which an email no longer waits for a slot that nobody more urgent wants."""
+"""Seconds of waiting after which an email may be claimed even though all slots are taken."""
 
 AHEAD = 1.0
-"""Seconds before a bucket opens at which its lane is claimed from: a batch may wait for a permit,
-and so the next one stands ready. A lane whose bucket stays closed for longer waits in the table."""
+"""A lane is claimed from this many seconds before its bucket opens, so that a batch stands ready
+and waits for its permit. Where the bucket stays closed for longer, emails wait in the table."""
 
 _SOONEST = 0.05
-"""Seconds to the next sweep at the least: the hosts' clocks and the database's run apart."""
+"""The least seconds to the next sweep: the hosts' clocks and the database's differ."""
 
 _RESPONSE = 0.2
-"""Seconds that a server may take an email, and two or more batches still keep up with a rate."""
+"""Seconds that a server may take for one email while the planned batches keep up with a rate."""
 
 LaneKey = tuple[str, Priority]
-"""A lane and a priority: what one claim takes from."""
+"""A lane and a priority. One claim takes emails of one lane and one priority."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DueEmails:
-    """Emails that wait: at least so many, and the oldest one's age in seconds."""
+    """Emails that wait: a lower bound of their number, and the oldest one's age in seconds."""
 
     mails: int
     age: float = 0.0
@@ -40,7 +40,7 @@ class DueEmails:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InFlight:
-    """Claims whose lease holds, and the emails that they were made with."""
+    """Claims whose lease holds, and the number of emails that they took."""
 
     batches: int
     mails: int
@@ -67,19 +67,21 @@ def plan_claims(
     window: int,
     rooms: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ClaimRequest, ...]:
-    """Spread the due emails over the free slots, urgent first; `lags` are those of the buckets.
+    """Spread the due emails over the free slots, urgent first; `lags` are the buckets' lags.
 
-    A small backlog is spread evenly, but not below one window a batch. Lanes of one priority get
+    A small backlog is spread evenly, but a batch gets one window or more. Lanes of one priority get
     slots in turn, those with the fewest batches in flight first. Bulk never takes the last free
-    slot where there are two slots or more. Beyond the slots goes one urgent batch, and one window
-    of normal email and one of bulk that have waited too long, where none is in flight yet: whatever
-    comes in without end, nothing less urgent stands still.
+    slot where there are two slots or more.
 
-    `rooms` names the batches that a route's servers take at once, where that is bounded: by caps on
-    their connections, or because they have just come back from an outage.
+    One urgent batch may go beyond the slots. So may one window each of normal and of bulk email
+    that has waited longer than `AGED`. Each goes only while nothing of its priority is in flight.
+    So a stream of urgent email without end never stops the rest.
 
-    Of a lane with a rate no more than some seconds' worth is in flight; less urgent email is not
-    counted there, because it waits for its permits behind.
+    `rooms` gives the batches that a route's servers take at once, where that is bounded. Caps on
+    their connections bound it, and so does the ramp after an outage.
+
+    A lane with a rate has at most some seconds' worth of permits in flight. Less urgent emails in
+    flight are not counted, because they get their permits later.
     """
     plan = _ClaimPlanner(
         due=due,
@@ -107,9 +109,10 @@ def contenders(
     slots: int,
     rooms: Mapping[str, float] = MappingProxyType({}),
 ) -> list[LaneKey]:
-    """Return the ways that may get a slot, urgent first, whatever number of emails waits there.
+    """Return the lanes and priorities that may get a slot, urgent first.
 
-    Only their emails need to be counted: there are no more of them than slots, in each priority.
+    The number of their emails is not needed here. Only these need to be counted afterwards: each
+    priority has no more of them than there are slots.
     """
     plan = _ClaimPlanner(
         due=due, flight=flight, lanes=lanes, lags=lags, rooms=rooms, slots=slots, batch=1, window=1
@@ -118,10 +121,10 @@ def contenders(
 
 
 def next_opening(lags: Mapping[str, float]) -> float | None:
-    """Return in how many seconds a lane can be claimed from that cannot now; None where all can.
+    """Return the seconds until a closed lane can be claimed from; None where no lane is closed.
 
-    So a bucket asks for one sweep, at its opening, and an open one for none: no sweep brings the
-    next one at once.
+    A closed bucket asks for one sweep, when it opens. An open bucket asks for none. So a sweep
+    never causes the next one at once.
     """
     closed = [lag - AHEAD for lag in lags.values() if lag > AHEAD]
     return max(_SOONEST, min(closed)) if closed else None
@@ -129,10 +132,10 @@ def next_opening(lags: Mapping[str, float]) -> float | None:
 
 @dataclass(kw_only=True)
 class _ClaimPlanner:
-    """The shares made so far, and what they leave.
+    """The shares made so far, and the room that they leave.
 
-    Whatever is asked for each lane is kept as a sum: hundreds of lanes may wait, and a sweep is to
-    take some milliseconds.
+    Every figure that each lane needs is kept as a sum. Hundreds of lanes may wait, and a sweep
+    should take milliseconds.
     """
 
     due: Mapping[LaneKey, DueEmails]
@@ -148,7 +151,7 @@ class _ClaimPlanner:
     def __post_init__(self) -> None:
         self._loads = Counter[str]()  # batches in flight by lane
         self._running = Counter[Priority]()
-        self._used = Counter[str]()  # batches by route, those of the shares included
+        self._used = Counter[str]()  # batches by route, the shares' included
         for (lane, priority), found in self.flight.items():
             self._loads[lane] += found.batches
             self._running[priority] += found.batches
@@ -164,10 +167,10 @@ class _ClaimPlanner:
             self._add(lane, priority, min(batches, -(-mails[lane] // size)), size)
 
     def next(self, priority: Priority) -> list[str]:
-        """Return the lanes that are next to get a slot each, no more than there are slots.
+        """Return the lanes that get the next slots, at most one for each free slot.
 
-        Each of them can use one: its servers have room, and its buckets have a permit left for one
-        email when those before it have taken theirs.
+        Each of them can use a slot: its servers have room, and its buckets have a permit left after
+        the lanes before it took theirs.
         """
         waiting = (lane for lane, which in self.due if which is priority)
         taken, used = self._taken(priority), Counter[str]()
@@ -186,7 +189,7 @@ class _ClaimPlanner:
         return found
 
     def spread_aged(self, priority: Priority) -> None:
-        """Send one window beyond the slots, where email waits too long and none is on its way."""
+        """Add one window beyond the slots where email waited too long and none is in flight."""
         if self._running[priority] or any(part.priority is priority for part in self.shares):
             return
         waiting = [(due.age, lane) for (lane, which), due in self.due.items() if which is priority]
@@ -196,7 +199,7 @@ class _ClaimPlanner:
             self._add(lane, priority, 1, self._least(lane))
 
     def _is_open(self, lane: str, priority: Priority) -> bool:
-        """Return whether a batch could go: by the lane's rate, and by its servers."""
+        """Return whether the lane's rates and its servers have room for a batch."""
         return self._claimable([lane], priority)[lane] > 0 and self._has_room(lane)
 
     def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
@@ -210,9 +213,9 @@ class _ClaimPlanner:
         return free - 1 if priority is Priority.BULK and self.slots > 1 else free
 
     def _claimable(self, waiting: Sequence[str], priority: Priority) -> dict[str, int]:
-        """Return the emails of each lane that its rates let be claimed now.
+        """Return how many emails of each lane its rates allow to be claimed now.
 
-        What a bucket has left is divided among the lanes that draw on it.
+        A bucket's remaining permits are divided among the lanes that draw on it.
         """
         taken = self._taken(priority)
         rivals = Counter(bucket for lane in waiting for bucket in self.lanes.buckets(lane))
@@ -228,7 +231,7 @@ class _ClaimPlanner:
         return mails
 
     def _taken(self, priority: Priority) -> Counter[str]:
-        """Return the emails that are claimed and have their permits before ours, by bucket."""
+        """Return by bucket how many claimed emails get their permits before these."""
         taken = Counter[str]()
         for (lane, which), found in self.flight.items():
             if which <= priority:
@@ -238,7 +241,7 @@ class _ClaimPlanner:
         return taken
 
     def _wanted(self, lane: str, priority: Priority, mails: int) -> int:
-        """Return the most batches that this lane can use: of a rate in full use a few keep up."""
+        """Return the most batches that this lane can use. A few keep up with a rate in full use."""
         batches = -(-mails // self._least(lane))
         buckets = self.lanes.buckets(lane).items()
         pressed = [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
@@ -266,11 +269,11 @@ class _ClaimPlanner:
         return dict(dealt)
 
     def _has_room(self, lane: str, more: int = 0) -> bool:
-        """Return whether the servers of the lane's route take one batch more, after so many."""
+        """Return whether the servers of the lane's route take a batch besides `more` others."""
         route = route_of(lane)
         return self._used[route] + more < self.rooms.get(route, inf)
 
     def _least(self, lane: str) -> int:
-        """Return the emails below which a batch of this lane is not split."""
+        """Return the number of emails below which a batch of this lane is not split."""
         chunk = self.lanes.max_window(lane)
         return self.window if chunk is None else min(chunk, self.window)

@@ -1,8 +1,8 @@
 """Lanes: emails that go the same way under the same limits wait in the same lane. Pure.
 
-A lane is a route's name, and "@domain" where the recipient's domain has a rate of its own: "",
-"@gmail.com", "news@gmail.com". A claim takes from one lane, so that a lane whose rate is used up
-costs no look at the emails that wait in it.
+A lane's name is its route's name, with "@domain" behind it where the recipient's domain has its own
+rate: "", "@gmail.com", "news@gmail.com". A claim takes from one lane only. So the emails of a lane
+whose rate is used up need not be looked at.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ MAX_LANE = 320
 MAX_BUCKET = 320
 
 ALL = "all"
-"""The bucket of `OUTBOX_RATE`. The others are "domain:NAME", and "server:NAME" of a route."""
+"""The bucket of `OUTBOX_RATE`. The others are "domain:NAME", "server:NAME" and "route:NAME"."""
 
 _DOMAIN = "domain:"
 
 _KNOWN = 10_000
-"""Lanes whose buckets are kept at most. Names of lanes come out of the table, from any version."""
+"""The most lanes whose buckets are cached. The lanes' names come from rows of any version."""
 
 HORIZON = 2.0
 """Seconds' worth of permits that may be claimed at a time. The rest waits in the table."""
 
 Wants = Mapping[str, tuple[Rate, int]]
-"""How many permits to take of which bucket, and at what rate it refills."""
+"""The permits to take, by bucket: the rate at which it refills, and the number of permits."""
 
 
 def route_of(lane: str) -> str:
@@ -43,10 +43,10 @@ def route_of(lane: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PermitCost:
-    """What a window costs: its permits wait until every bucket of `required` is open.
+    """What a window costs: it waits for its permits until every bucket of `required` is open.
 
-    The buckets in `charged_anyway` are the other domains of emails to several domains. They are
-    charged and not waited for, or two lanes would have to open at the same moment.
+    The buckets in `charged_anyway` belong to the other domains of emails to several domains. They
+    are charged without a wait; else two lanes would have to be open at the same moment.
     """
 
     required: Wants
@@ -57,10 +57,10 @@ class PermitCost:
 class Lanes:
     """Which lane an email waits in, and which buckets a lane draws on.
 
-    `routes` gives the buckets of each route, by its name without an at sign. All of it follows from
-    a lane's name, so that nothing here grows with the lanes that there could be: a thousand domains
-    over five routes are five thousand. A lane that the settings no longer name keeps what is left
-    of its limits; a route that is gone has the buckets of the default one.
+    `routes` gives the buckets of each route by its name, which has no at sign. A lane's buckets
+    follow from its name. So nothing here grows with the number of possible lanes: a thousand
+    domains over five routes make five thousand. A lane that the settings no longer name keeps
+    those of its limits that are still set. A removed route has the default route's buckets.
     """
 
     rate: Rate | None = None
@@ -68,7 +68,7 @@ class Lanes:
     routes: Mapping[str, Mapping[str, Rate]] = field(default_factory=lambda: {"": {}})
 
     def of(self, route: str, recipients: Sequence[str]) -> str:
-        """Return the lane of an email: by the first of its limited domains, in sorted order."""
+        """Return the lane of an email, named by the first in order of its limited domains."""
         if not self.domains:
             return route
         limited = sorted({domain_of(address) for address in recipients} & self.domains.keys())
@@ -103,11 +103,11 @@ class Lanes:
         return found | {name: rate for own in self.routes.values() for name, rate in own.items()}
 
     def share_a_bucket(self, lane: str, other: str) -> bool:
-        """Return whether what goes the one way takes permits from the other; so does the same."""
+        """Return whether two lanes draw on a common bucket, or are the same lane."""
         return lane == other or not self.buckets(lane).keys().isdisjoint(self.buckets(other))
 
     def is_closed(self, lane: str, lags: Mapping[str, float], most: float = 0.0) -> bool:
-        """Return whether a bucket of this lane lags by more than `most` seconds behind now."""
+        """Return whether a bucket of this lane has a lag of more than `most` seconds."""
         return any(lags.get(name, -inf) > most for name in self.buckets(lane))
 
     def max_window(self, lane: str) -> int | None:
@@ -115,12 +115,12 @@ class Lanes:
         return min((rate.chunk for rate in self.buckets(lane).values()), default=None)
 
     def max_claimed(self, lane: str) -> int | None:
-        """Return the most emails of this lane to be claimed at a time; None where nothing does."""
+        """Return the most emails of this lane in one claim; None where nothing limits them."""
         rates = self.buckets(lane).values()
         return min((rate.within(HORIZON) for rate in rates), default=None)
 
     def cost(self, lane: str, recipients: Sequence[str]) -> PermitCost:
-        """Return what it costs to send to these recipients, each of them one permit."""
+        """Return what it costs to send to these recipients: one permit for each of them."""
         ours = self.buckets(lane)
         counts = {name: len(recipients) for name in ours if not name.startswith(_DOMAIN)}
         rates = dict(ours)

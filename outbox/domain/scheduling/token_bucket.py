@@ -1,8 +1,8 @@
-"""How many emails may go in which time, and the arithmetic of the bucket that counts them. Pure.
+"""Rates, and the arithmetic of the buckets that count their permits. Pure.
 
-The generic cell rate algorithm (ITU-T I.371): a bucket is a single moment, the one at which all
-permits taken so far would be used up at an even pace. Here that moment is told as the bucket's
-*lag*: the seconds from now to it, negative where it is past.
+This is the generic cell rate algorithm (ITU-T I.371). A bucket is a single moment: the one at which
+all permits taken so far are used up at an even pace. Here that moment is expressed as the bucket's
+*lag*: the seconds from now to that moment, negative where it is past.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..errors import ConfigurationError, InvalidMessage
 from ..header.address import check_address, domain_of
 
 SLACK = 0.25
-"""Seconds of permits that an idle bucket saves up: a taker that wakes late by less loses none."""
+"""Seconds' worth of permits that an idle bucket saves: a worker that wakes this late loses none."""
 
 MARGIN = 0.1
-"""Seconds by which all but urgent email takes later, so that urgent is first at each opening."""
+"""Seconds by which non-urgent email waits longer, so that urgent email is first at each opening."""
 
 LONGEST = 3650 * 86_400.0
-"""Seconds of debt at most, ten years: a database, and Python, tell no moment in any distance."""
+"""The longest lag in seconds: ten years. Databases and Python bound how far a moment can be."""
 
 _CHUNK = 0.2
 _UNITS = {"s": 1, "min": 60, "h": 3600, "day": 86_400}
@@ -33,7 +33,10 @@ _RATE = re.compile(r"\s*([0-9]{1,9})\s*/\s*(s|min|h|day)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many permits in so many seconds, spread evenly; a permit is one recipient of one email."""
+    """A number of permits in a number of seconds, spread evenly.
+
+    A permit is the right to send one email to one recipient.
+    """
 
     permits: float
     seconds: float
@@ -59,16 +62,16 @@ class Rate:
 
 
 def wait(lag: float, margin: float = 0.0) -> float:
-    """Return the seconds until a bucket is open, 0 where it is: `margin` seconds after its lag."""
+    """Return the seconds until a bucket opens, `margin` after its lag; 0 where it is open."""
     return max(0.0, lag + margin)
 
 
 def lag(tat: datetime, taken_at: datetime | None, now: datetime) -> float:
     """Return the seconds until a bucket's permits are used up.
 
-    They count from the last take on, where that lies in the future: the clock was ahead when it was
-    made, and what it owed then is what it owes now. So no bucket is ever closed for longer than for
-    what was taken of it, and still for all of that.
+    If the last take lies in the future, the clock was ahead then. The lag counts from that take, so
+    the bucket owes now what it owed then. So a bucket stays closed for as long as the permits taken
+    from it last, and never longer.
     """
     return (tat - (now if taken_at is None else max(now, taken_at))).total_seconds()
 
@@ -76,26 +79,29 @@ def lag(tat: datetime, taken_at: datetime | None, now: datetime) -> float:
 def lag_after(lag: float, rate: Rate, permits: int) -> float:
     """Return the lag of an open bucket after these permits were taken.
 
-    Any number may be taken of an open bucket: one email to a thousand recipients fits every rate,
-    and what follows waits until it is paid off.
+    Any number may be taken from an open bucket. So one email to a thousand recipients fits every
+    rate, and the emails that follow wait until the debt is paid off.
     """
     return min(LONGEST, max(lag, -SLACK) + permits * rate.interval)
 
 
 def read_rate(key: str, value: Any) -> Rate | None:
-    """Read a rate as in "500/min"; empty is none. Anything else is a ConfigurationError."""
+    """Read a rate such as "500/min", or raise ConfigurationError; an empty value is None."""
     if value is None or value == "":
         return None
     found = _RATE.fullmatch(value) if isinstance(value, str) else None
     if found is None or int(found[1]) == 0:
         raise ConfigurationError(
-            f'{key} must be a number over a unit, such as "500/min"; units: {", ".join(_UNITS)}'
+            f'{key} must be a number per time unit, such as "500/min"; units: {", ".join(_UNITS)}'
         )
     return Rate(int(found[1]), _UNITS[found[2]])
 
 
 def read_domain_rates(key: str, value: Any) -> Mapping[str, Rate] | None:
-    """Read rates by recipient domain; the domains come out in ASCII (IDNA) and lower case."""
+    """Read rates by recipient domain, or raise ConfigurationError.
+
+    The domains come out in ASCII (IDNA) and lower case.
+    """
     if value is None:
         return None
     if not isinstance(value, Mapping):
