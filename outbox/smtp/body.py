@@ -23,7 +23,7 @@ _TERMINATOR = len(b"\r\n.\r\n")
 
 
 class Torn(NoReply):
-    """The writing ended early: in `phase` BODY it is proven that the final dot did not leave."""
+    """The writing ended early. `phase` BODY proves that the final dot did not leave."""
 
     def __init__(self, event: Event, text: str, phase: Phase) -> None:
         super().__init__(event, text)
@@ -47,10 +47,10 @@ def write_body(
 ) -> None:
     """Write all of `wire`, then `behind`, each block within `seconds`.
 
-    `left` tells how many seconds remain for the transaction; `progress` is called for each block.
+    `left` returns the seconds that remain for the transaction; `progress` is called for each block.
 
     Raises Torn where the writing ended before the final dot was handed over; the caller must close.
-    An error behind the dot is none of this email's: the reply to the dot tells.
+    An error behind the dot is not about this email: the reply to the dot tells.
 
     `fence` is asked before the first octet and before each write that holds some of the final dot.
     On plain TCP the octets that the kernel took are counted, so an error proves that the dot did
@@ -60,7 +60,7 @@ def write_body(
     counted = not isinstance(sock, ssl.SSLSocket)
     octets: bytes | memoryview = wire + behind if behind else wire
     size, sent = len(wire), 0
-    if len(octets) > BLOCK:  # a block of a large one is no copy
+    if len(octets) > BLOCK:  # so that its blocks are not copied
         octets = memoryview(octets)
     if sock.gettimeout() != seconds:
         sock.settimeout(seconds)
@@ -71,7 +71,7 @@ def write_body(
             if sent:
                 progress()
                 _wait_writable(sock, min(seconds, left()))
-            # As late as can be: after this question only the write itself takes time.
+            # Asked as late as possible: after it only the write itself takes time.
             if (holds_dot or not sent) and not fence():
                 raise Torn(Event.LEASE, "the lease was lost", Phase.BODY)
             sent += sock.send(block)

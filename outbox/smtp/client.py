@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..domain.config.servers import ServerSettings
 
 GROUP = 50
-"""Commands in flight at most: both sides' buffers hold them, so neither waits for the other."""
+"""The most commands in flight: both sides' buffers hold them, so neither waits for the other."""
 
 _RSET = command("RSET")
 _DATA = command("DATA")
@@ -32,18 +32,18 @@ _START_MAIL = 354
 class Client(Session):
     """A session that sends emails, each with a verdict by `domain.delivery.reply_table`.
 
-    Where the server offers PIPELINING (RFC 2920) the commands of an email travel as a group, and
-    those of the email that follows behind its content: one round trip an email.
+    Where the server offers PIPELINING (RFC 2920), an email's commands leave as a group. The next
+    email's commands leave behind its content. So an email takes one round trip.
 
     After `transact` the connection is ready for the next MAIL, or closed, or has the commands of
     the `announced` email in flight.
     """
 
     stale = False
-    """The connection had ended before the last MAIL was answered, as idle connections do."""
+    """Whether the connection ended before MAIL, as idle ones do, or its EHLO may be outdated."""
 
     announced: Envelope | None = None
-    """The email whose commands are in flight: no other one can go over this connection."""
+    """The email whose commands are in flight: no other email can come next on this connection."""
 
     @property
     def ready(self) -> bool:
@@ -59,13 +59,13 @@ class Client(Session):
     ) -> Transaction:
         """Send one email; `content` has CRLF line ends and is not dot-stuffed.
 
-        `fence` returns False when the lease is lost: then the connection is closed before the
+        `fence` returns False when the lease is lost. Then the connection is closed before the
         content, or before its final dot, and the email is UNSENT. What `fence` raises is passed on.
         `following` is the email that comes next: its commands may leave with this email's content.
         They commit to nothing, because no email is sent without its own content.
 
-        A content of 8 bits is encoded for a server without 8BITMIME (RFC 6152 §3), unless it is
-        signed: then the server lacks what the email needs.
+        A content of 8 bits is encoded for a server without 8BITMIME (RFC 6152 §3). Where it is
+        signed it cannot be encoded, and the verdict is LACKING.
         """
         self.phase, self.stale = Phase.MAIL, False
         self._until = self._clock() + self._server.transaction_timeout
@@ -99,19 +99,19 @@ class Client(Session):
         return seven_bit(content)
 
     def close(self) -> None:
-        """Close without a word; what was announced is forgotten, and no part of it was sent."""
+        """Close without QUIT. An announced email is forgotten; none of its content was sent."""
         self.announced = None
         super().close()
 
     def farewell(self) -> None:
-        """QUIT and close. Where an email is announced, the server would take QUIT for content."""
+        """Send QUIT and close. After an announcement only close: QUIT would be read as content."""
         if self.announced is None:
             super().farewell()
         else:
             self.close()
 
     def _start(self, envelope: Envelope, size: int, refusals: RecipientRefusals) -> None:
-        """Say MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
+        """Send MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
         last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
         if self.announced is envelope or self.announced == envelope:
             self.announced = None
@@ -146,7 +146,7 @@ class Client(Session):
             raise NoReply(Event.MALFORMED, str(error)) from None
 
     def _replies_to(self, group: range, last: int, refusals: RecipientRefusals) -> None:
-        """Read every reply of a group, those behind a refusal too (RFC 2920 §3.1)."""
+        """Read every reply of a group, also those behind a refusal (RFC 2920 §3.1)."""
         refused: Unwanted | None = None
         for place in group:
             try:
@@ -178,11 +178,11 @@ class Client(Session):
         return None
 
     def _asked_for_content(self, code: int, text: bytes, *, wanted: bool) -> None:
-        """Judge the reply to DATA; one that nobody was left for is answered with a lone dot."""
+        """Judge the reply to DATA; answer a 354 that is no longer wanted with a lone dot."""
         if wanted and code != _START_MAIL:
             raise Unwanted(code, text)
         if wanted and self._ahead:
-            # It would be taken for the reply to the final dot, and the email for sent.
+            # The rest would be taken for the reply to the final dot, and the email for sent.
             raise NoReply(Event.GARBAGE, "the server replied before it was asked")
         if not wanted and code == _START_MAIL:
             self._ask_in_passing(_LONE_DOT)
@@ -196,7 +196,7 @@ class Client(Session):
         self.phase = Phase.BODY
         if self.sock is None:
             raise NoReply(Event.CLOSED, "the connection is closed")
-        # A large email alone fills the line, and its octets should not be copied once more.
+        # A large email fills the line without them, and its octets should not be copied again.
         commands = self._announcement(following if len(content) < BLOCK else None)
         try:
             write_body(
@@ -212,7 +212,7 @@ class Client(Session):
             self.phase = torn.phase
             raise
         self.announced = following if commands else None
-        # From here on only patience helps: a reply that is given up is a doubt.
+        # From here on only waiting helps: if the wait for the reply is ended, the email is unknown.
         self._until = inf
         self.phase, self._patience = Phase.DOT, self._server.dot_timeout
         try:
@@ -228,7 +228,7 @@ class Client(Session):
             return b""
         try:
             return b"".join([*self._lines(following, following.size), _DATA])
-        except NoReply:  # the server cannot take it: that is its own verdict, in its own turn
+        except NoReply:  # the server cannot take it: the email gets that verdict in its own turn
             return b""
 
     def _conclude(
@@ -238,12 +238,13 @@ class Client(Session):
         phase = self.phase
         judgement = judge(phase, reply, event=event)
         if judgement.renew:
-            # Postfix answers 503 to MAIL behind a content that it refused: its old email goes on.
+            # Postfix answers 503 to MAIL behind a content that it refused: it still has that email
+            # open.
             is_over = reply.code in (421, 503) or event is Event.CLOSED
             self.stale = phase is Phase.MAIL and is_over
             self.close()
         elif event is Event.LACKING:
-            self.stale = True  # its EHLO may be of a server that has been set up anew since
+            self.stale = True  # the server may have been reconfigured since its EHLO
         elif phase is Phase.DATA:
             self._reset()
         if self._ahead and self.announced is None:
@@ -260,7 +261,7 @@ class Client(Session):
             self.close()
 
     def _ask_in_passing(self, line: bytes) -> None:
-        """Say what changes no verdict; anything but a good reply closes the connection."""
+        """Send a line that changes no verdict. Close if no reply comes, or a bad one to RSET."""
         self._patience = min(self._server.connect_timeout, self._server.command_timeout)
         try:
             self._write(line)
@@ -274,11 +275,11 @@ class Client(Session):
 
 
 class TLSClient(Client, TLSSession):
-    """The same with TLS from the first octet on."""
+    """A client with TLS from the first octet on."""
 
 
 def client_for(server: ServerSettings, clock: Callable[[], float]) -> Client:
-    """Return the client, not yet connected, that speaks to `server` as its settings say."""
+    """Return a client for `server` that is not yet connected."""
     kind = TLSClient if server.security == "tls" else Client
     return kind(server, clock=clock)
 

@@ -1,4 +1,4 @@
-"""Command lines. Each one that leaves is built here, by one checked function."""
+"""SMTP's command lines. One function builds and checks every line that leaves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXTENSION = {
     "BY": "deliverby",
     "HOLDFOR": "futurerelease", "HOLDUNTIL": "futurerelease",
 }  # fmt: skip
-"""Which extension brings a parameter, where its name is another one (RFC 3461, 2852, 4865)."""
+"""The extension that defines a parameter, where their names differ (RFC 3461, 2852, 4865)."""
 
 
 class CommandError(ValueError):
@@ -30,8 +30,8 @@ class CommandError(ValueError):
 def command(*words: str, utf8: bool = False) -> bytes:
     """Return one command line with its CRLF.
 
-    CR, LF and NUL are refused, so that no value becomes a second command; so is non-ASCII text
-    where SMTPUTF8 was not agreed (RFC 6531 §3.1).
+    Raises CommandError for CR, LF and NUL, so that no value becomes a second command. Raises it too
+    for non-ASCII text where SMTPUTF8 was not agreed (RFC 6531 §3.1).
     """
     return _line(" ".join(words), utf8)
 
@@ -68,7 +68,7 @@ def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str
     if envelope.smtputf8 and "smtputf8" not in extensions:
         return "the server does not offer SMTPUTF8, which an address of this email needs"
     if envelope.eightbit and "8bitmime" not in extensions:
-        return "the server does not offer 8BITMIME, which this email needs: nothing may encode it"
+        return "the server does not offer 8BITMIME, which this email needs: it cannot be encoded"
     limit = extensions.get("size", "")
     if limit.isascii() and limit.isdigit() and 0 < int(limit) < size:  # 0 is no limit: RFC 1870 §4
         return f"the email has {size} octets and the server takes {limit} (SIZE)"
@@ -79,7 +79,7 @@ def lacking(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> str
 
 
 def _path(address: str) -> str:
-    """Return the path in its brackets; one that could leave them and add parameters is refused."""
+    """Return the path in its brackets; refuse one that could end them and add parameters."""
     if not _PATH.fullmatch(address):
         raise CommandError('an address must not contain white space, <, > or " unquoted')
     return f"<{address}>"
@@ -87,7 +87,7 @@ def _path(address: str) -> str:
 
 @lru_cache(maxsize=64)
 def _reverse_path(sender: str) -> str:
-    """A shop has few senders."""
+    """Return the path of a sender. It is cached because an app has few senders."""
     return _path(sender)
 
 

@@ -1,4 +1,4 @@
-"""A connection to one server that opens, is used again, and is renewed by itself."""
+"""A connection to one server that opens, is reused, and is renewed automatically."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 EHLO_SECONDS = 10.0
-"""For so long it is believed that a server offers what its EHLO said."""
+"""Seconds for which a server is assumed to offer no more than its EHLO said."""
 
 
 class Connection:
-    """Sends emails over one connection at a time, for one thread; network trouble is a verdict.
+    """Sends emails over one connection at a time, for one thread. Network errors become verdicts.
 
     A connection lives for `connection_mails` emails or `connection_seconds`, and belongs to the
     process that opened it: after a fork the child opens its own.
@@ -36,24 +36,24 @@ class Connection:
         self._process = os.getpid()
         self._opened = 0.0
         self._mails = 0
-        self._was_used = False  # a message went over it, or it has been idle
+        self._was_used = False  # an email went over it, or it has been idle
         self._progress: Callable[[], object] = lambda: None
         self._goes_on: Callable[[], bool] = lambda: True
 
     def report(self, progress: Callable[[], object], goes_on: Callable[[], bool]) -> None:
         """Have `progress` called at each reply and each block of content, from now on.
 
-        `goes_on` is asked every few seconds in which an email's command gets no reply: where it
-        says no, nothing more is waited for.
+        `goes_on` is called every few seconds while an email's command gets no reply. False ends
+        the wait.
         """
         self._progress, self._goes_on = progress, goes_on
         if self._client is not None:
             self._client.progress, self._client.goes_on = progress, goes_on
 
     def connect(self, *, anew: bool = False) -> Transaction | None:
-        """Make sure that a session is open; a HALT transaction says that none can be had.
+        """Make sure that a session is open, or return a HALT transaction that says why it is not.
 
-        One that was kept may be dead, and nobody knows: `anew` asks for a new one.
+        A session that was kept may be dead unnoticed: `anew` asks for a new one.
         """
         if anew:
             self.close()
@@ -69,11 +69,11 @@ class Connection:
         fence: Callable[[], bool],
         following: Envelope | None = None,
     ) -> Transaction:
-        """Send one email as `Client.transact` does, over a connection that is opened if need be.
+        """Send one email as `Client.transact` does; open a connection first where none is open.
 
-        A server may close an idle connection whenever it likes (RFC 5321 §3.8): where an open one
-        turns out to be gone before MAIL was answered, the email goes once over a new one. So it is
-        where a connection of some age does not offer what the email needs: the server may by now.
+        A server may close an idle connection at any time (RFC 5321 §3.8). Where a kept one turns
+        out to be closed before MAIL was answered, the email goes once over a new one. The same is
+        done where an older connection lacks what the email needs: the server may offer it by now.
         """
         client = self._reusable()
         while True:
@@ -102,16 +102,16 @@ class Connection:
         return self._clock() - self._opened
 
     def rest(self) -> None:
-        """Note that no email follows for now: a connection that awaits an announced one is closed.
+        """Note that no email follows for now; close the connection if an email is announced on it.
 
-        Its server waits for a content that does not come; an idle one is kept.
+        Its server would wait for a content that does not come. An idle connection is kept.
         """
         self._was_used = True
         if self._client is not None and self._client.announced is not None:
             self.close()
 
     def close(self) -> None:
-        """Say QUIT, shortly, and close; never raises. An inherited connection is only closed."""
+        """Send QUIT and close soon; never raises. A connection from before a fork gets no QUIT."""
         client, self._client = self._client, None
         if client is None:
             return
@@ -136,7 +136,7 @@ class Connection:
         return None
 
     def _open(self) -> Client | Transaction:
-        """Open a new session, or return why there is none."""
+        """Open a new session and return its client, or return why there is none."""
         client = client_for(self._server, self._clock)
         client.progress, client.goes_on = self._progress, self._goes_on
         halt = client.open()

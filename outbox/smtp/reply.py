@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     GoesOn = Callable[[], bool]
 
 LOOK = 5.0
-"""Seconds between two looks at whether a reply is still to be waited for."""
+"""Seconds between two checks whether to keep on waiting for a reply."""
 
 MAX_REPLY_LINE = 2048
 """Octets of one reply line; RFC 5321 §4.5.3.1.5 asks servers to stay within 512."""
@@ -33,7 +33,7 @@ _ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:[ \n]|$)")
 
 
 class NoReply(smtplib.SMTPException):
-    """No reply could be had: `event` says why, `reply` is its stand-in with the code 0."""
+    """No reply came: `event` says why, and `reply` stands in for it with the code 0."""
 
     def __init__(self, event: Event, text: str) -> None:
         super().__init__(text)
@@ -50,7 +50,7 @@ class NoReply(smtplib.SMTPException):
 class ReplyReader:
     """Reads replies from one socket, each as a whole within its deadline.
 
-    It takes more octets from the socket than one reply where the server sent more: `pending`.
+    It may take more octets from the socket than one reply. The rest is kept: see `pending`.
     """
 
     __slots__ = ("_clock", "_data", "_goes_on", "_waited", "sock")
@@ -64,14 +64,14 @@ class ReplyReader:
 
     @property
     def pending(self) -> bool:
-        """Whether the server said more than we asked for."""
+        """Whether octets are left over: the server sent more than the replies read so far."""
         return bool(self._data)
 
     def agreed(self, commands: int) -> bool:
-        """Take all replies up to DATA's 354 at one look, where just those are here and all good.
+        """Take all replies up to DATA's 354 at once, if exactly those are here and all are good.
 
-        `commands` counts those before DATA. Where it is otherwise nothing is taken: each reply is
-        then read by itself. Almost every email's are alike, and four reads cost as much as a send.
+        `commands` is the number of commands before DATA. Else nothing is taken, and each reply is
+        read alone. Almost every email's replies are alike, and four reads cost as much as a send.
         """
         if not _agreed(commands).fullmatch(self._data):
             return False
@@ -81,11 +81,11 @@ class ReplyReader:
     def read(self, seconds: float, goes_on: GoesOn | None = None) -> tuple[int, bytes]:
         """Return the next reply's code and its lines, joined with LF, within `seconds` in all.
 
-        The deadline is total: octets that drip in do not extend it. Raises NoReply, and nothing
-        else, for whatever the server and the network do. While nothing comes, `goes_on` is asked
-        every `LOOK` seconds: False ends the wait.
+        The deadline is total: octets that drip in do not extend it. Whatever the server and the
+        network do, only NoReply is raised. While nothing comes, `goes_on` is called every `LOOK`
+        seconds: False ends the wait.
         """
-        if self._data:  # behind the reply before it, as with PIPELINING: nothing is waited for
+        if self._data:  # it came with the reply before, as with PIPELINING: there is no wait
             line, found, rest = self._data.partition(b"\n")
             code, lines = parse_line(line.removesuffix(b"\r")) if found else (0, b"")
             if code > 0:
@@ -110,7 +110,7 @@ class ReplyReader:
             if found == code:
                 return code, b"\n".join(lines)
             if found != -code:
-                raise NoReply(Event.GARBAGE, f"a reply of two codes, {code} and {abs(found)}")
+                raise NoReply(Event.GARBAGE, f"a reply with two codes, {code} and {abs(found)}")
         raise NoReply(Event.GARBAGE, f"a reply of more than {MAX_LINES} lines")
 
     def _line(self, deadline: float) -> tuple[int, bytes]:
@@ -137,19 +137,18 @@ class ReplyReader:
                 data = self.sock.recv(_RECV)
             except OSError as error:
                 if not isinstance(error, TimeoutError) or error.errno is not None:
-                    raise NoReply.of(error) from error  # one with a number is TCP's own end
+                    raise NoReply.of(error) from error  # with a number it is TCP's own time-out
                 if self._goes_on is not None and not self._goes_on():
-                    raise NoReply(
-                        Event.GIVEN_UP, "no reply, and it is waited for no more"
-                    ) from None
+                    raise NoReply(Event.GIVEN_UP, "no reply yet, and other emails wait") from None
         if not data:
             raise NoReply(Event.CLOSED, "the server closed the connection")
         return data
 
     def _bound(self, seconds: float) -> None:
-        """Wait for octets so long at most. A shorter time-out stays: to set one is a system call.
+        """Bound the next wait for octets: by `seconds`, and by `LOOK` where there is a `goes_on`.
 
-        Where it ends before the deadline, the wait goes on.
+        A shorter time-out is kept, because setting one is a system call. Where it ends before the
+        deadline, the wait goes on.
         """
         if self._goes_on is not None:
             seconds = min(seconds, LOOK)
@@ -173,12 +172,12 @@ def parse_line(line: bytes) -> tuple[int, bytes]:
     code, mark = _CODES.get(line[:3]), line[3:4]
     if code is None or mark not in (b" ", b"-", b"\t", b""):
         start = line[:60].decode("ascii", "replace")
-        raise NoReply(Event.GARBAGE, f"this is no SMTP reply: {start}")
+        raise NoReply(Event.GARBAGE, f"this is not an SMTP reply: {start}")
     return (-code if mark == b"-" else code), line[4:].strip()
 
 
 def parse_reply(code: int, lines: bytes) -> Reply:
-    """Make the typed reply: its enhanced code (RFC 3463) apart, its text on one clean line."""
+    """Return the typed reply: the enhanced code (RFC 3463) apart, the text on one clean line."""
     text = lines.decode("utf-8", "replace")
     found = _ENHANCED.match(text)
     if found is None:
@@ -193,7 +192,7 @@ def parse_reply(code: int, lines: bytes) -> Reply:
 def clean(text: str) -> str:
     """Return at most 500 printable characters: no controls, no line ends, no undecodable bytes.
 
-    Databases refuse NUL and lone surrogates, and logs and terminals obey the rest.
+    Databases refuse NUL and lone surrogates. Other control characters act on logs and terminals.
     """
     if not text.isprintable() or "\ufffd" in text:
         text = text.replace("\ufffd", "?")

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ..domain.config.servers import ServerSettings
 
 OVERDUE = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
-"""What the log says of it."""
+"""The text of the reply's stand-in when the event is OVERDUE."""
 
 QUIT_SECONDS = 2.0
-"""The deadline of the good-bye, which changes nothing."""
+"""The deadline of QUIT. Its reply changes nothing."""
 
 
 class Unwanted(smtplib.SMTPException):
@@ -48,22 +48,22 @@ class Session(smtplib.SMTP):
     def __init__(
         self, server: ServerSettings, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        # A name is always given: for none smtplib asks DNS, which can hang for a minute.
+        # A name is always given: without one smtplib asks DNS, which can hang for a minute.
         super().__init__(local_hostname=server.helo_name or "localhost")
         self.phase = Phase.CONNECT
         self._server = server
         self._clock = clock
         self._host = server.host  # what TLS verifies
         self._patience = server.command_timeout
-        self._until = inf  # on our clock: when a transaction as a whole must be through
+        self._until = inf  # on our clock: the deadline of a transaction as a whole
         self._replies: ReplyReader | None = None
         self.progress: Callable[[], object] = _nothing  # called at each reply and block of content
         self.goes_on: Callable[[], bool] = _always  # asked while a command's reply does not come
 
     def open(self) -> Transaction | None:
-        """Make the session ready for emails; a HALT transaction says that it cannot be had.
+        """Make the session ready for emails, or return a HALT transaction that says why it is not.
 
-        Nothing but EHLO and STARTTLS is said in clear where TLS is asked for (RFC 3207 §4.1).
+        Where TLS is asked for, only EHLO and STARTTLS are sent in clear (RFC 3207 §4.1).
         """
         try:
             self._greet()
@@ -85,7 +85,7 @@ class Session(smtplib.SMTP):
         return None
 
     def farewell(self) -> None:
-        """QUIT with a short deadline and close. Nothing that happens here matters."""
+        """Send QUIT with a short deadline and close. Errors are ignored: nothing depends on it."""
         self._patience = min(QUIT_SECONDS, self._server.command_timeout)
         try:
             if self.sock is not None:
@@ -97,7 +97,7 @@ class Session(smtplib.SMTP):
             self.close()
 
     def getreply(self) -> tuple[int, bytes]:
-        """Read one whole reply within its deadline; NoReply closes the connection."""
+        """Read one whole reply within its deadline; else close the connection and raise NoReply."""
         if self.sock is None:
             raise NoReply(Event.CLOSED, "the connection is closed")
         if self._replies is None or self._replies.sock is not self.sock:
@@ -121,12 +121,12 @@ class Session(smtplib.SMTP):
         return max(0.0, self._until - self._clock()) if self._until < inf else inf
 
     def _agreed(self, commands: int) -> bool:
-        """Whether the replies up to DATA's 354 were all here, and good; then they are taken."""
+        """Take the replies up to DATA's 354 if all are here and good; return whether they were."""
         return self._replies is not None and self._replies.agreed(commands)
 
     @property
     def _ahead(self) -> bool:
-        """Whether the server said more than it was asked for: then no reply can be trusted."""
+        """Whether the server sent more than it was asked for: then no reply can be trusted."""
         return self._replies is not None and self._replies.pending
 
     def putcmd(self, cmd: str, args: str = "") -> None:
@@ -177,7 +177,7 @@ class Session(smtplib.SMTP):
         raise error
 
     def _hello(self) -> None:
-        """EHLO, or HELO where the server does not know EHLO (RFC 5321 §3.2)."""
+        """Send EHLO, or HELO where the server does not know EHLO (RFC 5321 §3.2)."""
         self.phase = Phase.EHLO
         code, lines = self.ehlo()
         if code >= 500 and code != 530:
@@ -185,13 +185,13 @@ class Session(smtplib.SMTP):
         self._expect_success(code, lines)
 
     def _secure(self) -> None:
-        """STARTTLS and EHLO again (RFC 3207): from here on the connection is TLS or closed."""
+        """Send STARTTLS and EHLO (RFC 3207): from here on the connection is TLS or closed."""
         self.phase = Phase.STARTTLS
         in_clear = self._replies
         self.starttls(context=self._tls_context())
-        # Anybody on the way could have put them there ("Why TLS is better without STARTTLS", 2021).
+        # An attacker could have injected octets ("Why TLS is better without STARTTLS", 2021).
         if in_clear is None or in_clear.pending:
-            raise NoReply(Event.GARBAGE, "the server spoke in clear after its reply to STARTTLS")
+            raise NoReply(Event.GARBAGE, "the server sent clear text after its reply to STARTTLS")
         self._hello()
 
     def _tls_context(self) -> ssl.SSLContext:
@@ -213,8 +213,8 @@ class Session(smtplib.SMTP):
             raise
         except smtplib.SMTPException:
             raise NoReply(Event.LACKING, "the server offers no AUTH mechanism we know") from None
-        if self._ahead:  # it would be taken for the reply to MAIL, and its text kept
-            raise NoReply(Event.GARBAGE, "the server said more than one reply")
+        if self._ahead:  # the rest would be taken for the reply to MAIL, and its text kept
+            raise NoReply(Event.GARBAGE, "the server sent more than one reply")
 
     def _expect_success(self, code: int, lines: bytes) -> None:
         if code // 100 != 2:
@@ -222,7 +222,7 @@ class Session(smtplib.SMTP):
 
 
 class TLSSession(Session):
-    """The same with TLS from the first octet on (RFC 8314 §3.3)."""
+    """A session with TLS from the first octet on (RFC 8314 §3.3)."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = super()._get_socket(host, port, timeout)
@@ -237,7 +237,7 @@ class TLSSession(Session):
 def tls_context(ca_file: str, verify: bool) -> ssl.SSLContext:
     """Return a context that verifies certificate and name, unless the user says otherwise.
 
-    It is kept: reading the system's CA bundle costs more than sending a hundred emails.
+    It is cached: reading the system's CA bundle costs more than sending a hundred emails.
     """
     context = ssl.create_default_context(cafile=ca_file or None)
     if not verify:
@@ -247,16 +247,16 @@ def tls_context(ca_file: str, verify: bool) -> ssl.SSLContext:
 
 
 def _nothing() -> None:
-    """Nobody wants to know of progress."""
+    """Ignore progress: nobody asked for it."""
 
 
 def _always() -> bool:
-    """Nobody else is waiting."""
+    """Wait on: no other email is known to wait."""
     return True
 
 
 _IN_DOUBT = (Phase.DOT, Phase.BODY)
-"""Where a reply is waited for to the end: in all other phases no content has left."""
+"""Phases in which the wait for a reply never ends early: in all others no content has left."""
 
 
 def _local_name(sock: socket.socket) -> str:
@@ -269,7 +269,7 @@ def _local_name(sock: socket.socket) -> str:
 
 
 def _explain(error: OSError | ValueError) -> tuple[Reply, Event | None]:
-    """Return the reply and the event that an exception of a session's start stands for."""
+    """Return the reply and the event for an exception that ended a session's start."""
     match error:
         case NoReply() | Unwanted():
             return error.reply, error.event
@@ -287,7 +287,7 @@ def _unquoted(reply: Reply, event: Event | None) -> Reply:
     """Return a reply to AUTH without the server's words: some quote the line with the password."""
     if event not in (None, Event.GARBAGE):  # then the text is our own
         return reply
-    # What is no reply at all is quoted behind our words and a colon.
+    # Octets that are not a reply are quoted behind our words and a colon.
     ours = reply.enhanced if event is None else reply.text.partition(":")[0]
     return replace(reply, text=f"{ours} {_WITHHELD}".lstrip())
 

@@ -1,4 +1,4 @@
-"""One judgement and the recipients' own refusals, put together as a transaction."""
+"""Makes a transaction of one judgement and the recipients' own refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNS
 
 
 class RecipientRefusals:
-    """The recipients of one email that were refused or put off by themselves, by their place."""
+    """The recipients of one email that were refused or put off individually, by their place."""
 
     __slots__ = ("envelope", "results", "retry_after", "too_many")
 
@@ -58,9 +58,9 @@ class RecipientRefusals:
 def transaction_from(
     phase: Phase, reply: Reply, judgement: Judgement, refusals: RecipientRefusals
 ) -> Transaction:
-    """Give the email's verdict to every recipient that was not refused by itself.
+    """Return a transaction with the email's verdict for each recipient without its own refusal.
 
-    Where it judges nobody, as HALT and SUSPECT, all recipients carry it.
+    A verdict that judges no recipient, such as HALT or SUSPECT, is that of all recipients.
     """
     verdict, named = judgement.verdict, judgement.retry_after
     results = tuple(
@@ -84,7 +84,7 @@ def transaction_from(
 
 
 def all_refused(refusals: RecipientRefusals) -> Transaction:
-    """Judge an email of which no recipient is left: RETRY where one of them was put off."""
+    """Return the transaction of an email with no recipient left: RETRY if one was put off."""
     results = tuple(refusals.results[place] for place in sorted(refusals.results))
     put_off = [result for result in results if result.verdict is not Verdict.FAIL]
     return Transaction(
@@ -97,7 +97,7 @@ def all_refused(refusals: RecipientRefusals) -> Transaction:
 
 
 def halt_transaction(phase: Phase, reply: Reply, judgement: Judgement) -> Transaction:
-    """Say that no session could be had."""
+    """Return a transaction that says that no session could be opened."""
     return Transaction(
         verdict=judgement.verdict,
         phase=phase,
@@ -108,7 +108,7 @@ def halt_transaction(phase: Phase, reply: Reply, judgement: Judgement) -> Transa
 
 
 def addressed(halt: Transaction, envelope: Envelope) -> Transaction:
-    """Give a transaction that never had an envelope this one's recipients."""
+    """Return a transaction that had no envelope, with the recipients of this one."""
     recipients = tuple(
         RecipientResult(address=address, verdict=halt.verdict, reply=halt.reply)
         for address in envelope.recipients

@@ -198,7 +198,7 @@ DOT = (
         UNKNOWN,
         AT.DOT,
         event=Event.GARBAGE,
-        text="this is no SMTP reply: Thanks!",
+        text="this is not an SMTP reply: Thanks!",
     ),
     case(
         TableRow.DOT_SILENT,
@@ -216,7 +216,7 @@ DOT = (
         UNKNOWN,
         AT.DOT,
         event=Event.GARBAGE,
-        text="a reply of two codes",
+        text="a reply with two codes",
     ),
     case(TableRow.DOT_SILENT, "354", {".": "354 go on"}, UNKNOWN, AT.DOT, **NEW),
     case(

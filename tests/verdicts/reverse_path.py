@@ -77,7 +77,7 @@ MAIL: tuple[Case, ...] = (
         RETRY,
         AT.MAIL,
         event=Event.GARBAGE,
-        text="this is no SMTP reply: what?",
+        text="this is not an SMTP reply: what?",
         **NEW,
     ),
     case(

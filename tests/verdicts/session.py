@@ -56,7 +56,7 @@ CONNECTING = (
         HALT,
         AT.GREETING,
         event=Event.GARBAGE,
-        text="this is no SMTP reply: HTTP/1.1",
+        text="this is not an SMTP reply: HTTP/1.1",
     ),
     case(
         TableRow.CONNECT,
@@ -166,7 +166,7 @@ SECURING = (
         HALT,
         AT.STARTTLS,
         event=Event.GARBAGE,
-        text="spoke in clear",
+        text="sent clear text",
         **STARTTLS,
     ),
     case(
