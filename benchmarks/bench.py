@@ -13,8 +13,8 @@ from typing import Self
 import click
 
 from benchmarks.results import Series
-from tests.servers.postgres import Postgres
-from tests.servers.redis import RedisServer
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.servers.databases.postgres import Postgres
 
 
 class Bench:

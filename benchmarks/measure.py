@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 STALL = 90.0
 """Seconds without a single email after which a contestant is given up."""

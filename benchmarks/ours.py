@@ -17,7 +17,7 @@ from outbox.domain.message.render import RenderedMessage
 from outbox.flask_ext.app.render_message import Renderer
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.process.runtime import Runtime
-from tests.servers.celery_process import CeleryProcess
+from tests.support.servers.celery_process import CeleryProcess
 
 PROCESSES = 2
 

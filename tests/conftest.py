@@ -12,22 +12,22 @@ import flask_mail
 import pytest
 from hypothesis import settings
 
-from tests.dealing import deal
-from tests.servers import authority as certificates
-from tests.servers import sqlite
-from tests.servers.authority import Authority
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.servers.mariadb import MariaDB
-from tests.servers.postgres import Postgres
-from tests.servers.rabbitmq import RabbitMQ
-from tests.servers.redis import RedisServer
-from tests.servers.server import memory
-from tests.servers.smtp_sink import SmtpSink
-from tests.turns import BROKERS, DATABASES, on_each_server, take_turns
+from tests.support.dealing import deal
+from tests.support.servers import authority as certificates
+from tests.support.servers.authority import Authority
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.brokers.rabbitmq import RabbitMQ
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.servers.databases import sqlite
+from tests.support.servers.databases.mariadb import MariaDB
+from tests.support.servers.databases.postgres import Postgres
+from tests.support.servers.server import memory
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.smtp_sink import SmtpSink
+from tests.support.turns import BROKERS, DATABASES, on_each_server, take_turns
 
 # Its assertions tell what differs, as those in a test's own file do.
-pytest.register_assert_rewrite("tests.verdicts.play")
+pytest.register_assert_rewrite("tests.support.verdicts.play")
 
 FIGURES = "figures"
 """The property of a test under which `record_property` keeps a line for the end of the run."""

@@ -13,7 +13,7 @@ from benchmarks.measure import rate
 from benchmarks.peers.environments import python_of
 from benchmarks.peers.process import PeerProcess, result_of
 from benchmarks.peers.smtplib_loop import SmtplibLoop
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 _MAIL = {"BENCH_TEXT": TEXT, "BENCH_HTML": HTML}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.peers.environments import HERE
-from tests.servers.server import Server
+from tests.support.servers.server import Server
 
 
 class PeerProcess(Server):

@@ -13,8 +13,8 @@ from benchmarks.measure import rate
 from benchmarks.ours import ours
 from benchmarks.peers.smtplib_loop import SmtplibLoop
 from benchmarks.results import Row, at_least
-from tests.servers.delay import Delay
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.delay import Delay
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 ONE_WAY = 0.010
 CONNECTIONS = 10

@@ -11,7 +11,7 @@ from benchmarks.measure import rate
 from benchmarks.ours import ours
 from benchmarks.peers import backlogs
 from benchmarks.results import Row, at_least
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MAILS = 20_000
 FEWER = 4_000

@@ -9,7 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import rate
 from benchmarks.ours import ours
 from benchmarks.results import Row, Series, at_least
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 READERS = 20_000
 PLAIN, FIELDS = "for all alike", "with fields"

@@ -13,7 +13,7 @@ from benchmarks.measure import rate
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
 from benchmarks.scenarios.drain import drain
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MAILS = 20_000
 FINISHED = 5_000_000

@@ -16,7 +16,7 @@ from benchmarks.measure import rate
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
 from benchmarks.scenarios.drain import drain
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 SECONDS = 120
 RATE = 200

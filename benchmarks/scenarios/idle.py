@@ -9,8 +9,8 @@ from benchmarks.bench import Bench
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
 from outbox.worker.sweep import sweep
-from tests.servers.celery_process import CeleryProcess
-from tests.servers.postgres import Postgres
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.servers.databases.postgres import Postgres
 
 SECONDS = 60.0
 _WARM_UP = 5.0

@@ -9,7 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import quantile, reached
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MAILS = 300
 INTERVAL = 1.0

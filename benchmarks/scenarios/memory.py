@@ -13,7 +13,7 @@ from benchmarks.load import message, newsletter
 from benchmarks.measure import forget_peak, held, peak, reached
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MAILS = 500
 ATTACHMENT = 5 * 1000 * 1000

@@ -10,8 +10,8 @@ from benchmarks.bench import Bench
 from benchmarks.measure import reached
 from benchmarks.ours import ours
 from benchmarks.results import Row, Series, at_most
-from tests.servers.round_trips import RoundTrips
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.databases.round_trips import RoundTrips
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MAILS = 20_000
 

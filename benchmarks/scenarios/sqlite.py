@@ -9,8 +9,8 @@ from benchmarks.bench import Bench
 from benchmarks.measure import rate
 from benchmarks.ours import ours
 from benchmarks.results import Row, Series, at_least, at_most
-from tests.servers import sqlite
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.databases import sqlite
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MAILS = 20_000
 LOCKED = "database is locked"

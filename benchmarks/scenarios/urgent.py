@@ -13,7 +13,7 @@ from benchmarks.measure import quantile, reached
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
 from outbox import Priority
-from tests.servers.smtp_sink import SmtpSink
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 BULK = 100_000
 _PAUSE = 0.05

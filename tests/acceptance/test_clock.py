@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import System
-from tests.servers.celery_process import CeleryProcess
-from tests.servers.missing import missing
 from tests.soak.clock import Clock, build
-from tests.waiting import wait_until
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.servers.missing import missing
+from tests.support.system.system import System
+from tests.support.waiting import wait_until
 
 TEN_MINUTES = 600
 
@@ -23,7 +23,7 @@ def test_beat_sweeps_on_when_the_clock_is_set_back_and_when_it_starts_again_then
     library = build(tmp_path) or missing("a C compiler", "apt install gcc libc6-dev")
     clock = Clock(library, tmp_path / "offset")
     environment = {"ACCEPTANCE_CONFIG": json.dumps(system.config), **clock.environment()}
-    with CeleryProcess("tests.acceptance.app", "beat", environment=environment) as beat:
+    with CeleryProcess("tests.support.system.app", "beat", environment=environment) as beat:
         _wait_for_sweeps(system, "as usual")
         clock.set_off(TEN_MINUTES)
         _wait_for_sweeps(system, "when the clock is set ahead")

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import func, select
 
 from outbox import Status
-from tests.acceptance.conftest import SLOTS, WINDOW, System
-from tests.waiting import wait_until
+from tests.support.system.system import SLOTS, WINDOW, System
+from tests.support.waiting import wait_until
 
 READERS = 800
 

@@ -12,13 +12,13 @@ from sqlalchemy import func, select, text
 from outbox.domain.scheduling.lanes import HORIZON
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.worker.process.queues import QUEUES
-from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
-from tests.acceptance.measure import extremes
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.servers.celery_process import CeleryProcess
-from tests.servers.recorder import Recorder
-from tests.waiting import wait_until
+from tests.support.measure import extremes
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.recorder import Recorder
+from tests.support.system.system import LIKE_PRODUCTION, System, running
+from tests.support.waiting import wait_until
 
 RATE = Rate(10, 1)
 LIMITED, OTHERS = 400, 2000

@@ -9,12 +9,12 @@ from sqlalchemy import update
 
 from outbox import Priority, Status
 from outbox.domain.scheduling.claim_plan import AGED
-from tests.acceptance.conftest import WINDOW, System, running
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.servers.delay import Delay
-from tests.servers.recorder import Recorder
-from tests.waiting import wait_until
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.delay import Delay
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.recorder import Recorder
+from tests.support.system.system import WINDOW, System, running
+from tests.support.waiting import wait_until
 
 NORMAL = 4000  # a minute of both slots' work at that distance
 BULK = 4 * WINDOW

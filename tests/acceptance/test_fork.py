@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from tests.acceptance.conftest import WINDOW, running
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.system.system import WINDOW, running
 
 MAILS = 16 * WINDOW
 PROCESSES = 3

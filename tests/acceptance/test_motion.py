@@ -10,11 +10,11 @@ import pytest
 from outbox import Status
 from outbox.domain.priority import Priority
 from outbox.store.transitions.claim import claim
-from tests.acceptance.app import Order, db, outbox
-from tests.acceptance.conftest import SLOTS, WINDOW, System, running
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.waiting import wait_until
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.system.app import Order, db, outbox
+from tests.support.system.system import SLOTS, WINDOW, System, running
+from tests.support.waiting import wait_until
 
 
 def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) -> None:

@@ -13,13 +13,13 @@ import time
 import pytest
 
 from outbox import Priority
-from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
-from tests.acceptance.measure import percentile
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.servers.delay import Delay
-from tests.servers.recorder import Recorder
-from tests.waiting import wait_until
+from tests.support.measure import percentile
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.delay import Delay
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.recorder import Recorder
+from tests.support.system.system import LIKE_PRODUCTION, System, running
+from tests.support.waiting import wait_until
 
 ONE_WAY = 0.01  # seconds
 BULK = int(os.environ.get("OVERTAKING_BULK", "5000"))

@@ -6,10 +6,10 @@ import pytest
 
 from outbox.domain.priority import Priority
 from outbox.store.transitions.claim import claim
-from tests.acceptance.conftest import WINDOW, running
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.waiting import wait_until
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.system.system import WINDOW, running
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.databases("postgresql")

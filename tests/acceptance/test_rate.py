@@ -13,12 +13,12 @@ import pytest
 
 from outbox import Priority
 from outbox.domain.scheduling.token_bucket import Rate
-from tests.acceptance.conftest import LIKE_PRODUCTION, System, running
-from tests.acceptance.measure import burst, extremes, percentile
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.servers.recorder import Recorder
-from tests.waiting import wait_until
+from tests.support.measure import burst, extremes, percentile
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.recorder import Recorder
+from tests.support.system.system import LIKE_PRODUCTION, System, running
+from tests.support.waiting import wait_until
 
 RATE = Rate(50, 1)
 TEN_SECONDS = 10.0

@@ -8,11 +8,11 @@ from outbox import Status
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.rate_limits import take
 from outbox.worker.process.queues import SWEEP_QUEUE
-from tests.acceptance.app import db, outbox
-from tests.acceptance.conftest import running
-from tests.integration.conftest import message
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shop import message
+from tests.support.system.app import db, outbox
+from tests.support.system.system import running
 
 
 @pytest.mark.databases("postgresql")

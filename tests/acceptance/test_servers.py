@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import func, select
 
 from outbox import Status
-from tests.acceptance.conftest import SLOTS, WINDOW, System, running
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.servers.recorder import Recorder
-from tests.waiting import wait_until
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.recorder import Recorder
+from tests.support.system.system import SLOTS, WINDOW, System, running
+from tests.support.waiting import wait_until
 
 READERS = 1000
 BEFORE = 200  # emails that the first server answers for; it accepts one more in each slot

@@ -22,12 +22,12 @@ from sqlalchemy import select
 from outbox import Status
 from outbox.domain.priority import Priority
 from outbox.store.transitions.claim import claim
-from tests.acceptance.conftest import DEADLINE, ROOT, SLOTS, WINDOW, System, running
-from tests.servers.broker import Broker
-from tests.servers.catcher import Catcher
-from tests.servers.celery_process import CeleryProcess
-from tests.servers.delay import Delay
-from tests.waiting import wait_until
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.servers.delay import Delay
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.system.system import DEADLINE, ROOT, SLOTS, WINDOW, System, running
+from tests.support.waiting import wait_until
 
 OLDER = "238bdf3c5a0f3c45316e442dc209d318739bd2a2"
 """The commit before whose successor the schema had no version."""
@@ -45,12 +45,12 @@ _RENAMED = {
 beside this one."""
 _OLD_NAME = re.compile(rf"\b({'|'.join(_RENAMED)})\b")
 
-_APP = Path("tests", "acceptance", "app.py")
+_APP = Path("tests", "support", "system", "app.py")
 
 _BEGIN = """
 import json, os, sys
 from email.message import EmailMessage
-from tests.acceptance.app import create_app, db, outbox
+from tests.support.system.app import create_app, db, outbox
 
 app = create_app(json.loads(os.environ["ACCEPTANCE_CONFIG"]))
 print(sys.modules["outbox"].__file__)
@@ -81,6 +81,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
         said = made.stderr.decode().strip()
         pytest.fail(f"the older code is not here; take a clone with history ({said})")
     subprocess.run(["tar", "-x", "-C", str(tree)], input=made.stdout, check=True)
+    tree.joinpath(_APP).parent.mkdir(parents=True)
     shutil.copy(ROOT / _APP, tree / _APP)  # it is the tests' own
     for file in tree.joinpath("outbox").rglob("*.py"):
         file.write_text(_OLD_NAME.sub(lambda found: _RENAMED[found[0]], file.read_text()))

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.fuzz.campaign import Property, Tally, attempt
 from tests.fuzz.sources import KINDS, fresh_database
-from tests.servers.postgres import Postgres
+from tests.support.servers.databases.postgres import Postgres
 
 ROUND = 200
 """Inputs between two looks at the clock."""

@@ -17,7 +17,7 @@ from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.fuzz.campaign import Property
 from tests.fuzz.texts import ANY, HOSTILE, around
-from tests.integration.conftest import Shop, Shops, entry, message
+from tests.support.shop.shop import Shop, Shops, entry, message
 
 FAR = datetime(2200, 1, 1, tzinfo=UTC)
 EVIL = "evil\x1b[2J\u202e\x07"

@@ -28,7 +28,7 @@ from tests.fuzz import drafts
 from tests.fuzz.campaign import Property
 from tests.fuzz.drafts import Draft
 from tests.fuzz.strict import StrictServer, Taken
-from tests.integration.conftest import Shop, Shops
+from tests.support.shop.shop import Shop, Shops
 
 _OURS = {"date", "message-id", "mime-version", "content-type", "content-transfer-encoding"}
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")

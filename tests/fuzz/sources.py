@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from tests.fuzz import commands, config, mails, pages, replies, tasks
 from tests.fuzz.campaign import Property
-from tests.servers import sqlite
-from tests.servers.server import memory
+from tests.support.servers.databases import sqlite
+from tests.support.servers.server import memory
 
 Opened = AbstractContextManager[list[Property]]
 

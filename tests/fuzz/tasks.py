@@ -24,14 +24,14 @@ from hypothesis import strategies as st
 from outbox.domain.priority import Priority
 from outbox.store.transitions.claim import claim
 from outbox.store.transitions.start import start
-from tests.acceptance.app import create_app, db, outbox
 from tests.fuzz.campaign import Property
 from tests.fuzz.texts import ANY, HOSTILE
 from tests.fuzz.worker import ECHO
-from tests.garbled import Forged
-from tests.servers.celery_process import CeleryProcess
-from tests.servers.redis import RedisServer
-from tests.waiting import wait_until
+from tests.support.garbled import Forged
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.system.app import create_app, db, outbox
+from tests.support.waiting import wait_until
 
 QUEUE = "outbox.normal"
 GONE = object()

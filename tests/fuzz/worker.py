@@ -10,7 +10,7 @@ from typing import Any
 import redis
 from celery import Celery
 
-from tests.acceptance import app as acceptance
+from tests.support.system import app as acceptance
 
 ECHO = "fuzz.echo"
 

@@ -8,8 +8,8 @@ import pytest
 
 from outbox import InvalidMessage, Priority, Status
 from outbox.worker.drain import drain
-from tests.integration.conftest import Shop, Shops
-from tests.servers.catcher import Catcher
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shop import Shop, Shops
 
 
 def test_the_suppression_list_is_kept(shop: Shop) -> None:

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from outbox import InvalidMessage, Reason, Status, Unchanged
 from outbox.store.connection import list_parts
 from outbox.store.queries import id_scan
-from tests.integration.conftest import Shop, sent
-from tests.integration.shell import Run, runner, stuck
+from tests.support.shop.shell import Run, runner, stuck
+from tests.support.shop.shop import Shop, sent
 
 
 @pytest.fixture

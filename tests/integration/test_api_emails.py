@@ -9,8 +9,8 @@ from datetime import UTC, timedelta
 import pytest
 
 from outbox import EmailDetails, InvalidMessage, Priority, Status
-from tests.integration.conftest import START, WORKER, Shop, message
-from tests.integration.shell import parsed, runner, stuck
+from tests.support.shop.shell import parsed, runner, stuck
+from tests.support.shop.shop import START, WORKER, Shop, message
 
 
 def test_get_returns_an_email_with_its_attempts(shop: Shop) -> None:

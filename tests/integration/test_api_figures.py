@@ -13,9 +13,9 @@ from outbox import InvalidMessage, Priority, Status
 from outbox.domain.delivery.breaker_rules import BreakerState, Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.rate_limits import take
-from tests.integration.conftest import Shop, Shops, sent
-from tests.integration.shell import parsed, runner
-from tests.servers.ports import free_port
+from tests.support.servers.ports import free_port
+from tests.support.shop.shell import parsed, runner
+from tests.support.shop.shop import Shop, Shops, sent
 
 SERVER = "127.0.0.1:1"
 

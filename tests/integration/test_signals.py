@@ -15,14 +15,14 @@ from outbox.store.connection.endings import TOLD
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_in_steps
 from outbox.worker.drain import drain
-from tests.integration.conftest import START, WORKER, Shop, Shops, entry, sent
 from tests.integration.hearing import Heard, Told, hearing
-from tests.integration.schema import refusing
-from tests.integration.shell import runner, stuck
-from tests.integration.test_store_lifecycle import WAYS, Step, part
-from tests.servers.catcher import Catcher
-from tests.servers.scripted import close
-from tests.servers.stateful import Answer, StatefulServer
+from tests.integration.store.transitions.test_lifecycle import WAYS, Step, part
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.scripted import close
+from tests.support.servers.smtp.stateful import Answer, StatefulServer
+from tests.support.shop.schema import refusing
+from tests.support.shop.shell import runner, stuck
+from tests.support.shop.shop import START, WORKER, Shop, Shops, entry, sent
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from sqlalchemy.exc import OperationalError
 from outbox import Status, email_failed, email_sent, email_unknown
 from outbox.store.connection import database as databases
 from outbox.worker.drain import drain
-from tests.integration.conftest import Shop, Shops, sent
 from tests.integration.hearing import hearing
-from tests.integration.shell import stuck
-from tests.servers.catcher import Catcher
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shell import stuck
+from tests.support.shop.shop import Shop, Shops, sent
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from outbox.domain.delivery.status import FINISHED, LEASED, Status
 from outbox.store.connection.database import Database
 from outbox.store.connection.facts import Facts
 from outbox.store.schema.clock import utc
-from tests.integration.conftest import Shop, Shops
+from tests.support.shop.shop import Shop, Shops
 
 Result = TypeVar("Result")
 Rows = dict[str, list[tuple[Any, ...]]]

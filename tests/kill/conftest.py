@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import FIGURES
 from tests.kill.stage import Stage, staged
-from tests.servers.redis import RedisServer
+from tests.support.servers.brokers.redis import RedisServer
 
 _COMBINATIONS = ("pipelining, resend", "pipelining, hold", "one by one, resend")
 

@@ -12,9 +12,9 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from tests.servers.dialogue import Dialogue, HangupError
-from tests.servers.scripted import ScriptedServer
-from tests.waiting import wait_until
+from tests.support.servers.smtp.dialogue import Dialogue, HangupError
+from tests.support.servers.smtp.scripted import ScriptedServer
+from tests.support.waiting import wait_until
 
 MOST = 2
 """Recipients in one transaction; the next one gets 452."""

@@ -25,9 +25,9 @@ from tests.kill.faults import Clock, Fault, Witness
 from tests.kill.roles import Worker, rescue_only, serve
 from tests.kill.shop import Config, Shop, build
 from tests.kill.tracer import Kind, Tracer
-from tests.servers import leash
-from tests.servers.warm import Warm
-from tests.waiting import wait_until
+from tests.support.servers import leash
+from tests.support.servers.warm import Warm
+from tests.support.waiting import wait_until
 
 _ROOT = Path(__file__).parents[2]
 

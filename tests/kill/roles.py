@@ -17,7 +17,7 @@ from outbox.store.control.pause import pause, resume
 from outbox.worker.process.queues import QUEUES, SWEEP_QUEUE
 from outbox.worker.sweep import sweep
 from tests.kill.shop import LEASE, Shop, message
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 ROUNDS = 40
 """Leaps of the clock, each past a lease, after which everything must have come to rest."""

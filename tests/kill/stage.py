@@ -18,8 +18,8 @@ from tests.kill.ledger import Ledger
 from tests.kill.nursery import End, Nursery
 from tests.kill.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
 from tests.kill.tally import Tally
-from tests.servers.redis import RedisServer
-from tests.turns import DATABASES
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.turns import DATABASES
 
 T = TypeVar("T")
 

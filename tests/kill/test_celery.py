@@ -15,8 +15,8 @@ from tests.kill.judgement import Moment, Recording
 from tests.kill.stage import Stage
 from tests.kill.tally import Tally
 from tests.kill.tracer import Kind
-from tests.servers.celery_process import CeleryProcess
-from tests.waiting import wait_until
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.timeout(600), one_combination]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.servers.missing import missing
+from tests.support.servers.missing import missing
 
 MODELS = ("outbox", "breaker")
 _DIRECTORY = Path(__file__).parent

@@ -20,7 +20,7 @@ from tests.soak.faults import Faults
 from tests.soak.met import NO_CONNECTION, Logs
 from tests.soak.plan import EVERY, FROZEN, KINDS, draw
 from tests.soak.system import BEATS, WINDOW, System, running
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 _RESULTS = Path(".soak")
 _BY_CHANCE = 2.0

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from tests.servers import family
-from tests.servers.postgres import Postgres
-from tests.servers.redis import RedisServer
-from tests.servers.server import Server
 from tests.soak.classes import for_some_time
 from tests.soak.met import READ_ONLY, Logs, waiting
 from tests.soak.plan import TRAITS, Fault
 from tests.soak.smtp import SoakSmtp
 from tests.soak.system import System, make_read_only
+from tests.support.servers import family
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.servers.databases.postgres import Postgres
+from tests.support.servers.server import Server
 
 _THREADS = 12
 _PATIENCE, _LOOK = 20.0, 0.1

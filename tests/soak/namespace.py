@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from tests.servers.server import Server
+from tests.support.servers.server import Server
 
 _TOOLS = ("ip", "nsenter", "unshare")
 _NETWORK = "198.18"

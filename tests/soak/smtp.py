@@ -19,10 +19,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
-from tests.servers.ports import LOOPBACK, accepts, free_port
-from tests.servers.server import Server
 from tests.soak.classes import FOR_GOOD, Refusal, declared_size, domain_of, refused_now
 from tests.soak.wire import BUSINESS, CLASS, CLASS_OVER, refused_at
+from tests.support.servers.ports import LOOPBACK, accepts, free_port
+from tests.support.servers.server import Server
 
 _ROOT = Path(__file__).parents[2]
 _EXTENSIONS = b"250-soak.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 67108864\r\n"

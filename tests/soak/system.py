@@ -18,11 +18,6 @@ from typing import Any, ClassVar, Literal
 import psycopg
 from sqlalchemy import make_url
 
-from tests.servers.celery_process import CeleryProcess
-from tests.servers.ports import LOOPBACK, free_port
-from tests.servers.postgres import Postgres
-from tests.servers.redis import RedisServer
-from tests.servers.server import Server
 from tests.soak import clock
 from tests.soak.app import CONFIG, create_app
 from tests.soak.classes import LIFETIME, STEPS
@@ -31,6 +26,11 @@ from tests.soak.link import Link, Network
 from tests.soak.namespace import Namespace
 from tests.soak.plan import SERVERS
 from tests.soak.smtp import SoakSmtp
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.servers.databases.postgres import Postgres
+from tests.support.servers.ports import LOOPBACK, free_port
+from tests.support.servers.server import Server
 
 _ROOT = Path(__file__).parents[2]
 PROCESSES = 2

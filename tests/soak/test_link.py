@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.servers.ports import LOOPBACK, free_port
-from tests.servers.redis import RedisServer
 from tests.soak.link import Link, Network
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.servers.ports import LOOPBACK, free_port
 
 PONG = b"+PONG\r\n"
 

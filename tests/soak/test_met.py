@@ -7,11 +7,11 @@ from pathlib import Path
 
 import psycopg
 
-from tests.servers.ports import LOOPBACK
-from tests.servers.postgres import Postgres
 from tests.soak.met import READ_ONLY, Logs, waiting
 from tests.soak.system import make_read_only
-from tests.waiting import wait_until
+from tests.support.servers.databases.postgres import Postgres
+from tests.support.servers.ports import LOOPBACK
+from tests.support.waiting import wait_until
 
 
 def test_a_text_is_counted_from_the_moment_on_or_from_the_beginning(tmp_path: Path) -> None:

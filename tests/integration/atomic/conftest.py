@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.integration import schema
-from tests.servers import sqlite
-from tests.servers.mariadb import MariaDB
-from tests.servers.postgres import Postgres
+from tests.support.servers.databases import sqlite
+from tests.support.servers.databases.mariadb import MariaDB
+from tests.support.servers.databases.postgres import Postgres
+from tests.support.shop import schema
 
 
 @pytest.fixture

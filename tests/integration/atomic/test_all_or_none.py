@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, registry
 
 from outbox import InvalidMessage, OutboxError
-from tests.integration.conftest import Shop, addresses, message, newsletter
+from tests.support.shop.shop import Shop, addresses, message, newsletter
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 

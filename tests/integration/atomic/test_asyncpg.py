@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from outbox import Status
 from outbox.worker.drain import drain
-from tests.integration.conftest import Shop, Shops, addresses, message, newsletter
-from tests.servers.catcher import Catcher
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
 pytestmark = pytest.mark.databases("postgresql")
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import ConfigurationError, Outbox
-from tests.integration.conftest import Shop, Shops, message, newsletter
+from tests.support.shop.shop import Shop, Shops, message, newsletter
 
 DRIVERS: dict[str, list[dict[str, Any]]] = {
     "postgresql": [{"autocommit": True}],

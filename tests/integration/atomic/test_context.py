@@ -17,8 +17,8 @@ from sqlalchemy import Table, func, insert, select
 
 from outbox import Outbox
 from outbox.flask_ext.app.state import state_of
-from tests.integration import schema
-from tests.integration.conftest import message, newsletter
+from tests.support.shop import schema
+from tests.support.shop.shop import message, newsletter
 
 
 @dataclass(kw_only=True)

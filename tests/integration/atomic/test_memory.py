@@ -20,11 +20,11 @@ from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from outbox.worker.purge import purge_all
 from outbox.worker.sweep import sweep
-from tests.integration.conftest import Shop, Shops, message
 from tests.integration.sessions.outcomes import Broken
-from tests.integration.shell import runner
-from tests.servers.catcher import Catcher
-from tests.waiting import wait_until
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shell import runner
+from tests.support.shop.shop import Shop, Shops, message
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.databases("sqlite")
 

@@ -19,9 +19,9 @@ from outbox.flask_ext.app.state import state_of
 from outbox.flask_ext.management.check_database import database_findings
 from outbox.store.transitions.purge import purge
 from outbox.worker.drain import drain
-from tests.integration import schema
-from tests.integration.conftest import Shop, Shops, addresses, message, newsletter
-from tests.servers.catcher import Catcher
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop import schema
+from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
 NAMES = ["my-app", "Mail", "select", 'odd "name"']
 DAY = 86_400.0

@@ -12,7 +12,7 @@ from flask import Flask
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import ConfigurationError, Outbox
-from tests.integration.conftest import Shop, message
+from tests.support.shop.shop import Shop, message
 
 MAKERS: dict[str, Callable[[sa.Engine], Any]] = {
     "sessionmaker": sessionmaker,

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from outbox import Outbox
-from tests.integration.conftest import Shop, Shops, message, newsletter
+from tests.support.shop.shop import Shop, Shops, message, newsletter
 
 pytestmark = pytest.mark.databases("sqlite")
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import ConfigurationError
-from tests.integration.conftest import Shop, message, newsletter
+from tests.support.shop.shop import Shop, message, newsletter
 
 READERS = 2500
 READ = 250

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from outbox import ConfigurationError
-from tests.integration.conftest import Shop, message, newsletter
+from tests.support.shop.shop import Shop, message, newsletter
 
 pytestmark = pytest.mark.databases("mariadb")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.integration.conftest import Shop, message
+from tests.support.shop.shop import Shop, message
 
 
 class Interrupted(Exception):

@@ -15,7 +15,7 @@ from outbox import Priority
 from outbox.domain.delivery.transaction import Phase
 from tests.integration.blame.cases import Case, Kind, Order
 from tests.integration.blame.server import Seen
-from tests.integration.conftest import Shop
+from tests.support.shop.shop import Shop
 
 FEW = 3
 """Emails of a class that are huge."""

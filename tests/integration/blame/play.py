@@ -28,10 +28,10 @@ from tests.integration.blame.server import (
     time_out,
 )
 from tests.integration.blame.simulation import Simulation
-from tests.integration.conftest import Shop, Shops, addresses, newsletter
-from tests.integration.motion import server
-from tests.servers.scripted import Step
-from tests.servers.stateful import hang_up
+from tests.support.servers.smtp.scripted import Step
+from tests.support.servers.smtp.stateful import hang_up
+from tests.support.shop.motion import server
+from tests.support.shop.shop import Shop, Shops, addresses, newsletter
 
 LATEST = 60.0
 """Simulated seconds that a good email may wait."""

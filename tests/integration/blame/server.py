@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from outbox.domain.delivery.transaction import Phase
-from tests.servers.dialogue import Dialogue, HangupError
-from tests.servers.scripted import ScriptedServer, Step, raw, reset, take
-from tests.servers.stateful import hang_up
+from tests.support.servers.smtp.dialogue import Dialogue, HangupError
+from tests.support.servers.smtp.scripted import ScriptedServer, Step, raw, reset, take
+from tests.support.servers.smtp.stateful import hang_up
 
 EXTENSIONS = ("8BITMIME", "SIZE 100000000", "SMTPUTF8", "ENHANCEDSTATUSCODES")
 GARBAGE = raw(b"\x16\x03\x01 this is no SMTP\r\n")

@@ -17,7 +17,7 @@ from outbox.store.schema.clock import MOMENT, utc
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
-from tests.integration.conftest import Shop
+from tests.support.shop.shop import Shop
 
 HOT = 400
 """Batches at one moment from which on it is a loop that does not end by itself."""

@@ -17,7 +17,7 @@ from tests.integration.blame.cases import (
     some_cases,
 )
 from tests.integration.blame.play import play
-from tests.integration.conftest import Shops
+from tests.support.shop.shop import Shops
 
 SIDE_BY_SIDE = (
     Case(

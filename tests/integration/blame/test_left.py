@@ -11,10 +11,10 @@ from outbox.domain.delivery.transaction import Phase
 from outbox.store.control.comparison import JUST_NOW
 from tests.integration.blame.play import LATEST, world, write
 from tests.integration.blame.server import ClassServer, Habit
-from tests.integration.conftest import message
+from tests.support.shop.shop import message
 
 if TYPE_CHECKING:
-    from tests.integration.conftest import Shops
+    from tests.support.shop.shop import Shops
 
 pytestmark = pytest.mark.databases("sqlite")
 

@@ -17,10 +17,10 @@ from tests.integration.blame.cases import Case, Kind, Servers, part
 from tests.integration.blame.emails import LARGE
 from tests.integration.blame.play import GIVEN_UP, LATEST, play, world, write
 from tests.integration.blame.server import EXTENSIONS, ClassServer, Habit, time_out
-from tests.integration.conftest import Shops, addresses, message, newsletter
-from tests.integration.shell import parsed, runner
-from tests.servers.dialogue import Dialogue
-from tests.servers.stateful import hang_up
+from tests.support.servers.smtp.dialogue import Dialogue
+from tests.support.servers.smtp.stateful import hang_up
+from tests.support.shop.shell import parsed, runner
+from tests.support.shop.shop import Shops, addresses, message, newsletter
 
 pytestmark = pytest.mark.databases("sqlite")
 

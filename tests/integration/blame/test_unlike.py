@@ -10,11 +10,11 @@ import pytest
 from outbox.domain.delivery.transaction import Phase
 from tests.integration.blame.play import GIVEN_UP, LATEST, world, write
 from tests.integration.blame.server import ClassServer, Habit
-from tests.integration.conftest import message
-from tests.servers.stateful import hang_up
+from tests.support.servers.smtp.stateful import hang_up
+from tests.support.shop.shop import message
 
 if TYPE_CHECKING:
-    from tests.integration.conftest import Shops
+    from tests.support.shop.shop import Shops
 
 pytestmark = pytest.mark.databases("sqlite")
 

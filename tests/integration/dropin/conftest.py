@@ -14,9 +14,9 @@ from flask_sqlalchemy import SQLAlchemy
 
 from outbox import OutboxMail
 from outbox.worker.drain import drain
-from tests.integration.conftest import Shop, Shops
-from tests.servers.catcher import Catcher, CaughtMail
-from tests.unit.test_convert_flask_mail import fields
+from tests.support.servers.smtp.catcher import Catcher, CaughtMail
+from tests.support.shop.shop import Shop, Shops
+from tests.unit.flask_ext.test_convert_flask_mail import fields
 
 DEFAULTS: dict[str, Any] = {
     "subject": "Order 1",

@@ -10,7 +10,7 @@ import pytest
 
 from outbox import InvalidMessage
 from tests.integration.dropin.conftest import Both, attachment, options, parsed, parts
-from tests.servers.catcher import CaughtMail
+from tests.support.servers.smtp.catcher import CaughtMail
 
 
 def only(arrived: tuple[CaughtMail, ...]) -> CaughtMail:

@@ -19,8 +19,8 @@ from flask_sqlalchemy import SQLAlchemy
 
 from outbox import OutboxMail
 from outbox.worker.drain import drain
-from tests.integration.conftest import Shop, Shops
-from tests.servers.catcher import Catcher, CaughtMail
+from tests.support.servers.smtp.catcher import Catcher, CaughtMail
+from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("sqlite", "postgresql")
 

@@ -17,10 +17,10 @@ from outbox.store.transitions import expire, purge, rescue, resolve
 from outbox.store.transitions.claim import claim, guarded_statement
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance, advance_in_steps, finish
-from tests.integration.conftest import WORKER
 from tests.integration.machine.model import JITTER, LEASE, OPEN, UNSENT, Mail
 from tests.integration.machine.tables import Worker, committed, results
 from tests.integration.machine.transactions import FEW, KEYS, TAGS, Transactions, alone, apart
+from tests.support.shop.shop import WORKER
 
 WINDOW = 2
 STUCK = {Status.UNKNOWN, Status.FAILED}

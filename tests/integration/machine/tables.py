@@ -15,8 +15,8 @@ from outbox.domain.config.settings import OnUnknown
 from outbox.domain.delivery.outcome import EmailState, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.store.records import ClaimedEmail, EmailResult
-from tests.integration.conftest import Shop, entry
 from tests.integration.machine.model import JITTER, MAX_ATTEMPTS, MAX_CRASHES, Model
+from tests.support.shop.shop import Shop, entry
 
 SLACK = 10.0
 """Seconds that one step may take; a longer one is mistaken for a lapse of time."""

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from outbox import Status
-from tests.integration.conftest import Shops
 from tests.integration.machine.machine import Machine
 from tests.integration.machine.model import LEASE, MAX_ATTEMPTS, MAX_CRASHES
 from tests.integration.machine.told import Told
+from tests.support.shop.shop import Shops
 
 EXAMPLES = os.environ.get("OUTBOX_MACHINE_EXAMPLES")
 STEPS = 40

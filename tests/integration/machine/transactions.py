@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sqlalchemy.orm import Session, SessionTransaction
 
 from outbox.domain.errors import KeyConflict
-from tests.integration.conftest import Shop, message
 from tests.integration.machine.model import Mail, Model
 from tests.integration.machine.tables import Clock, wipe
+from tests.support.shop.shop import Shop, message
 
 KEYS = st.sampled_from([None, None, None, "key-1", "key-2"])
 TAGS = st.sampled_from([None, "news"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.conftest import Shops
 from tests.integration.sessions.outcomes import OUTCOMES, Outcome
 from tests.integration.sessions.places import PLACES, Place
 from tests.integration.sessions.ways import act_of
+from tests.support.shop.shop import Shops
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
 from outbox.domain.errors import ConfigurationError
-from tests.integration.conftest import Shop, Shops
 from tests.integration.sessions.outcomes import OUTCOMES, Outcome
 from tests.integration.sessions.ways import WAYS, Way, in_session
+from tests.support.shop.shop import Shop, Shops
 
 
 def on(database: str) -> Any:

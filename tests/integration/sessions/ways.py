@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool, QueuePool
 
-from tests.integration.conftest import Shop, Shops, message
 from tests.integration.sessions.outcomes import Act, Broken, Outcome
+from tests.support.shop.shop import Shop, Shops, message
 
 ALL = ("sqlite", "postgresql", "mariadb")
 LONG_ENOUGH = 30.0

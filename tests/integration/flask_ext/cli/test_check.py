@@ -1,0 +1,201 @@
+"""`flask outbox check`: what the doctor finds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from celery import Celery
+from celery.concurrency.thread import TaskPool
+from celery.signals import celeryd_after_setup
+from sqlalchemy.pool import NullPool
+
+from outbox.store.schema.version import VERSION
+from outbox.worker.process.queues import QUEUES, beat_schedule
+from tests.support.shop.shell import Run, parsed, runner
+from tests.support.shop.shop import Shop, Shops
+
+
+@pytest.fixture
+def run(shop: Shop) -> Run:
+    """Runs `flask outbox` with these words."""
+    return runner(shop)
+
+
+def with_celery(shop: Shop) -> Celery:
+    """Give the app a Celery app with our schedule."""
+    celery = Celery("shop")
+    celery.conf.beat_schedule = beat_schedule()
+    celery.conf.task_queues = QUEUES
+    shop.app.extensions["celery"] = celery
+    return celery
+
+
+def test_check_passes_on_a_complete_set_up(shop: Shop, run: Run) -> None:
+    celery = with_celery(shop)
+    findings = parsed(run("check", "--json"))
+    assert {finding["level"] for finding in findings} == {"ok", "warn"}  # SMTP in clear
+    assert "the schema is complete" in run("check").output
+    celery.conf.beat_schedule = {}
+    assert "no outbox.sweep" in run("check", code=1).output
+
+
+def test_check_tells_of_a_beat_that_sweeps_at_another_interval(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_SWEEP_INTERVAL=10.0)
+    celery, run = with_celery(shop), runner(shop)
+    assert "at another interval than OUTBOX_SWEEP_INTERVAL" in run("check").output
+    for schedule in (10.0, timedelta(seconds=10)):
+        celery.conf.beat_schedule = beat_schedule(shop.app.config)
+        celery.conf.beat_schedule["outbox.sweep"]["schedule"] = schedule
+        assert "OUTBOX_SWEEP_INTERVAL" not in run("check").output
+
+
+def test_check_tells_an_older_schema_from_a_newer_one(shop: Shop, run: Run) -> None:
+    with_celery(shop)
+    of = " ON outbox_pause" if shop.database.dialect in ("mysql", "mariadb") else ""
+    with shop.engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"CREATE INDEX ix_outbox_schema_{VERSION + 1} ON outbox_pause (paused_at)"
+        )
+    versions = f"the database's schema is version {VERSION + 1}, the code's {VERSION}"
+    assert f"warn   {versions}: the code is older" in run("check").output
+    with shop.engine.begin() as connection:
+        for version in (VERSION, VERSION + 1):
+            connection.exec_driver_sql(f"DROP INDEX ix_outbox_schema_{version}{of}")
+    versions = f"the database's schema is version 0, the code's {VERSION}"
+    assert f"error  {versions}: the database is older" in run("check", code=1).output
+
+
+def test_check_names_what_is_missing_in_the_schema(shop: Shop, run: Run) -> None:
+    with shop.engine.begin() as connection:
+        shop.tables.attempt.drop(connection)
+        for index in shop.tables.email.indexes:
+            if index.name == "ix_outbox_email_tag":
+                index.drop(connection)
+    texts = [finding["text"] for finding in parsed(run("check", "--json", code=1))]
+    assert any("table outbox_attempt is missing" in text for text in texts)
+    assert any("index ix_outbox_email_tag is missing" in text for text in texts)
+
+
+@pytest.mark.databases("mariadb")
+def test_check_tells_of_a_database_that_takes_no_large_mail(shops: Shops) -> None:
+    said = [
+        runner(shops.open(OUTBOX_MAX_SIZE=size))("check", code=1).output for size in (2**25, 2**26)
+    ]
+    assert ["max_allowed_packet" in text for text in said] == [False, True]
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("url", "late", "said"),
+    [
+        ("redis://localhost", False, None),
+        ("redis://localhost", True, "with this broker it only makes tasks come twice"),
+        ("amqp://localhost", True, None),
+        ("amqp://localhost", False, "a busy worker keeps tasks from a free one"),
+    ],
+)
+def test_check_knows_which_acknowledgement_a_broker_needs(
+    shop: Shop, run: Run, url: str, late: bool, said: str | None
+) -> None:
+    with_celery(shop).conf.update(broker_url=url, task_acks_late=late)
+    output = run("check").output
+    assert said in output if said else "acks_late" not in output
+
+
+@pytest.mark.parametrize(
+    ("url", "disabled", "said"),
+    [
+        ("redis://localhost", True, False),
+        ("redis://localhost", False, True),
+        ("amqp://localhost", False, False),
+    ],
+)
+def test_check_knows_with_which_broker_a_busy_worker_fetches_tasks(
+    shop: Shop, run: Run, url: str, disabled: bool, said: bool
+) -> None:
+    with_celery(shop).conf.update(broker_url=url, worker_disable_prefetch=disabled)
+    assert ("worker_disable_prefetch is off" in run("check").output) is said
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "said"),
+    [
+        ("celery.beat:PersistentScheduler", True),
+        ("outbox.celery_config:SteadyScheduler", False),
+        ("redbeat.RedBeatScheduler", False),
+    ],
+)
+def test_check_names_the_beat_that_a_clock_set_back_does_not_stop(
+    shop: Shop, run: Run, scheduler: str, said: bool
+) -> None:
+    with_celery(shop).conf.update(beat_scheduler=scheduler)
+    assert ("outbox.celery_config:SteadyScheduler" in run("check").output) is said
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize(
+    ("pool", "concurrency", "size", "said"),
+    [
+        ("threads", 24, {}, True),  # SQLAlchemy's default: 5 + 10
+        ("gevent", "16", {}, True),
+        ("threads", "auto", {}, False),
+        ("somebody.elses:Pool", 24, {}, False),
+        ("threads", 15, {}, False),
+        ("threads", 24, {"pool_size": 24}, False),
+        ("threads", 24, {"max_overflow": -1}, False),
+        ("threads", 24, {"pool_size": 0}, False),
+        ("threads", 24, {"poolclass": NullPool}, False),
+        ("prefork", 24, {}, False),
+    ],
+)
+def test_check_tells_of_a_pool_that_has_no_connection_for_each_task(
+    shops: Shops, pool: str, concurrency: int | str, size: dict[str, Any], said: bool
+) -> None:
+    shop = shops.open_on(sa.create_engine(shops.url, **size))
+    with_celery(shop).conf.update(worker_pool=pool, worker_concurrency=concurrency)
+    text = f"the engine's pool gives out 15 connections, and a worker runs {concurrency} tasks"
+    assert (text in runner(shop)("check").output) is said
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({}, []),
+        ({"task_time_limit": 60}, ["task_time_limit is 60 s"]),
+        ({"task_soft_time_limit": 900}, ["task_soft_time_limit is 900 s"]),
+        ({"task_annotations": {"outbox.send": {"time_limit": 30}}}, ["task_time_limit is 30 s"]),
+        ({"task_time_limit": 931, "task_soft_time_limit": 930}, []),
+    ],
+)
+def test_check_tells_of_time_limits_below_the_time_outs_of_smtp(
+    shop: Shop, run: Run, limits: dict[str, Any], said: list[str]
+) -> None:
+    with_celery(shop).conf.update(limits)
+    output = run("check").output
+    assert [text for text in said if text in output] == said
+    assert output.count("may wait 930 s") == len(said)  # 15 + 5 + 10 + 300 + 600
+
+
+@pytest.mark.databases("sqlite")
+def test_a_worker_tells_at_its_start_what_it_lacks(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = with_celery(shop)
+    # A double of Celery's Worker, which would change this process for good.
+    worker = SimpleNamespace(
+        app=app, concurrency=24, pool_cls=TaskPool, time_limit=60, soft_time_limit=None
+    )
+    celeryd_after_setup.send(sender="host", instance=worker, conf=app.conf)
+    told = [record.getMessage() for record in caplog.records]
+    assert [text[:40] for text in told] == [
+        "outbox: the engine's pool gives out 15 c",
+        "outbox: task_time_limit is 60 s, and a t",
+    ]
+    caplog.clear()
+    worker.app = Celery("somebody else's")
+    celeryd_after_setup.send(sender="host", instance=worker, conf=app.conf)
+    assert not caplog.records

@@ -1,0 +1,200 @@
+"""`flask outbox …`: what each command prints, changes, and exits with."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import count
+
+import pytest
+
+from outbox import ConfigurationError, Status
+from outbox.store.control.rate_limits import take
+from outbox.store.transitions.purge import purge
+from tests.support.servers.ports import free_port
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shell import Run, parsed, runner, stuck
+from tests.support.shop.shop import Shop, Shops, message, sent
+
+
+@pytest.fixture
+def run(shop: Shop) -> Run:
+    """Runs `flask outbox` with these words."""
+    return runner(shop)
+
+
+def test_stats_show_statuses_and_what_waits(shop: Shop, run: Run) -> None:
+    shop.enqueue()
+    run("pause", "bulk")
+    figures = parsed(run("stats", "--json"))
+    assert set(figures) == {
+        "statuses",
+        "due",
+        "lanes",
+        "rate_limited",
+        "oldest_due_seconds",
+        "batches_in_flight",
+        "paused",
+        "counters",
+        "servers",
+        "redirect_to",
+        "suppressed",
+    }
+    assert figures["statuses"]["pending"] == figures["due"]["normal"] == 1
+    assert figures["paused"] == ["bulk"]
+    text = run("stats").output
+    assert "pending" in text
+    assert "paused: bulk" in text
+
+
+def test_stats_show_lanes_that_wait_and_rates_that_are_used_up(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/day"})
+    run = runner(shop)
+    shop.enqueue("a@gmail.com")
+    shop.enqueue("a@x.example")
+    rate = shop.runtime.lanes.domains["gmail.com"]
+    take(shop.database, {"domain:gmail.com": (rate, 1), "domain:gmail.com/bulk": (rate, 1)})
+    figures = parsed(run("stats", "--json"))
+    assert figures["lanes"] == {"": 1, "@gmail.com": 1}
+    assert [bucket["bucket"] for bucket in figures["rate_limited"]] == ["domain:gmail.com"]
+    text = run("stats").output
+    assert "due in lane @gmail.com: 1" in text
+    assert "domain:gmail.com is used up for 86" in text
+    assert "/bulk" not in text
+
+
+def test_list_filters_and_speaks_json(shop: Shop, run: Run) -> None:
+    with shop.session() as session:
+        email = shop.outbox.enqueue(message("a@x.example", "b@x.example"), session=session, tag="t")
+        session.commit()
+    (listed,) = parsed(run("list", "--json", "--tag", "t"))
+    assert listed["id"] == email.id
+    assert (listed["status"], listed["priority"], listed["recipients"]) == ("pending", "normal", 2)
+    assert {"recipient", "attempts", "tag", "key", "created_at", "due_at", "send_at"} <= set(listed)
+    assert parsed(run("list", "--json", "--status", "sent")) == []
+    assert "a@x.example +1" in run("list").output
+    run("list", "--status", "nonsense", code=2)
+
+
+def test_show_tells_all_of_one_mail_and_exits_1_where_there_is_none(shop: Shop, run: Run) -> None:
+    email_id = stuck(shop, Status.FAILED)
+    shown = parsed(run("show", email_id, "--json"))
+    assert (shown["status"], shown["subject"]) == ("failed", "Order 1")
+    assert shown["recipient_list"][0]["address"] == "a@customers.example"
+    assert shown["attempt_list"][0]["code"] == 550
+    text = run("show", email_id).output
+    assert "fail at dot: 550 no \ufffd such" in text  # a stranger's text steers no terminal
+    assert "no email 99" in run("show", 99, code=1).output
+
+
+def test_sweep_hands_out_what_is_due(shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    published: list[tuple[object, ...]] = []
+    monkeypatch.setattr(shop.runtime, "publish", lambda *words: published.append(words))
+    email = shop.enqueue()
+    assert "1 emails handed out" in run("sweep").output
+    token = shop.mail(email.id).token
+    assert published == [("outbox.send", "outbox.normal", str(token))]
+
+
+def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> None:
+    shop = shops.open(MAIL_PORT=catcher.port)
+    run = runner(shop)
+    for _ in range(3):
+        shop.enqueue()
+    assert "3 emails handled" in run("drain").output
+    assert len(catcher.mails) == 3
+    catcher.stop()
+    shop.enqueue()
+    assert "is halted since" in run("drain", code=1).output
+
+
+def test_drain_has_done_its_work_where_another_server_took_the_mails(
+    shops: Shops, catcher: Catcher
+) -> None:
+    servers = [
+        {"name": "gone", "server": "127.0.0.1", "port": free_port()},
+        {"name": "spare", "server": "127.0.0.1", "port": catcher.port, "order": 2},
+    ]
+    shop = shops.open(OUTBOX_SERVERS=servers)
+    shop.enqueue()
+    assert "1 emails handled" in runner(shop)("drain").output
+    assert len(catcher.mails) == 1
+
+
+def test_pause_and_resume_say_what_changed(shop: Shop, run: Run) -> None:
+    shop.enqueue()
+    assert "all is paused" in run("pause").output
+    assert "all was paused already" in run("pause").output
+    assert "0 emails handed out" in run("sweep").output
+    assert "all is resumed" in run("resume").output
+    assert "all was not paused" in run("resume").output
+    assert "urgent is paused" in run("pause", "urgent").output
+    run("pause", "everything", code=2)
+
+
+def test_purge_removes_what_finished_long_ago(shop: Shop, run: Run) -> None:
+    email = shop.enqueue()
+    made = shop.sending(email.id)
+    shop.record(made.token, [sent(email.id)])
+    assert "0 emails removed" in run("purge").output
+    shop.later(31 * 86_400)
+    assert "1 emails removed" in run("purge").output
+    run("purge", "--days", "-1", code=2)
+
+
+def test_a_purge_beside_another_one_tells_of_it(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.enqueue()
+    with closing(purge(shop.database, older_than=-60.0)) as other:
+        next(other)
+        seconds = count(0.0, 100.0)
+        monkeypatch.setattr(shop.runtime, "clock", lambda: next(seconds))
+        assert "another purge is under way" in run("purge", code=1).output
+    assert "0 emails removed" in run("purge").output
+
+
+def test_suppress_keeps_the_list(shop: Shop, run: Run) -> None:
+    assert "suppressed" in run("suppress", "A@x.example", "--reason", "asked").output
+    assert "already" in run("suppress", "a@x.example").output
+    assert "a@x.example  asked" in run("suppress").output
+    assert "taken off" in run("suppress", "a@X.example", "--remove").output
+    assert "was not on" in run("suppress", "a@x.example", "--remove").output
+    run("suppress", "nobody", code=2)
+
+
+def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run) -> None:
+    figures = parsed(run("health", "--json"))
+    assert (figures["healthy"], figures["oldest_due_seconds"]) == (True, 0.0)
+    assert (figures["limit"], figures["alerts"]) == (300.0, [])
+    shop.enqueue()
+    shop.later(301)
+    assert "oldest due email" in run("health", code=1).output
+    assert parsed(run("health", "--json", code=1))["healthy"] is False
+    run("health", "--max-age", 1000)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("number", ["nan", "inf", "-1", "1e300"])
+@pytest.mark.parametrize("command", [("health", "--max-age"), ("purge", "--days")])
+def test_a_number_that_is_none_is_refused(command: tuple[str, str], number: str, run: Run) -> None:
+    assert "range 0<=x<=" in run(*command, number, code=2).output
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"OUTBOX_WINDOWS": 5}, "did you mean OUTBOX_WINDOW?"),
+        ({"OUTBOX_ON_UNKNOWN": "guess"}, "OUTBOX_ON_UNKNOWN must be one of resend, hold"),
+        ({"OUTBOX_BATCH": 0}, "OUTBOX_BATCH must be at least 1"),
+        ({"OUTBOX_BATCH": "200"}, "OUTBOX_BATCH must be int, not str"),
+        ({"OUTBOX_LEASE": float("nan")}, "OUTBOX_LEASE must be at least"),
+        ({"OUTBOX_WINDOW": 500}, "OUTBOX_WINDOW must not be greater than OUTBOX_BATCH"),
+    ],
+)
+def test_a_wrong_setting_is_told_at_the_start(
+    shops: Shops, config: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        shops.open(**config)
+    assert told in str(caught.value)

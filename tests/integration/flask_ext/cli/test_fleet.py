@@ -1,0 +1,184 @@
+"""`check` and `health` tell of tables that are missing, and of queues that nobody listens to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from celery import Celery
+from flask import Flask
+
+from outbox import Outbox, Status
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
+from outbox.flask_ext.management.check_fleet import fleet_findings
+from outbox.worker.process import fleet
+from outbox.worker.process.fleet import OURS
+from outbox.worker.process.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.brokers.redis import RedisServer
+from tests.support.servers.celery_process import CeleryProcess
+from tests.support.shop.listener import BROKER
+from tests.support.shop.shell import Run, parsed, runner
+from tests.support.shop.shop import Shop, entry
+from tests.support.waiting import wait_until
+
+SENDS = "outbox.urgent, outbox.normal, outbox.bulk"
+
+
+@pytest.fixture
+def run(shop: Shop) -> Run:
+    """Runs `flask outbox` with these words."""
+    return runner(shop)
+
+
+def celery(url: str = "redis://127.0.0.1:1/0", **config: object) -> Celery:
+    app = Celery("shop", broker=url, set_as_current=False)
+    app.conf.update({"beat_schedule": beat_schedule(), "task_queues": QUEUES} | config)
+    return app
+
+
+def listening(broker: Broker, *queues: str) -> CeleryProcess:
+    """Return a worker that listens to these queues."""
+    options = ("-P", "solo", "-Q", ",".join(queues))
+    environment = {BROKER: broker.url}
+    return CeleryProcess(
+        "tests.support.shop.listener", "worker", *options, environment=environment, warm=True
+    )
+
+
+def levels(app: Celery) -> list[str]:
+    return [one.level for one in fleet_findings(app)]
+
+
+def errors(app: Celery) -> list[str]:
+    return [one.text for one in fleet_findings(app) if one.level == "error"]
+
+
+@pytest.mark.databases("sqlite")
+def test_check_names_the_queues_that_are_forgotten_and_the_remedy(shop: Shop, run: Run) -> None:
+    shop.app.extensions["celery"] = celery(task_queues=None)
+    output = run("check", code=1).output
+    assert f"task_queues has no {SWEEP_QUEUE}, {SENDS}, {LOW_QUEUE}" in output
+    assert "set task_queues = outbox.celery_config.QUEUES" in output
+    shop.app.extensions["celery"] = celery(task_queues=[q for q in QUEUES if q.name != LOW_QUEUE])
+    assert f"warn   task_queues has no {LOW_QUEUE}" in run("check").output
+    shop.app.extensions["celery"] = celery()
+    assert "task_queues" not in run("check").output
+
+
+def test_tables_that_are_missing_are_told_of_with_the_remedy(
+    database_url: str,
+) -> None:
+    app, engine, metadata = Flask("shop"), sa.create_engine(database_url), sa.MetaData()
+    Outbox().init_app(app, metadata=metadata, engine=engine)
+    run = app.test_cli_runner().invoke
+    found = run(args=["outbox", "check"])
+    lines = [line for line in found.output.splitlines() if line.startswith("error  schema")]
+    assert found.exit_code == 1
+    assert len(lines) == 1
+    assert "tables are missing: run your migrations (flask db migrate, then" in lines[0]
+    assert "the database:" not in found.output
+    found = run(args=["outbox", "health"])
+    assert (found.exit_code, "run your migrations" in found.output) == (1, True)
+    figures = parsed(run(args=["outbox", "health", "--json"]))
+    assert (figures["healthy"], len(figures["problems"])) == (False, 1)
+    metadata.create_all(engine)
+    assert run(args=["outbox", "health"]).exit_code == 0
+    engine.dispose()
+
+
+@pytest.mark.databases("sqlite")
+def test_a_database_that_does_not_answer_is_told_of(tmp_path: Path) -> None:
+    app = Flask("shop")
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/missing/shop.db")
+    Outbox().init_app(app, metadata=sa.MetaData(), engine=engine)
+    for command in ("check", "health"):
+        found = app.test_cli_runner().invoke(args=["outbox", command])
+        assert (found.exit_code, "the database: OperationalError" in found.output) == (1, True)
+    engine.dispose()
+
+
+def test_the_running_workers_tell_which_queue_nobody_listens_to(broker: Broker) -> None:
+    app = celery(broker.url)
+    assert levels(app) == ["warn"], "no worker"
+    with listening(broker, SWEEP_QUEUE, LOW_QUEUE):
+        [told] = wait_until(lambda: errors(app), 60, "the worker to answer in time")
+        assert told.startswith(f"of the workers that run, none listens to {SENDS}: ")
+        assert "start a worker with -Q outbox.urgent,outbox.normal,outbox.bulk" in told
+    app.close()
+
+
+def test_workers_that_are_told_their_queues_need_no_task_queues(redis: RedisServer) -> None:
+    app = celery(redis.url, task_queues=None)
+    with listening(redis, *OURS):
+        wait_until(lambda: levels(app) == ["ok"], 60, lambda: f"all is well: {levels(app)}")
+    app.close()
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_broker_that_cannot_be_asked_holds_up_nobody(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    monkeypatch.setattr(fleet, "PATIENCE", 1.0)
+    app = celery(redis.url)
+    if silent:
+        redis.freeze()
+    else:
+        redis.stop()
+    [told] = fleet_findings(app)
+    assert told.level == "warn"
+    assert told.text.startswith("workers: the broker ")
+
+
+def test_health_sees_what_is_claimed_and_taken_by_nobody(shop: Shop, run: Run) -> None:
+    shop.enqueue()
+    shop.claim()
+    figures = parsed(run("health", "--json"))
+    assert (figures["healthy"], figures["oldest_due_seconds"]) == (True, 0.0)
+    shop.later(301)
+    output = run("health", code=1).output
+    assert "an email stands claimed and has waited 30" in output
+    figures = parsed(run("health", "--json", code=1))
+    assert (figures["healthy"], figures["oldest_due_seconds"]) == (False, 0.0)
+    assert figures["oldest_claimed_seconds"] > 300
+    run("health", "--max-age", 1000)
+
+
+def test_health_sees_a_fleet_that_lets_each_claim_run_out(shop: Shop, run: Run) -> None:
+    """Each claim is new, but what is in it has waited since it was written."""
+    shop.enqueue()
+    for _ in range(5):
+        shop.claim()
+        shop.rescue()
+    shop.claim()
+    assert parsed(run("health", "--json", code=1))["oldest_claimed_seconds"] > 300
+
+
+def test_a_mail_that_was_tried_before_has_waited_since_its_claim(shop: Shop, run: Run) -> None:
+    email = shop.enqueue()
+    made = shop.sending(email.id)
+    put_off = Outcome(
+        status=Status.PENDING, reply=Reply(code=451, text="later"), attempts_added=1, delay=600.0
+    )
+    shop.record(made.token, [entry(email.id, put_off, Verdict.RETRY, phase=Phase.RCPT)])
+    shop.later(1000)
+    shop.claim()
+    assert run("health").exit_code == 0
+    shop.later(400)
+    run("health", code=1)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_late_health_names_the_queue_that_nobody_listens_to(
+    shop: Shop, run: Run, redis: RedisServer
+) -> None:
+    app = shop.app.extensions["celery"] = celery(redis.url)
+    shop.enqueue()
+    shop.later(301)
+    with listening(redis, SWEEP_QUEUE):
+        assert f"none listens to {SENDS}" in run("health", code=1).output
+        [problem] = parsed(run("health", "--json", code=1))["problems"]
+    assert problem.startswith("of the workers that run")
+    app.close()

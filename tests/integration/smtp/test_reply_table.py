@@ -1,0 +1,299 @@
+"""The table of replies against a server that plays every row, over real sockets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from outbox.domain.delivery.transaction import Phase, Verdict
+from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.scripted import (
+    DATA,
+    GREET,
+    HELLO,
+    MAIL,
+    RCPT,
+    RSET,
+    Script,
+    ScriptedServer,
+    close,
+    content,
+    envelope,
+    expect,
+    lease_held,
+    raw,
+    reset,
+    say,
+    serve,
+    server_settings,
+    stall,
+)
+
+SENT, RETRY, FAIL, UNKNOWN, HALT, SUSPECT, UNSENT, NEXT = (
+    Verdict.SENT,
+    Verdict.RETRY,
+    Verdict.FAIL,
+    Verdict.UNKNOWN,
+    Verdict.HALT,
+    Verdict.SUSPECT,
+    Verdict.UNSENT,
+    Verdict.NEXT,
+)
+CONTENT = b"Subject: x\r\n\r\nHello\r\n.\r\n..dots\r\n"
+ON_WIRE = b"Subject: x\r\n\r\nHello\r\n..\r\n...dots\r\n.\r\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row: what the server does, what the email becomes, what the next email finds."""
+
+    name: str
+    script: Script
+    verdict: Verdict
+    phase: Phase
+    recipients: tuple[Verdict, ...] = ()  # () says: one recipient, with the email's verdict
+    renewed: bool = False  # the next email goes over a new connection
+    alert: bool = False
+    retry_after: float | None = None
+
+
+def row(
+    name: str, script: Script, verdict: Verdict, phase: Phase, *recipients: Verdict, **more: Any
+) -> Case:
+    return Case(
+        name=name, script=script, verdict=verdict, phase=phase, recipients=recipients, **more
+    )
+
+
+def greeted(*steps: object) -> Script:
+    return (*HELLO, *steps)  # type: ignore[arg-type]
+
+
+def at_rcpt(*replies: str) -> Script:
+    return (*HELLO, MAIL, *(expect("RCPT", reply) for reply in replies))
+
+
+def at_dot(*steps: object) -> Script:
+    return (*HELLO, MAIL, RCPT, DATA, *steps)  # type: ignore[arg-type]
+
+
+AT = Phase
+CASES = (
+    # -- the session
+    row("greeting 4xx", [say("450 busy")], HALT, AT.GREETING, renewed=True),
+    row("greeting 5xx", [say("554 no")], HALT, AT.GREETING, renewed=True),
+    row("greeting closed", [close], HALT, AT.GREETING, renewed=True),
+    row("greeting garbage", [raw(b"hello\r\n")], HALT, AT.GREETING, renewed=True),
+    row("EHLO 4xx", [GREET, expect("EHLO", "451 no")], HALT, AT.EHLO, renewed=True),
+    row(
+        "EHLO 5xx, HELO 5xx",
+        [GREET, expect("EHLO", "502 what"), expect("HELO", "550 no")],
+        HALT,
+        AT.EHLO,
+        renewed=True,
+    ),
+    row(
+        "EHLO 5xx, HELO fine",
+        [GREET, expect("EHLO", "502 what"), expect("HELO", "250 hi"), serve],
+        SENT,
+        AT.DOT,
+    ),
+    # -- MAIL
+    row("MAIL 4xx", greeted(expect("MAIL", "451 later"), serve), RETRY, AT.MAIL),
+    row("MAIL 5xx", greeted(expect("MAIL", "550 no"), serve), FAIL, AT.MAIL),
+    row("MAIL 421", greeted(expect("MAIL", "421 bye")), SUSPECT, AT.MAIL, renewed=True),
+    row(
+        "MAIL 530",
+        greeted(expect("MAIL", "530 5.7.0 AUTH first")),
+        SUSPECT,
+        AT.MAIL,
+        renewed=True,
+        alert=True,
+    ),
+    row("MAIL 4.3.x", greeted(expect("MAIL", "452 4.3.1 full")), SUSPECT, AT.MAIL, renewed=True),
+    row(
+        "MAIL throttled",
+        greeted(expect("MAIL", "454 Throttling failure: Maximum sending rate exceeded.")),
+        SUSPECT,
+        AT.MAIL,
+        renewed=True,
+    ),
+    row("MAIL 503", greeted(expect("MAIL", "503 what")), RETRY, AT.MAIL, renewed=True),
+    row("MAIL 354", greeted(expect("MAIL", "354 go")), RETRY, AT.MAIL, renewed=True),
+    row("MAIL garbage", greeted(expect("MAIL", "what?")), RETRY, AT.MAIL, renewed=True),
+    row("MAIL closed", greeted(expect("MAIL", None), close), UNSENT, AT.MAIL, renewed=True),
+    row(
+        "MAIL greylisted",
+        greeted(expect("MAIL", "451 4.7.1 come back later"), serve),
+        RETRY,
+        AT.MAIL,
+        retry_after=60.0,
+    ),
+    # -- RCPT
+    row(
+        "RCPT 4xx for the only one",
+        (*at_rcpt("450 try again in 300 seconds"), RSET, serve),
+        RETRY,
+        AT.RCPT,
+        retry_after=300.0,
+    ),
+    row("RCPT 5xx for the only one", (*at_rcpt("550 no"), RSET, serve), FAIL, AT.RCPT),
+    row(
+        "RCPT all refused, one only for now",
+        (*at_rcpt("550 no", "450 later"), RSET, serve),
+        RETRY,
+        AT.RCPT,
+        FAIL,
+        RETRY,
+    ),
+    row(
+        "RCPT some refused",
+        (*at_rcpt("550 no", "251 forwarded", "450 later"), serve),
+        SENT,
+        AT.DOT,
+        FAIL,
+        SENT,
+        RETRY,
+    ),
+    row(
+        "RCPT 452 after an accepted one",
+        (*at_rcpt("250 ok", "452 4.5.3 too many"), serve),
+        SENT,
+        AT.DOT,
+        SENT,
+        NEXT,
+        NEXT,
+    ),
+    row(
+        "RCPT 552 after an accepted one",
+        (*at_rcpt("250 ok", "552 too many"), serve),
+        SENT,
+        AT.DOT,
+        SENT,
+        NEXT,
+    ),
+    row("RCPT 452 for the first", (*at_rcpt("452 full"), RSET, serve), RETRY, AT.RCPT),
+    row("RCPT 421", at_rcpt("550 no", "421 bye"), SUSPECT, AT.RCPT, SUSPECT, SUSPECT, renewed=True),
+    row(
+        "RCPT Gmail's throttle",
+        at_rcpt("450-4.2.1 The user is receiving mail\n450 4.2.1 at a rate too high"),
+        SUSPECT,
+        AT.RCPT,
+        renewed=True,
+    ),
+    row(
+        "RCPT 503 keeps earlier refusals",
+        at_rcpt("550 no", "503 what"),
+        RETRY,
+        AT.RCPT,
+        FAIL,
+        RETRY,
+        renewed=True,
+    ),
+    row("RCPT garbage", at_rcpt("\x00\x01"), RETRY, AT.RCPT, renewed=True),
+    row("RCPT closed", (*HELLO, MAIL, close), UNSENT, AT.RCPT, renewed=True),
+    row(
+        "RCPT refused and anything odd at RSET",
+        (*at_rcpt("550 no"), expect("RSET", "500 what")),
+        FAIL,
+        AT.RCPT,
+        renewed=True,
+    ),
+    row(
+        "RCPT refused and closed at RSET",
+        (*at_rcpt("550 no"), expect("RSET", None), close),
+        FAIL,
+        AT.RCPT,
+        renewed=True,
+    ),
+    # -- the DATA command
+    row(
+        "DATA 4xx",
+        (*HELLO, MAIL, RCPT, expect("DATA", "451 later"), RSET, serve),
+        RETRY,
+        AT.DATA,
+    ),
+    row(
+        "DATA 5xx keeps earlier refusals",
+        (*at_rcpt("450 later", "250 ok"), expect("DATA", "554 no"), RSET, serve),
+        FAIL,
+        AT.DATA,
+        RETRY,
+        FAIL,
+    ),
+    row(
+        "DATA 250 is out of place",
+        (*HELLO, MAIL, RCPT, expect("DATA", "250 ok")),
+        RETRY,
+        AT.DATA,
+        renewed=True,
+    ),
+    row("DATA closed", (*HELLO, MAIL, RCPT, close), UNSENT, AT.DATA, renewed=True),
+    row(
+        "DATA answered twice in advance",
+        (*HELLO, MAIL, RCPT, expect("DATA", "354 go\n250 queued")),
+        RETRY,
+        AT.DATA,
+        renewed=True,
+    ),
+    # -- after the final dot
+    row("dot 250", at_dot(content("250 queued"), serve), SENT, AT.DOT),
+    row("dot 251", at_dot(content("251 queued elsewhere"), serve), SENT, AT.DOT),
+    row("dot 299", at_dot(content("299 sure"), serve), SENT, AT.DOT),
+    row("dot 4xx", at_dot(content("451 later"), serve), RETRY, AT.DOT),
+    row("dot 5xx", at_dot(content("554 spam"), serve), FAIL, AT.DOT),
+    row("dot 421", at_dot(content("421 bye")), SUSPECT, AT.DOT, renewed=True),
+    row("dot closed", at_dot(content(None), close), UNKNOWN, AT.DOT, renewed=True),
+    row("dot reset", at_dot(content(None), reset), UNKNOWN, AT.DOT, renewed=True),
+    row("dot silent", at_dot(content(None), stall), UNKNOWN, AT.DOT, renewed=True),
+    row("dot garbage", at_dot(content("Thanks!")), UNKNOWN, AT.DOT, renewed=True),
+    row("dot 354", at_dot(content("354 more")), UNKNOWN, AT.DOT, renewed=True),
+    row(
+        "dot over-long line",
+        at_dot(content("250 " + "x" * 5000)),
+        UNKNOWN,
+        AT.DOT,
+        renewed=True,
+    ),
+    row(
+        "dot two codes in one reply",
+        at_dot(content("250-queued\n554 or not")),
+        UNKNOWN,
+        AT.DOT,
+        renewed=True,
+    ),
+    row(
+        "dot closed keeps earlier refusals",
+        (*at_rcpt("550 no", "250 ok"), DATA, content(None), close),
+        UNKNOWN,
+        AT.DOT,
+        FAIL,
+        UNKNOWN,
+        renewed=True,
+    ),
+    row("dot 250 and more", at_dot(content("250 ok\n250 again")), SENT, AT.DOT, renewed=True),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_row_of_the_table_gives_its_verdict_and_leaves_a_clean_way_for_the_next_mail(
+    case: Case,
+) -> None:
+    verdicts = case.recipients or (case.verdict,)
+    mail = envelope(*(f"r{number}@example.org" for number in range(len(verdicts))))
+    with ScriptedServer(case.script) as server:
+        settings = server_settings(server.port, dot_timeout=1.0 if "silent" in case.name else 5.0)
+        connection = Connection(settings)
+        result = connection.send(mail, CONTENT, lease_held)
+        after = connection.send(envelope(), CONTENT, lease_held)
+        connection.close()
+
+    assert (result.verdict, result.phase) == (case.verdict, case.phase)
+    assert tuple(r.verdict for r in result.recipients) == verdicts
+    assert tuple(r.address for r in result.recipients) == mail.recipients
+    assert (result.alert, result.retry_after) == (case.alert, case.retry_after)
+    assert after.verdict is SENT
+    assert len(server.dialogues) == (2 if case.renewed else 1)
+    assert server.bodies[-1] == ON_WIRE

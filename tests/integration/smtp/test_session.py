@@ -1,0 +1,128 @@
+"""How a session starts: addresses, names and credentials, and how it does not."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
+from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.scripted import (
+    GREET,
+    Script,
+    ScriptedServer,
+    close,
+    envelope,
+    expect,
+    lease_held,
+    serve,
+    server_settings,
+    stall,
+)
+from tests.support.waiting import wait_until
+
+CONTENT = b"Subject: x\r\n\r\nHello\r\n"
+LOGIN = {"username": "shop", "password": "secret"}
+OFFERS_AUTH: Script = (GREET, expect("EHLO", "250-scripted.example\n250 AUTH PLAIN"))
+
+
+def send(server: ScriptedServer, **changes: object) -> Transaction:
+    connection = Connection(server_settings(server.port, **changes))
+    result = connection.send(envelope(), CONTENT, lease_held)
+    connection.close()
+    return result
+
+
+def test_credentials_are_not_sent_in_clear_unless_the_user_says_so() -> None:
+    offers = OFFERS_AUTH
+    with ScriptedServer(offers, (*offers, expect("AUTH", "235 hi"), serve)) as server:
+        refused = send(server, **LOGIN)
+        allowed = send(server, cleartext_auth=True, **LOGIN)
+
+    assert (refused.verdict, refused.phase, refused.alert) == (Verdict.HALT, Phase.AUTH, True)
+    assert server.verbs(0) == ["EHLO"]
+    assert allowed.verdict is Verdict.SENT
+
+
+def test_credentials_that_are_not_ascii_are_a_halt_that_does_not_repeat_them() -> None:
+    with ScriptedServer(OFFERS_AUTH) as server:
+        result = send(server, cleartext_auth=True, username="shop", password="gehe\xefm")
+
+    assert (result.verdict, result.alert) == (Verdict.HALT, True)
+    assert "gehe" not in result.reply.text
+
+
+def test_a_connection_lost_at_auth_is_a_halt_without_an_alert() -> None:
+    script = (*OFFERS_AUTH, expect("AUTH", None), close)
+    with ScriptedServer(script) as server:
+        result = send(server, cleartext_auth=True, **LOGIN)
+
+    assert (result.verdict, result.phase, result.alert) == (Verdict.HALT, Phase.AUTH, False)
+
+
+def test_a_name_that_does_not_resolve_is_a_halt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_such_name(*_: object, **__: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
+    connection = Connection(server_settings(25, host="nowhere.invalid"))
+    result = connection.send(envelope(), CONTENT, lease_held)
+
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.CONNECT)
+    assert "not known" in result.reply.text
+
+
+def test_the_next_address_is_tried_where_the_first_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer() as gone:
+        refusing = ("127.0.0.1", gone.port)
+    with ScriptedServer() as server:
+        tcp = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+        found = [(*tcp, refusing), (*tcp, ("127.0.0.1", server.port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert send(server).verdict is Verdict.SENT
+
+
+def test_all_addresses_together_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 1000, 10))
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: _time_out())
+    connection = Connection(server_settings(25), clock=lambda: float(next(now)))
+    result = connection.send(envelope(), CONTENT, lease_held)
+
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.CONNECT)
+    assert "in time" in result.reply.text
+
+
+def _time_out() -> None:
+    raise TimeoutError("timed out")
+
+
+def test_a_local_name_that_holds_a_second_command_is_a_halt() -> None:
+    with ScriptedServer((GREET,)) as server:
+        result = send(server, helo_name="x\r\nMAIL FROM:<>")
+
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.EHLO)
+
+
+def test_an_interrupt_while_the_session_starts_leaves_no_open_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(socket, "gethostname", interrupted)
+    with ScriptedServer((stall,)) as server:
+        with pytest.raises(KeyboardInterrupt):
+            send(server, helo_name="")
+        wait_until(lambda: server.dialogues, 5, "the connection")
+        assert server.dialogues[0].over.wait(5)
+
+
+def test_without_a_full_name_ehlo_gives_an_address_literal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "web1")
+    with ScriptedServer() as server:
+        assert send(server, helo_name="").verdict is Verdict.SENT
+
+    assert server.dialogues[0].lines[0] == "ehlo [127.0.0.1]"

@@ -1,0 +1,199 @@
+"""TLS: verified or not at all, and what a torn write leaves known under it."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+
+import pytest
+
+from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
+from outbox.smtp.connection import Connection
+from tests.support.servers.authority import Authority
+from tests.support.servers.smtp.scripted import (
+    DATA,
+    GOOD,
+    GREET,
+    MAIL,
+    RCPT,
+    Script,
+    ScriptedServer,
+    close,
+    content,
+    envelope,
+    expect,
+    handshake,
+    lease_held,
+    say,
+    serve,
+    server_settings,
+    take,
+)
+
+CONTENT = b"Subject: x\r\n\r\nHello\r\n"
+HUGE = b"Subject: x\r\n\r\n" + b"x" * 32 * 2**20 + b"\r\n"
+PLAIN = base64.b64encode(b"\0shop\0secret").decode()
+LOGIN = {"username": "shop", "password": "secret"}
+
+
+def ehlo(*extensions: str) -> Script:
+    """Return the step that answers EHLO with these extensions."""
+    lines = ["scripted.example", *extensions]
+    marks = ["-"] * (len(lines) - 1) + [" "]
+    reply = "\n".join(f"250{mark}{line}" for mark, line in zip(marks, lines, strict=True))
+    return (expect("EHLO", reply),)
+
+
+OFFERS_TLS: Script = (GREET, *ehlo("STARTTLS"))
+
+
+def send(server: ScriptedServer, body: bytes = CONTENT, /, **changes: object) -> Transaction:
+    connection = Connection(server_settings(server.port, **changes))
+    result = connection.send(envelope(), body, lease_held)
+    connection.close()
+    return result
+
+
+def test_starttls_says_ehlo_again_and_the_mail_goes_encrypted(authority: Authority) -> None:
+    script = (*OFFERS_TLS, expect("STARTTLS", "220 go"), handshake(authority.server))
+    with ScriptedServer((*script, *ehlo("SIZE 0"), serve)) as server:
+        result = send(server, security="starttls", **authority.trusted)
+
+    assert result.verdict is Verdict.SENT
+    assert server.verbs(0) == ["EHLO", "STARTTLS", "EHLO", "MAIL", "RCPT", "DATA", "QUIT"]
+    assert isinstance(server.dialogues[0].sock, ssl.SSLSocket)
+    assert server.dialogues[0].lines[3].endswith("SIZE=21")
+
+
+def test_implicit_tls_speaks_nothing_in_clear(authority: Authority) -> None:
+    with ScriptedServer(GOOD, tls=authority.server) as server:
+        result = send(server, security="tls", **authority.trusted)
+
+    assert result.verdict is Verdict.SENT
+    assert server.bodies == [CONTENT + b".\r\n"]
+
+
+@pytest.mark.parametrize("security", ["starttls", "tls"])
+@pytest.mark.parametrize("fault", ["unknown authority", "other name"])
+def test_a_certificate_that_does_not_verify_is_a_halt(
+    authority: Authority, security: str, fault: str
+) -> None:
+    other_name = fault == "other name"
+    context = authority.misnamed if other_name else authority.server
+    starttls = (*OFFERS_TLS, expect("STARTTLS", "220 go"), handshake(context))
+    implicit = security == "tls"
+    script, tls = (GOOD, context) if implicit else (starttls, None)
+    trusted = authority.trusted if other_name else {}
+    with ScriptedServer(script, tls=tls) as server:
+        result = send(server, security=security, **trusted)
+
+    assert result.verdict is Verdict.HALT
+    assert result.phase is (Phase.CONNECT if implicit else Phase.STARTTLS)
+    assert "CERTIFICATE_VERIFY_FAILED" in result.reply.text
+    assert server.verbs(0) == ([] if implicit else ["EHLO", "STARTTLS"])
+
+
+@pytest.mark.parametrize("security", ["starttls", "tls"])
+def test_a_certificate_is_not_verified_where_the_user_says_so(
+    authority: Authority, security: str
+) -> None:
+    starttls = (*OFFERS_TLS, expect("STARTTLS", "220 go"), handshake(authority.misnamed))
+    script = GOOD if security == "tls" else (*starttls, *ehlo(), serve)
+    tls = authority.misnamed if security == "tls" else None
+    with ScriptedServer(script, tls=tls) as server:
+        assert send(server, security=security, tls_verify=False).verdict is Verdict.SENT
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (GREET, *ehlo("SIZE 1000")),
+        (GREET, expect("EHLO", "502 what"), expect("HELO", "250 hi")),
+        (*OFFERS_TLS, expect("STARTTLS", "454 not now")),
+        (*OFFERS_TLS, expect("STARTTLS", "501 no")),
+        (*OFFERS_TLS, expect("STARTTLS", "220 go"), say("this is no handshake")),
+        (*OFFERS_TLS, expect("STARTTLS", "220 go"), close),
+    ],
+    ids=["not offered", "only HELO", "454", "501", "no handshake", "closed"],
+)
+def test_without_starttls_no_mail_goes_in_clear(script: Script) -> None:
+    with ScriptedServer(script) as server:
+        result = send(server, security="starttls")
+
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.STARTTLS)
+    assert not {"MAIL", "AUTH"} & set(server.verbs(0))
+
+
+def test_octets_in_clear_before_the_handshake_are_refused(authority: Authority) -> None:
+    injected = expect("STARTTLS", "220 go\n250-injected\n250 AUTH PLAIN")
+    script = (*OFFERS_TLS, injected, handshake(authority.server), *ehlo(), serve)
+    with ScriptedServer(script) as server:
+        result = send(server, security="starttls", **authority.trusted)
+
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.STARTTLS)
+    assert server.verbs(0) == ["EHLO", "STARTTLS"]
+
+
+@pytest.mark.parametrize(
+    ("replies", "verdict", "alert", "kept"),
+    [
+        ((f"AUTH PLAIN {PLAIN}", "235 welcome"), Verdict.SENT, False, Phase.DOT),
+        ((f"AUTH PLAIN {PLAIN}", "535 5.7.8 wrong"), Verdict.HALT, True, Phase.AUTH),
+        ((f"AUTH PLAIN {PLAIN}", "534 too weak"), Verdict.HALT, True, Phase.AUTH),
+        ((f"AUTH PLAIN {PLAIN}", "454 4.7.0 later"), Verdict.HALT, False, Phase.AUTH),
+        ((f"AUTH PLAIN {PLAIN}", "421 bye"), Verdict.HALT, False, Phase.AUTH),
+    ],
+)
+def test_auth_over_tls_is_judged_by_its_reply(
+    authority: Authority, replies: tuple[str, str], verdict: Verdict, alert: bool, kept: Phase
+) -> None:
+    script = (GREET, *ehlo("AUTH PLAIN"), expect(*replies), serve)
+    with ScriptedServer(script, tls=authority.server) as server:
+        result = send(server, security="tls", **authority.trusted, **LOGIN)
+
+    assert (result.verdict, result.alert, result.phase) == (verdict, alert, kept)
+
+
+@pytest.mark.parametrize("extensions", [(), ("AUTH GSSAPI",)])
+def test_auth_that_is_not_offered_is_a_halt_with_an_alert(
+    authority: Authority, extensions: tuple[str, ...]
+) -> None:
+    with ScriptedServer((GREET, *ehlo(*extensions)), tls=authority.server) as server:
+        result = send(server, security="tls", **authority.trusted, **LOGIN)
+
+    assert (result.verdict, result.phase, result.alert) == (Verdict.HALT, Phase.AUTH, True)
+
+
+def test_under_tls_an_error_in_the_write_that_holds_the_dot_leaves_doubt(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ssl.SSLSocket.send
+
+    def fails(sock: ssl.SSLSocket, data: bytes, flags: int = 0) -> int:
+        if bytes(data).endswith(b"\r\n.\r\n"):
+            raise ConnectionResetError("reset")
+        return whole(sock, data, flags)
+
+    with ScriptedServer(GOOD, tls=authority.server) as server, monkeypatch.context() as patch:
+        patch.setattr(ssl.SSLSocket, "send", fails)
+        result = send(server, security="tls", **authority.trusted)
+
+    assert (result.verdict, result.phase) == (Verdict.UNKNOWN, Phase.DOT)
+
+
+def test_under_tls_a_body_lost_before_its_last_write_is_known_to_be_unsent(
+    authority: Authority,
+) -> None:
+    script = (GREET, *ehlo(), MAIL, RCPT, DATA, take(100_000, close))
+    with ScriptedServer(script, tls=authority.server) as server:
+        result = send(server, HUGE, security="tls", **authority.trusted)
+
+    assert (result.verdict, result.phase) == (Verdict.UNSENT, Phase.BODY)
+
+
+def test_under_tls_a_reply_lost_after_the_dot_is_doubt(authority: Authority) -> None:
+    script = (GREET, *ehlo(), MAIL, RCPT, DATA, content(None), close)
+    with ScriptedServer(script, tls=authority.server) as server:
+        result = send(server, security="tls", **authority.trusted)
+
+    assert (result.verdict, result.phase) == (Verdict.UNKNOWN, Phase.DOT)

@@ -1,0 +1,270 @@
+"""The breaker, the counters, the survey's cost and the reports."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event, select, update
+
+from outbox import Priority, Status
+from outbox.domain.delivery.breaker_rules import OPEN_FIRST, Cause
+from outbox.store.control import circuit_breaker
+from outbox.store.control.counter import bump
+from outbox.store.queries import reports
+from outbox.store.records import Claim
+from outbox.store.schema.clock import utc
+from outbox.store.transitions.claim import claim_probe
+from outbox.worker import probe
+from outbox.worker.sweep import sweep
+from tests.support.shop.shop import START, WORKER, Shop, message, sent
+
+SERVER = "127.0.0.1:1"
+
+
+def trip(shop: Shop, **options: object) -> None:
+    values: dict[str, object] = {"cause": Cause.SESSION, "reason": "connect: refused"} | options
+    circuit_breaker.trip(shop.database, SERVER, **values)  # type: ignore[arg-type]
+
+
+def left(shop: Shop) -> float:
+    """Return how many seconds the breaker stays open from now on."""
+    table = shop.tables.breaker
+    with shop.engine.connect() as connection:
+        row = connection.execute(select(table.c.retry_at, shop.database.now().label("now"))).one()
+    return (utc(row.retry_at) - utc(row.now)).total_seconds()
+
+
+def test_an_open_breaker_lets_nothing_be_claimed(shop: Shop) -> None:
+    email = shop.enqueue()
+    trip(shop)
+    assert sweep(shop.runtime, lambda _: None) == 0
+    assert shop.status(email.id) is Status.PENDING
+
+
+def probes(shop: Shop) -> list[int]:
+    """Sweep; return of each claim how many emails it has."""
+    made: list[Claim] = []
+    sweep(shop.runtime, made.append)
+    return [claim.mails for claim in made if claim.is_probe]
+
+
+def test_where_no_session_could_be_had_a_session_is_the_probe_and_no_email(shop: Shop) -> None:
+    shop.enqueue()
+    trip(shop)
+    assert probes(shop) == []
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [0]
+    assert probes(shop) == [], "one at a time"
+    assert shop.statuses() == ["pending"]
+
+
+def test_where_emails_were_halted_one_email_is_the_probe_and_never_the_suspect(shop: Shop) -> None:
+    suspect, other = shop.enqueue(), shop.enqueue()
+    trip(shop, cause=Cause.EMAILS, suspect_id=suspect.id)
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [1]
+    assert probes(shop) == [], "one at a time"
+    assert (shop.status(suspect.id), shop.status(other.id)) == ("pending", "claimed")
+
+
+def test_a_probe_prefers_what_differs_from_the_suspect_and_what_nothing_is_held_against(
+    shop: Shop,
+) -> None:
+    suspect = shop.enqueue("a@one.example")
+    tried, alike, other = (shop.enqueue(f"b@{name}.example") for name in ("two", "one", "three"))
+    with shop.engine.begin() as connection:
+        table = shop.tables.email
+        connection.execute(update(table).where(table.c.id == tried.id).values(waited=5))
+    trip(shop, cause=Cause.EMAILS, suspect_id=suspect.id)
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [1]
+    assert shop.status(other.id) is Status.CLAIMED
+    assert shop.status(alike.id) is shop.status(tried.id) is Status.PENDING
+
+
+def test_a_server_with_nothing_but_the_suspect_is_probed_with_it(shop: Shop) -> None:
+    suspect = shop.enqueue()
+    trip(shop, cause=Cause.EMAILS, suspect_id=suspect.id)
+    shop.later(OPEN_FIRST + 0.1)
+    assert probes(shop) == [1]
+    assert shop.status(suspect.id) is Status.CLAIMED
+
+
+def test_a_sweep_that_stands_still_while_it_takes_the_probe_makes_no_second_one(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile the next probe's time comes, and another sweep makes it."""
+    shop.enqueue()
+    trip(shop)
+    shop.later(OPEN_FIRST + 0.1)
+    made: list[Claim] = []
+    probed: list[str | None] = []
+
+    def start(claim: Claim) -> None:
+        batch = shop.start(claim.token)
+        assert batch is not None
+        made.append(claim)
+        probed.append(batch.probed)
+
+    def stand_still(*args: Any, **options: Any) -> Claim | None:
+        monkeypatch.setattr(probe, "claim_probe", claim_probe)
+        shop.later(60.0)
+        sweep(shop.runtime, start)
+        return claim_probe(*args, **options)
+
+    monkeypatch.setattr(probe, "claim_probe", stand_still)
+    sweep(shop.runtime, start)
+    assert [claim.is_probe for claim in made] == [True, True]
+    assert probed == [SERVER, None]
+
+
+def test_emails_that_were_halted_are_probed_for_at_least_every_half_minute(shop: Shop) -> None:
+    trip(shop, cause=Cause.EMAILS, named=1000.0, alert=True)
+    assert 29 < left(shop) <= 30
+    for _ in range(3):
+        shop.later(30.1)
+        assert circuit_breaker.probe(shop.database, SERVER)
+    assert left(shop) <= 30
+
+
+def test_a_probe_is_taken_by_one_only_and_counts_as_failed(shop: Shop) -> None:
+    trip(shop)
+    assert not circuit_breaker.probe(shop.database, SERVER)
+    shop.later(OPEN_FIRST + 0.1)
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(lambda _: circuit_breaker.probe(shop.database, SERVER), range(4)))
+    assert sum(found is not None for found in taken) == 1
+    assert shop.rows(shop.tables.breaker)[0].failures == 2
+    assert not circuit_breaker.probe(shop.database, "other:25")
+
+
+def test_the_pauses_double_from_five_seconds_to_five_minutes(shop: Shop) -> None:
+    trip(shop)
+    pauses = []
+    for _ in range(8):
+        pauses.append(left(shop))
+        shop.later(pauses[-1] + 0.5)
+        assert circuit_breaker.probe(shop.database, SERVER)
+    expected = [5, 10, 20, 40, 80, 160, 300, 300]
+    assert all(want - 3 < got <= want + 0.1 for want, got in zip(expected, pauses, strict=True)), (
+        pauses
+    )
+
+
+def test_workers_that_meet_the_same_outage_count_as_one_failure(shop: Shop) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: trip(shop, reason=f"worker {n}"), range(4)))
+    (row,) = shop.rows(shop.tables.breaker)
+    assert row.failures == 1
+    assert row.reason.startswith("worker")
+    assert left(shop) <= 5.1
+
+
+def test_refused_credentials_wait_the_longest_and_alert(shop: Shop) -> None:
+    trip(shop)
+    trip(shop, alert=True, reason="auth: 535 no")
+    (row,) = shop.rows(shop.tables.breaker)
+    assert (bool(row.alert), row.reason) == (True, "auth: 535 no")
+    assert left(shop) > 290
+
+
+def test_a_delay_that_the_server_names_is_kept(shop: Shop) -> None:
+    trip(shop, named=1000.0)
+    assert left(shop) > 990
+
+
+def test_a_reason_of_any_length_is_cut(shop: Shop) -> None:
+    trip(shop, reason="\u00e4" * 2000)
+    assert shop.rows(shop.tables.breaker)[0].reason == "\u00e4" * 500
+
+
+def test_a_closed_breaker_is_gone(shop: Shop) -> None:
+    shop.enqueue()
+    trip(shop)
+    circuit_breaker.close(shop.database, SERVER)
+    circuit_breaker.close(shop.database, SERVER)
+    assert shop.count(shop.tables.breaker) == 0
+    assert sweep(shop.runtime, lambda _: None) == 1
+
+
+def test_counters_lose_no_count_when_many_count_at_once(shop: Shop) -> None:
+    def count(_: int) -> None:
+        shop.database.run(lambda c: bump(c, shop.database, "odd", 2))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(20)))
+    assert shop.counter("odd") == 40
+    assert shop.counter("even") == 0
+
+
+def test_a_sweep_that_finds_nothing_is_one_statement(shop: Shop) -> None:
+    shop.enqueue(send_at=START + timedelta(days=36_500))
+    done = shop.enqueue()
+    made = shop.sending(done.id)
+    shop.record(made.token, [sent(done.id)])
+    sweep(shop.runtime, lambda _: None)  # opens the connection
+    statements: list[str] = []
+
+    def note(conn: object, cursor: object, statement: str, *rest: object) -> None:
+        if not statement.startswith(("PRAGMA", "BEGIN", "ROLLBACK")):
+            statements.append(statement)
+
+    event.listen(shop.engine, "before_cursor_execute", note)
+    assert sweep(shop.runtime, lambda _: None) == 0
+    assert len(statements) == 1
+
+
+def test_the_figures_tell_of_everything(shop: Shop) -> None:
+    shop.enqueue(priority=Priority.BULK, send_at=START)
+    done = shop.enqueue()
+    made = shop.sending(done.id)
+    shop.record(made.token, [sent(done.id)])
+    trip(shop)
+    figures = shop.database.run(lambda c: reports.stats(c, shop.database))
+    assert figures.statuses == {s: int(s in ("pending", "sent")) for s in Status}
+    assert figures.due == {Priority.URGENT: 0, Priority.NORMAL: 0, Priority.BULK: 1}
+    assert figures.oldest_due_seconds > 0
+    assert figures.batches_in_flight == 1
+    assert (figures.all_paused, figures.paused, figures.counters) == (False, frozenset(), {})
+    assert shop.outbox.counts() == {Status.PENDING: 1, Status.SENT: 1}
+    assert shop.outbox.counts("none") == {}
+
+
+def test_the_oldest_due_mail_sees_waiting_mails_only(shop: Shop) -> None:
+    def oldest() -> float:
+        return shop.database.run(lambda c: reports.oldest_due(c, shop.database))
+
+    assert oldest() == 0.0
+    shop.enqueue(send_at=START + timedelta(days=36_500))
+    assert oldest() == 0.0
+    shop.enqueue()
+    shop.later(100)
+    assert 100 <= oldest() < 160
+    shop.claim()
+    assert oldest() == 0.0
+
+
+def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
+    with shop.session() as session:
+        mail = message("a@x.example", "b@x.example", subject="Gr\u00fc\u00dfe")
+        email = shop.outbox.enqueue(mail, session=session, key="k", tag="t")
+        session.commit()
+    shop.lose(email.id)
+    shown = shop.database.run(lambda c: reports.detail(c, shop.database, email.id))
+    assert shown is not None
+    assert (shown.subject, shown.key, shown.tag) == ("Gr\u00fc\u00dfe", "k", "t")
+    assert [r.status for r in shown.recipient_list] == [Status.UNKNOWN] * 2
+    assert [a.worker for a in shown.attempt_list] == [WORKER]
+    assert shop.database.run(lambda c: reports.detail(c, shop.database, 99)) is None
+
+
+def test_the_listing_is_newest_first_and_filtered(shop: Shop) -> None:
+    ids = [shop.enqueue(tag=tag).id for tag in ("x", "y", "x")]
+    listed = shop.database.run(lambda c: reports.listing(c, shop.database, limit=2))
+    assert [mail.id for mail in listed] == ids[:0:-1]
+    tagged = shop.database.run(lambda c: reports.listing(c, shop.database, tag="x"))
+    assert [mail.id for mail in tagged] == [ids[2], ids[0]]
+    assert shop.database.run(lambda c: reports.listing(c, shop.database, status=Status.SENT)) == ()

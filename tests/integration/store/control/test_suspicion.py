@@ -1,0 +1,54 @@
+"""A suspicion against a server: how long it stands, and what ends it."""
+
+from __future__ import annotations
+
+from outbox.domain.delivery.breaker_rules import SUSPICION_SECONDS, Cause
+from outbox.store.control import circuit_breaker, suspicion
+from outbox.worker.sweep import sweep
+from tests.integration.store.control.test_circuit_breaker import SERVER, trip
+from tests.support.shop.shop import Shop
+
+
+def test_a_suspicion_leaves_the_server_in_use_and_is_forgotten_in_time(shop: Shop) -> None:
+    def state() -> str:
+        found = shop.database.read(lambda c: circuit_breaker.read(c, shop.database)).get(SERVER)
+        return "closed" if found is None else found.state.value
+
+    suspicion.suspect(shop.database, SERVER, email_id=1, reason="mail: 421 no")
+    shop.enqueue()
+    assert state() == "suspected"
+    assert sweep(shop.runtime, lambda _: None) == 1
+    shop.later(SUSPICION_SECONDS + 1)
+    assert state() == "closed"
+    suspicion.suspect(shop.database, SERVER, email_id=1, reason="mail: 421 no")
+    trip(shop)
+    assert state() == "open"
+    suspicion.suspect(shop.database, SERVER, email_id=2, reason="mail: 421 no")
+    suspicion.clear(shop.database, SERVER)
+    assert state() == "open", "neither changes a breaker that is open"
+
+
+def test_a_silence_counts_emails_in_a_row_and_outlives_a_judgement(shop: Shop) -> None:
+    def note(email_id: int) -> tuple[int, int | None]:
+        found = suspicion.silent(shop.database, SERVER, email_id=email_id, reason="no reply")
+        assert found is not None
+        assert (found.state, found.cause) == ("suspected", Cause.SILENCE)
+        return found.failures, found.suspect_id
+
+    def standing() -> list[tuple[str, int, int | None]]:
+        rows = shop.database.read(lambda c: circuit_breaker.read(c, shop.database)).values()
+        return [(row.cause.value, row.failures, row.suspect_id) for row in rows]
+
+    suspicion.suspect(shop.database, SERVER, email_id=9, reason="mail: 421 no")
+    assert [note(1), note(1), note(2), note(3)] == [(1, 1), (1, 1), (2, 2), (3, 3)]
+    suspicion.clear(shop.database, SERVER)
+    assert standing() == [("silence", 0, 3)], "what is like it comes last, but blames nobody"
+    suspicion.suspect(shop.database, SERVER, email_id=9, reason="mail: 421 no")
+    assert standing() == [("silence", 0, 3)]
+    assert note(3) == (1, 3)
+    shop.later(SUSPICION_SECONDS + 1)
+    assert standing() == []
+    suspicion.suspect(shop.database, SERVER, email_id=9, reason="mail: 421 no")
+    assert standing() == [("emails", 0, 9)]
+    trip(shop)
+    assert suspicion.silent(shop.database, SERVER, email_id=1, reason="no reply") is None

@@ -1,0 +1,74 @@
+"""A task that finds no database says so in one line; whatever else goes wrong is told in full."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from celery import Celery
+
+from tests.support.servers.ports import free_port
+from tests.support.shop.shop import Shop, Shops
+
+ADDRESS = "a@customers.example"
+
+
+@pytest.fixture
+def celery(shop: Shop) -> Iterator[Celery]:
+    app = Celery("probe", set_as_current=True)
+    shop.app.extensions["celery"] = app
+    yield app
+    app.close()
+
+
+def run(celery: Celery, name: str) -> Any:
+    """Run a task as Celery's worker does, which traces and logs what it raises."""
+    return celery.tasks[name].apply()
+
+
+@pytest.mark.parametrize("task", ["outbox.sweep", "outbox.purge"])
+def test_an_unreachable_database_is_one_line_without_its_address(
+    shops: Shops, shop: Shop, celery: Celery, task: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = sa.make_url(shops.url)
+    sqlite = url.get_backend_name() == "sqlite"
+    url = url.set(database="/nowhere/outbox.sqlite3") if sqlite else url.set(port=free_port())
+    shop.database.engine = sa.create_engine(url)
+    result = run(celery, task)
+    told(caplog, result, "OperationalError")
+    for private in ("127.0.0.1", "localhost", "/nowhere", "SELECT", ADDRESS):
+        assert private not in caplog.text
+
+
+@pytest.mark.databases("postgresql")
+def test_a_pool_without_a_free_connection_is_one_line(
+    shops: Shops, shop: Shop, celery: Celery, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.database.engine = sa.create_engine(
+        shops.url, pool_size=1, max_overflow=0, pool_timeout=0.01
+    )
+    with shop.database.engine.connect():
+        told(caplog, run(celery, "outbox.sweep"), "TimeoutError")
+    shop.database.engine.dispose()
+
+
+def test_a_missing_table_is_told_in_full(
+    shop: Shop, celery: Celery, caplog: pytest.LogCaptureFixture
+) -> None:
+    with shop.engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE outbox_bucket"))
+        connection.execute(sa.text("DROP TABLE outbox_lease"))
+    result = run(celery, "outbox.sweep")
+    assert result.failed()
+    assert "Traceback" in caplog.text
+
+
+def told(caplog: pytest.LogCaptureFixture, result: Any, error: str) -> None:
+    assert result.successful(), result.traceback
+    warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.name for record in warnings] == ["outbox"], caplog.text
+    assert error in warnings[0].getMessage()
+    assert warnings[0].exc_info is None

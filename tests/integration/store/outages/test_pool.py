@@ -1,0 +1,75 @@
+"""More batches than connections, and a database that stands still: results wait in their hands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from outbox.worker.batch.send_batch import send_batch
+from tests.support.servers.databases.postgres import Postgres
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.waiting import wait_until
+
+BATCHES, MAILS = 6, 4
+CONNECTIONS, POOL_TIMEOUT = 2, 1.0
+PATIENCE = 60.0
+
+pytestmark = pytest.mark.databases("postgresql")
+
+
+@pytest.fixture
+def shop(shops: Shops, catcher: Catcher) -> Shop:
+    engine = sa.create_engine(
+        shops.url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=POOL_TIMEOUT
+    )
+    return shops.open_on(
+        engine,
+        MAIL_PORT=catcher.port,
+        OUTBOX_SLOTS=BATCHES,
+        OUTBOX_BATCH=MAILS,
+        OUTBOX_WINDOW=2,
+    )
+
+
+@pytest.fixture
+def frozen(postgres: Postgres) -> Iterator[Postgres]:
+    """The tests' PostgreSQL, which a test may freeze."""
+    yield postgres
+    postgres.thaw()
+
+
+def test_what_was_sent_while_no_connection_was_to_be_had_is_recorded_once(
+    shop: Shop, catcher: Catcher, frozen: Postgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    for address in addresses(BATCHES * MAILS):
+        shop.enqueue(address)
+    tokens = [made.token for _ in range(BATCHES) for made in shop.claim(MAILS)]
+    on_the_wire = catcher.hold_at("reply")
+    with ThreadPoolExecutor(BATCHES) as pool:
+        work = [pool.submit(send_batch, shop.runtime, token) for token in tokens]
+        try:
+            wait_until(lambda: on_the_wire.reached == BATCHES, PATIENCE, "an email of each batch")
+            frozen.freeze()
+            on_the_wire.open()
+            wait_until(
+                lambda: (
+                    any(task.done() for task in work)
+                    or caplog.text.count("(TimeoutError)") >= BATCHES - CONNECTIONS
+                ),
+                PATIENCE,
+                "those without a connection to see that",
+            )
+        finally:
+            on_the_wire.open()
+            frozen.thaw()
+        assert all(task.result(PATIENCE) for task in work)
+    ends = {
+        (m.status, m.attempts, m.crashes, m.unknown_count) for m in shop.rows(shop.tables.email)
+    }
+    assert ends == {("sent", 1, 0, 0)}
+    assert set(catcher.copies().values()) == {1}
+    assert len(catcher.copies()) == BATCHES * MAILS

@@ -1,0 +1,257 @@
+"""A person's transaction that stays open stops no worker: it passes those rows over and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from outbox import Status
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
+from outbox.store.schema.clock import utc
+from outbox.store.transitions import relane
+from outbox.store.transitions.expire import expire
+from outbox.store.transitions.purge import purge
+from outbox.store.transitions.release import suppress
+from outbox.store.transitions.uncharge import uncharge
+from outbox.store.transitions.window import finish
+from outbox.worker.sweep import sweep
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import Motion
+from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, sent
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+PATIENCE = 15.0
+IMPATIENT = {
+    "postgresql": {"options": "-c lock_timeout=2000"},
+    "mariadb": {"init_command": "SET SESSION innodb_lock_wait_timeout = 2"},
+}
+"""On these connections a wait for a lock is an error."""
+
+Step = Callable[[Shop, UUID, list[int]], object]
+
+
+@pytest.fixture
+def workers(database_url: str) -> Iterator[Shops]:
+    """Opens shops whose connections wait for no lock."""
+    url = sa.make_url(database_url)
+    query = IMPATIENT[url.get_backend_name()]
+    impatient = url.update_query_dict(query).render_as_string(hide_password=False)
+    opened = Shops(url=impatient)
+    yield opened
+    opened.close()
+
+
+@contextmanager
+def no_waiting(shop: Shop) -> Iterator[None]:
+    """Fail where a statement of this shop's has waited for a lock, also where it was repeated."""
+    waited: list[str] = []
+
+    @sa.event.listens_for(shop.engine, "handle_error")
+    def note(context: sa.engine.ExceptionContext) -> None:
+        if "set_config('lock_timeout', '10ms'" in str(context.statement):
+            return  # it hopes that all rows are free, and waits no longer than that
+        waited.append(f"{context.original_exception}: {context.statement}")
+
+    yield
+    assert not waited
+
+
+def in_time(work: Callable[[], Any], session: Session) -> Any:
+    """Return what `work` does beside the session's transaction, which ends if that takes long."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        try:
+            return done.result(timeout=PATIENCE)
+        except BaseException:
+            session.rollback()
+            raise
+
+
+def hold(shop: Shop, session: Session, *ids: int) -> None:
+    """Lock these rows, whatever their status, as any statement of a person's may."""
+    email = shop.tables.email
+    session.execute(sa.select(email.c.id).where(email.c.id.in_(ids)).with_for_update())
+
+
+@pytest.mark.parametrize("when", ["before its batch starts", "between two windows"])
+@pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
+def test_a_withdrawal_that_is_not_committed_holds_up_one_mail_and_not_its_batch(
+    shop: Shop, workers: Shops, catcher: Catcher, when: str, commits: bool
+) -> None:
+    ids = [shop.enqueue(address).id for address in addresses(10)]
+    worker = workers.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
+    motion = Motion(shop=worker)
+    motion.sweep()
+    with shop.session() as session, no_waiting(worker):
+
+        def withdraw(_: str = "") -> None:
+            catcher.reply_to_recipient = lambda _: None
+            assert shop.outbox.cancel(id=ids[6], session=session) == 1
+
+        if when == "between two windows":
+            catcher.reply_to_recipient = withdraw
+        else:
+            withdraw()
+        in_time(motion.work, session)
+        assert [shop.status(i) for i in ids if i != ids[6]] == [Status.SENT] * 9
+        assert shop.status(ids[6]) is Status.CLAIMED
+        in_time(motion.beat, session)
+        assert shop.status(ids[6]) is Status.CLAIMED
+        if commits:
+            session.commit()
+        else:
+            session.rollback()
+    for _ in range(2):  # it is given back, and sent
+        motion.beat()
+    assert shop.status(ids[6]) is (Status.CANCELLED if commits else Status.SENT)
+    assert shop.count(shop.tables.lease) == 0
+    assert shop.mail(ids[6]).crashes == 0
+    assert set(catcher.copies().values()) == {1}
+    assert shop.rows(shop.tables.counter) == []
+
+
+STEPS: dict[str, Step] = {
+    "open": lambda shop, token, ids: shop.open(token, *ids[4:]),
+    "record": lambda shop, token, ids: shop.record(token, [sent(i) for i in ids[:3]], ids[4:6]),
+    "finish": lambda shop, token, ids: finish(
+        shop.database, token, [sent(i) for i in ids[:3]], worker=WORKER
+    ),
+    "rescue": lambda shop, token, ids: shop.rescue(),
+    "suppress": lambda shop, token, ids: shop.database.run(
+        lambda c: suppress(c, shop.database, token, ids[4:])
+    ),
+    "move": lambda shop, token, ids: relane.move(shop.database, token, {"other": ids[4:]}),
+    "expire": lambda shop, token, ids: expire(shop.database),
+    "claim": lambda shop, token, ids: shop.claim(),
+    "sweep": lambda shop, token, ids: sweep(shop.runtime, lambda _: None),
+    "purge": lambda shop, token, ids: sum(purge(shop.database, older_than=0.0)),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
+    shop: Shop, workers: Shops, step: str
+) -> None:
+    worker = workers.open()
+    ids = [shop.enqueue(address).id for address in addresses(6)]
+    made = worker.started()
+    worker.open(made.token, *ids[:4])
+    soon = utc(shop.mail(ids[0]).created_at) + timedelta(hours=1)
+    waiting = [shop.enqueue(expires_at=soon).id for _ in range(3)]
+    over = [shop.enqueue().id for _ in range(40)]
+    with shop.session() as session:
+        assert sum(shop.outbox.cancel(id=i, session=session) for i in over) == 40
+        session.commit()
+    if step == "expire":
+        worker.later(7200)
+    with shop.session() as session, no_waiting(worker):
+        hold(shop, session, ids[1], ids[3], ids[4], waiting[1], over[1])
+        in_time(lambda: STEPS[step](worker, made.token, ids), session)
+
+
+@pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
+def test_a_result_whose_row_is_held_is_kept_and_written_when_it_is_free(
+    shop: Shop, workers: Shops, catcher: Catcher, commits: bool
+) -> None:
+    """Whoever locks the row of an email that is being sent gets no doubt for it."""
+    ids = [shop.enqueue(address).id for address in addresses(6)]
+    worker = workers.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
+    motion = Motion(shop=worker)
+    motion.sweep()
+    with shop.session() as session, no_waiting(worker):
+
+        def lock(_: str) -> None:
+            catcher.reply_to_recipient = lambda _: None
+            hold(shop, session, ids[1])
+
+        catcher.reply_to_recipient = lock
+        in_time(motion.work, session)
+        assert [shop.status(i) for i in ids if i != ids[1]] == [Status.SENT] * 5
+        worker.rescue()
+        assert shop.status(ids[1]) is Status.SENDING
+        if commits:
+            session.commit()
+        else:
+            session.rollback()
+        assert worker.runtime.unrecorded.wait(PATIENCE)
+    assert shop.status(ids[1]) is Status.SENT
+    assert shop.count(shop.tables.lease) == 0
+    assert (shop.mail(ids[1]).attempts, shop.mail(ids[1]).unknown_count) == (1, 0)
+    assert set(catcher.copies().values()) == {1}
+    assert shop.rows(shop.tables.counter) == []
+
+
+def test_recipients_of_whom_one_window_could_not_be_recorded_wait_for_another_batch(
+    shop: Shop, workers: Shops, catcher: Catcher
+) -> None:
+    """Whoever has the email is written down before the others are written to."""
+    email = shop.enqueue("a@x.example", "b@x.example")
+    worker = workers.open(MAIL_PORT=catcher.port)
+    motion = Motion(shop=worker)
+    motion.sweep()
+    with shop.session() as session, no_waiting(worker):
+
+        def one_at_a_time(address: str) -> str | None:
+            if address == "a@x.example":
+                return None
+            catcher.reply_to_recipient = lambda _: None
+            hold(shop, session, email.id)
+            return "452 4.5.3 too many recipients"
+
+        catcher.reply_to_recipient = one_at_a_time
+        in_time(motion.work, session)
+        assert [mail.recipients for mail in catcher.mails] == [("a@x.example",)]
+        session.rollback()
+        assert worker.runtime.unrecorded.wait(PATIENCE)
+    assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "pending"}
+    assert shop.status(email.id) is Status.PENDING
+    motion.beat()
+    assert [mail.recipients for mail in catcher.mails] == [("a@x.example",), ("b@x.example",)]
+    assert shop.status(email.id) is Status.SENT
+
+
+def test_a_purge_waits_for_no_enqueue_that_uses_a_content_again(shop: Shop, workers: Shops) -> None:
+    worker, large = workers.open(), "A large text. " * 10_000
+    with shop.session() as session:
+        for _ in range(2):
+            shop.outbox.enqueue(message(text=large), session=session)
+        session.commit()
+    for _ in range(40):
+        shop.enqueue(tag="over")
+    with shop.session() as session:
+        assert shop.outbox.cancel(tag="over", session=session) == 40
+        session.commit()
+    with shop.session() as session, no_waiting(worker):
+        shop.outbox.enqueue(message(text=large), session=session)
+        removed = in_time(lambda: sum(purge(worker.database, older_than=0.0)), session)
+        session.commit()
+    assert removed == 40
+
+
+def test_a_refusal_is_taken_back_from_whatever_email_is_free(shop: Shop, workers: Shops) -> None:
+    worker = workers.open()
+    held, free = (shop.enqueue(address).id for address in addresses(2))
+    made = worker.started()
+    worker.open(made.token, held, free)
+    blocked = Reply(code=554, enhanced="5.7.1", text="Client host [192.0.2.1] blocked using zen")
+    end = Outcome(status=Status.FAILED, reply=blocked, attempts_added=1)
+    refused = [entry(i, end, Verdict.FAIL, phase=Phase.RCPT) for i in (held, free)]
+    worker.record(made.token, refused)
+    with shop.session() as session, no_waiting(worker):
+        hold(shop, session, held)
+        refusal = fingerprint(Phase.RCPT, blocked) or ""
+        back = partial(uncharge, worker.database, "mx.example:25", refusal, lifetime=1e6)
+        assert in_time(back, session) == 1
+    assert (shop.status(held), shop.status(free)) == (Status.FAILED, Status.PENDING)

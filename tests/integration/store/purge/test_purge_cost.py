@@ -1,0 +1,64 @@
+"""A purge reads what it removes, and nothing of the emails that stay, however many there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from outbox.store.transitions import purge as module
+from outbox.store.transitions.purge import purge
+from tests.support.shop.many import Reading, finish
+from tests.support.shop.shop import Shop
+
+FEW = 2_000
+MANY = 20_000
+OVER = 200
+"""Emails that are old enough to be removed."""
+
+
+def purged(shop: Shop, last: int) -> int:
+    """Purge up to this email; return how many were removed."""
+    older_than = shop.database.offset - 60.0 * last - 30.0
+    return sum(purge(shop.database, older_than=older_than))
+
+
+def test_what_a_purge_reads_does_not_grow_with_the_table(shop: Shop) -> None:
+    reading = Reading(shop)
+    empty: list[Counter[str]] = []
+    full: list[Counter[str]] = []
+    shop.later(60.0 * (FEW + MANY))
+    purged(shop, 0)  # the connection, the mark, and SQLAlchemy's cache are made
+    for first, last, over in ((1, FEW, OVER), (FEW + 1, FEW + MANY, 2 * OVER)):
+        finish(shop, first, last)
+        before = shop.count(shop.tables.email)
+        full.append(reading.of(partial(purged, shop, over)))
+        assert shop.count(shop.tables.email) == before - OVER
+        empty.append(reading.of(partial(purged, shop, over)))
+    print(f"{shop.database.dialect}: {OVER} removed {full}; empty {empty}")
+    assert_alike(*full)
+    assert_alike(*empty)
+    # Each took an email, a content and an attempt; and the walk looks beyond them, at one chunk.
+    assert all(full[1][unit] <= 10 * 3 * OVER for unit in ("rows", "Handler"))
+
+
+def test_emails_that_nobody_decides_about_are_not_read_by_each_purge(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SPAN", 100)
+    reading = Reading(shop)
+    found: list[Counter[str]] = []
+    shop.later(2 * 60.0 * (FEW + MANY))
+    for first, last in ((1, FEW), (FEW + 1, FEW + MANY)):
+        finish(shop, first, last, status="unknown")
+        purged(shop, last)
+        found.append(reading.of(partial(purged, shop, last)))
+    print(f"{shop.database.dialect}: {found}")
+    assert shop.count(shop.tables.straggler) == FEW + MANY
+    assert_alike(*found)
+
+
+def assert_alike(few: Counter[str], many: Counter[str]) -> None:
+    for unit, number in many.items():
+        assert number <= 1.2 * few[unit] + 20, (unit, few, many)

@@ -1,0 +1,92 @@
+"""Nothing that is asked again and again goes through the table of emails, however it is planned.
+
+PostgreSQL plans a statement that comes often without its values. Then it knows of no lane, no
+priority and no moment, and expects to find at once what is not there at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from outbox import Priority
+from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
+from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.transitions.expire import expire
+from tests.support.shop.shop import Shop, addresses, newsletter
+
+MAILS = 3000
+
+LOOKS: dict[str, Callable[[Shop], object]] = {
+    "survey": lambda shop: survey(
+        shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1600
+    ),
+    "expire": lambda shop: expire(shop.database),
+    "urgent waits": lambda shop: should_yield_to_urgent(
+        shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
+    ),
+    "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),
+}
+
+
+@pytest.fixture
+def backlog(shop: Shop) -> Shop:
+    """A shop whose emails are all due, none urgent, and all expire some day; statistics know it."""
+    some_day = datetime.now(UTC) + timedelta(days=30)
+    with shop.session() as session:
+        shop.outbox.enqueue_many(
+            newsletter(),
+            addresses(MAILS),
+            session=session,
+            expires_at=some_day,
+            priority=Priority.NORMAL,
+        )
+        session.commit()
+    with shop.engine.begin() as connection:
+        connection.exec_driver_sql("ANALYZE outbox_email")
+    return shop
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_plan_without_values_goes_by_the_indexes(backlog: Shop, look: str) -> None:
+    nodes = [node for plan in plans(backlog, LOOKS[look]) for node in each(plan)]
+    scans = [node for node in nodes if node.get("Relation Name") == "outbox_email"]
+    assert scans
+    assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
+    assert {node["Index Name"] for node in scans} <= {
+        "ix_outbox_email_due",
+        "ix_outbox_email_expires",
+    }
+
+
+def plans(shop: Shop, look: Callable[[Shop], object]) -> list[dict[str, Any]]:
+    """Return the plan of every statement of a look, as it is made for any values."""
+    seen: list[str] = []
+
+    def note(conn: object, cursor: object, statement: str, *rest: object) -> None:
+        seen.append(statement)
+
+    event.listen(shop.engine, "before_cursor_execute", note)
+    look(shop)
+    event.remove(shop.engine, "before_cursor_execute", note)
+    with shop.engine.connect() as connection:
+        explained = (f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(each)}" for each in seen)
+        return [connection.exec_driver_sql(text).scalar_one()[0]["Plan"] for text in explained]
+
+
+def numbered(statement: str) -> str:
+    """Write the driver's parameters as PostgreSQL's own."""
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", statement)))
+    return re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", statement)
+
+
+def each(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", []):
+        yield from each(child)

@@ -1,0 +1,97 @@
+"""Whether urgent email waits, stirs, or may not go: what the others give way to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from outbox import Priority
+from outbox.store.control import pause
+from outbox.store.queries import preemption as urgent
+from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
+from tests.integration.store.queries.test_lanes import GMAIL, close, swept
+from tests.support.shop.shop import START, Shop, Shops
+
+
+@pytest.fixture
+def shop(shops: Shops) -> Shop:
+    """A shop with a rate for one domain."""
+    return shops.open(OUTBOX_DOMAIN_RATES=GMAIL)
+
+
+def stirs(shop: Shop, lane: str) -> bool:
+    return is_urgent_active(shop.database, shop.runtime.lanes, lane)
+
+
+def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
+    assert not stirs(shop, "@gmail.com")
+    shop.enqueue("a@gmail.com", priority=Priority.URGENT, send_at=START + timedelta(days=36_500))
+    assert not stirs(shop, "@gmail.com")
+    shop.enqueue("a@gmail.com", priority=Priority.URGENT)
+    for _ in range(2):
+        assert stirs(shop, "@gmail.com")
+        assert stirs(shop, "gone@gmail.com"), "it draws on the domain's bucket, too"
+        assert not stirs(shop, "")
+        swept(shop)
+    shop.later(1000)
+    assert not stirs(shop, "@gmail.com")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine takes, no email is left for long but by the test's own clock."""
+    monkeypatch.setattr(urgent, "_LEFT", 60.0)
+
+
+def waits(shop: Shop, slots: int) -> bool:
+    return should_yield_to_urgent(
+        shop.database, shop.runtime.lanes, slots=slots, routes=shop.runtime.routes
+    )
+
+
+def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:
+    shop.enqueue("n@x.example")
+    (normal,) = swept(shop)
+    assert not waits(shop, 1)
+    shop.enqueue("a@x.example", priority=Priority.URGENT)
+    assert waits(shop, 1)
+    assert not waits(shop, 2)
+
+    (urgent,) = swept(shop)  # beyond the slots: published, and no process is free for it
+    assert (normal.priority, urgent.priority) == (Priority.NORMAL, Priority.URGENT)
+    assert waits(shop, 1)
+    shop.later(-0.3)  # whatever the machine took so far
+    assert not waits(shop, 2), "once one batch has given way, the others need not"
+    shop.later(0.7)
+    assert waits(shop, 2), "a busy worker holds its task"
+    shop.start(urgent.token)
+    assert not waits(shop, 2)
+    assert not waits(shop, 1)
+
+
+def test_urgent_mail_that_nobody_claims_waits_though_a_slot_is_free(shop: Shop) -> None:
+    """Every process is busy, so that none sweeps: slots say nothing about processes."""
+    shop.enqueue("n@x.example")
+    swept(shop)
+    shop.enqueue("a@x.example", priority=Priority.URGENT)
+    assert not waits(shop, 9)
+    shop.later(61)
+    assert waits(shop, 9)
+    swept(shop)
+    assert not waits(shop, 9)
+
+
+@pytest.mark.parametrize("held", ["paused", "closed"])
+def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) -> None:
+    shop.enqueue("n@x.example")
+    swept(shop)
+    shop.enqueue("a@gmail.com", priority=Priority.URGENT)
+    assert waits(shop, 1)
+    if held == "paused":
+        shop.database.run(lambda c: pause.pause(c, shop.database, Priority.URGENT))
+    else:
+        close(shop, "domain:gmail.com")
+    assert not waits(shop, 1)
+    shop.later(61)
+    assert not waits(shop, 1)

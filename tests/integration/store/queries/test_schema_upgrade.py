@@ -1,0 +1,119 @@
+"""The SQL of `docs/upgrading.md` makes version 6 of the tables of version 5, with their rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy.exc import DBAPIError
+
+from outbox.store.connection.database import Database
+from outbox.store.control.counter import UNKNOWN, read
+from outbox.store.queries.inspect_schema import Schema, inspect_schema
+from outbox.store.schema.tables import define
+from tests.support.shop.schema import written_statements
+
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "upgrading.md"
+TITLES = {"postgresql": "PostgreSQL", "mariadb": "MariaDB and MySQL", "sqlite": "SQLite"}
+OLD_NAMES = {
+    "crashes": "deliveries",
+    "unknown_count": "doubts",
+    "unknown_token": "doubt_token",
+    "ck_outbox_email_unknown": "ck_outbox_email_doubt",
+    "ix_outbox_schema_6": "ix_outbox_schema_5",
+}
+_NAMES = re.compile(rf"\b({'|'.join(OLD_NAMES)})\b")
+_EMAIL = """
+INSERT INTO outbox_email (id, content_id, created_at, due_at, size, priority, attempts, deliveries,
+    doubts, doubt_token, recipients, smtputf8, eightbit, status, lane, sender, recipient,
+    message_id, headers)
+VALUES (7, 1, '2026-01-01 12:00:00', '2026-01-01 12:00:00', 1, 1, 2, 3,
+    1, '{token}', 1, {no}, {no}, 'pending', '', 'a@x.example',
+    'b@x.example', '<1@x.example>', '')
+"""
+TOKEN = UUID(int=1)
+_CONTENT = """
+INSERT INTO outbox_content (id, size, crc32, body, created_at)
+VALUES (1, 1, 0, 'x', '2026-01-01 12:00:00')
+"""
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[sa.Engine]:
+    made = sa.create_engine(database_url)
+    yield made
+    made.dispose()
+
+
+def run(engine: sa.Engine, statements: list[str]) -> None:
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+def version_5(engine: sa.Engine) -> None:
+    """Make the tables as version 5 had them: but for names they are the same."""
+    metadata = sa.MetaData()
+    define(metadata)
+    statements = written_statements(metadata, engine)
+    run(engine, [_NAMES.sub(lambda found: OLD_NAMES[found[0]], one) for one in statements])
+
+
+def steps(dialect: str) -> list[str]:
+    """Return the statements that the page has for version 6 on this database."""
+    section = PAGE.read_text("utf-8").partition("Version 6 renames")[2]
+    block = re.search(rf"On {TITLES[dialect]}[^`]*```sql\n(.*?)```", section, re.DOTALL)
+    assert block is not None
+    return [one.strip() for one in block[1].split(";") if one.strip()]
+
+
+def constraints(engine: sa.Engine) -> dict[str, str]:
+    found = sa.inspect(engine).get_check_constraints("outbox_email")
+    return {str(each["name"]): str(each["sqltext"]) for each in found}
+
+
+def test_the_page_s_statements_make_version_6_of_version_5(engine: sa.Engine) -> None:
+    dialect = engine.dialect.name
+    version_5(engine)
+    no = "false" if dialect == "postgresql" else "0"
+    token = TOKEN.hex if dialect == "sqlite" else str(TOKEN)
+    counter = "INSERT INTO outbox_counter (name, value) VALUES ('in_doubt', 4)"
+    run(engine, [_CONTENT, _EMAIL.format(no=no, token=token), counter])
+    run(engine, steps(dialect))
+
+    metadata = sa.MetaData()
+    database = Database(engine, define(metadata))
+    assert inspect_schema(database) == Schema(version=6)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        differences = compare_metadata(context, metadata)
+        assert [one[1].name for one in differences] == ["ix_outbox_schema_5"]  # it may stay
+        [row] = connection.execute(sa.select(database.tables.email)).all()
+        assert (row.attempts, row.crashes, row.unknown_count) == (2, 3, 1)
+        assert row.unknown_token == TOKEN
+        assert read(connection, database) == {UNKNOWN: 4}
+    with pytest.raises(DBAPIError):  # the constraint still holds
+        run(engine, ["UPDATE outbox_email SET status = 'failed', due_at = NULL"])
+
+
+def test_an_upgraded_database_has_the_constraints_of_a_new_one(engine: sa.Engine) -> None:
+    version_5(engine)
+    run(engine, steps(engine.dialect.name))
+    upgraded = constraints(engine)
+    run(engine, [f"DROP TABLE {table}" for table in ("outbox_recipient", "outbox_email")])
+    metadata = sa.MetaData()
+    tables = define(metadata)
+    metadata.create_all(engine, tables=[tables.email])
+    new = constraints(engine)
+    if engine.dialect.name == "sqlite":  # the page says so
+        new["ck_outbox_email_doubt"] = new.pop("ck_outbox_email_unknown")
+    assert upgraded.keys() == new.keys()
+    assert {re.sub(r"[\"`]", "", text) for text in upgraded.values()} == {
+        re.sub(r"[\"`]", "", text) for text in new.values()
+    }

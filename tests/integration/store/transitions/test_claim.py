@@ -1,0 +1,195 @@
+"""Claiming: in order of priority and time, never twice, and never more than asked for."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from threading import Barrier
+from uuid import UUID
+
+import pytest
+from sqlalchemy import insert, update
+
+from outbox import Priority, Status
+from outbox.domain.scheduling.claim_plan import InFlight
+from outbox.store.connection.database import Database
+from outbox.store.control import pause
+from outbox.store.queries import server_limits
+from outbox.store.queries.sweep_snapshot import Survey, survey
+from outbox.store.transitions.claim import claim
+from outbox.worker.sweep import sweep
+from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter
+
+
+def claimed(shop: Shop) -> list[int]:
+    return [row.id for row in shop.rows(shop.tables.email) if row.status == Status.CLAIMED]
+
+
+def test_the_mails_that_were_due_first_are_claimed_first(shop: Shop) -> None:
+    late = shop.enqueue(send_at=START - timedelta(days=1))
+    early = shop.enqueue(send_at=START - timedelta(days=2))
+    newest = shop.enqueue()
+
+    assert sum(made.mails for made in shop.claim(1)) == 1
+    assert claimed(shop) == [early.id]
+    assert sum(made.mails for made in shop.claim(1)) == 1
+    assert claimed(shop) == [late.id, early.id]
+    shop.claim(1)
+    assert claimed(shop) == [late.id, early.id, newest.id]
+
+
+def test_mails_due_at_the_same_moment_are_claimed_in_the_order_of_their_ids(shop: Shop) -> None:
+    ids = [shop.enqueue(send_at=START).id for _ in range(3)]
+    shop.claim(2)
+    assert claimed(shop) == ids[:2]
+
+
+def test_a_claim_takes_one_priority_only(shop: Shop) -> None:
+    mails = {priority: shop.enqueue(priority=priority).id for priority in Priority}
+    shop.claim(priority=Priority.URGENT)
+    assert claimed(shop) == [mails[Priority.URGENT]]
+    shop.claim(priority=Priority.BULK)
+    assert claimed(shop) == [mails[Priority.URGENT], mails[Priority.BULK]]
+
+
+def test_a_sweep_hands_out_urgent_mail_before_normal_and_bulk(shop: Shop) -> None:
+    for priority in (Priority.BULK, Priority.NORMAL, Priority.URGENT):
+        shop.enqueue(priority=priority)
+    order: list[Priority] = []
+    assert sweep(shop.runtime, lambda made: order.append(made.priority)) == 3
+    assert order == [Priority.URGENT, Priority.NORMAL, Priority.BULK]
+
+
+def test_a_mail_is_not_claimed_before_its_time(shop: Shop) -> None:
+    later = shop.enqueue(send_at=START + timedelta(days=36_500))
+    assert shop.claim() == []
+    assert shop.status(later.id) is Status.PENDING
+    shop.later(36_600 * 86_400)
+    assert len(shop.claim()) == 1
+
+
+def test_a_claim_moves_the_mail_out_of_its_own_predicate(shop: Shop) -> None:
+    email = shop.enqueue()
+    (made,) = shop.claim()
+    row = shop.mail(email.id)
+    assert (row.status, row.token, row.due_at) == (Status.CLAIMED, made.token, None)
+    assert shop.claim() == []
+
+
+def test_a_claim_is_one_lease_of_its_priority(shop: Shop) -> None:
+    shop.enqueue(priority=Priority.BULK)
+    shop.enqueue(priority=Priority.BULK)
+    (made,) = shop.claim(priority=Priority.BULK)
+    (lease,) = shop.rows(shop.tables.lease)
+    assert made.mails == 2
+    assert (lease.token, lease.priority, lease.started_at) == (made.token, Priority.BULK, None)
+    assert lease.expires_at - lease.claimed_at >= timedelta(seconds=LEASE - 1)
+
+
+def test_a_claim_that_finds_nothing_leaves_no_lease(shop: Shop) -> None:
+    assert shop.claim() == []
+    assert shop.count(shop.tables.lease) == 0
+
+
+@pytest.mark.parametrize("scope", [None, Priority.NORMAL])
+def test_nothing_paused_is_handed_out(shop: Shop, scope: Priority | None) -> None:
+    email = shop.enqueue()
+    assert shop.database.run(lambda c: pause.pause(c, shop.database, scope))
+    assert not shop.database.run(lambda c: pause.pause(c, shop.database, scope))
+    assert sweep(shop.runtime, lambda _: None) == 0
+    assert shop.status(email.id) is Status.PENDING
+
+    assert shop.database.run(lambda c: pause.resume(c, shop.database, scope))
+    assert not shop.database.run(lambda c: pause.resume(c, shop.database, scope))
+    assert sweep(shop.runtime, lambda _: None) == 1
+
+
+def test_pausing_one_priority_lets_the_others_go(shop: Shop) -> None:
+    shop.enqueue(priority=Priority.BULK)
+    urgent = shop.enqueue(priority=Priority.URGENT)
+    shop.database.run(lambda c: pause.pause(c, shop.database, Priority.BULK))
+    assert sweep(shop.runtime, lambda _: None) == 1
+    assert claimed(shop) == [urgent.id]
+
+
+def test_many_who_claim_at_once_claim_every_mail_and_none_twice(shop: Shop) -> None:
+    threads, mails = 6, 300
+    with shop.session() as session:
+        shop.outbox.enqueue_many(newsletter(), addresses(mails), session=session)
+        session.commit()
+    barrier = Barrier(threads)
+
+    def worker() -> list[tuple[UUID, int]]:
+        own = Database(shop.engine, shop.tables)
+        barrier.wait(30)
+        found: list[tuple[UUID, int]] = []
+        while made := claim(own, Priority.BULK, 7, lease_seconds=LEASE):
+            found += [(one.token, one.mails) for one in made]
+        return found
+
+    with ThreadPoolExecutor(threads) as pool:
+        results = [future.result() for future in [pool.submit(worker) for _ in range(threads)]]
+
+    claims = [one for result in results for one in result]
+    tokens = [row.token for row in shop.rows(shop.tables.email)]
+    assert None not in tokens
+    assert sum(size for _, size in claims) == mails
+    assert len({token for token, _ in claims}) == len(claims)
+    assert {token: tokens.count(token) for token in set(tokens)} == dict(claims)
+    assert max(size for _, size in claims) <= 7
+
+
+def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
+    ids = [shop.enqueue().id for _ in range(4)]
+    email = shop.tables.email
+    with shop.engine.begin() as connection:
+        connection.execute(update(email).where(email.c.id == ids[1]).values(crashes=2))
+        connection.execute(update(email).where(email.c.id == ids[2]).values(crashes=1))
+
+    claims = shop.claim()
+    tokens = {row.id: row.token for row in shop.rows(email)}
+    assert sorted(made.mails for made in claims) == [1, 3]
+    assert tokens[ids[0]] == tokens[ids[2]] == tokens[ids[3]] != tokens[ids[1]]
+    assert {made.token for made in claims} == set(tokens.values())
+    assert {row.token for row in shop.rows(shop.tables.lease)} == set(tokens.values())
+
+
+def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
+    servers = [replace(shop.runtime.servers[0], label=server)]
+    return survey(shop.database, shop.runtime.lanes, servers, limit=limit)
+
+
+def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:
+    urgent, bulk = ("", Priority.URGENT), ("", Priority.BULK)
+    for _ in range(3):
+        shop.enqueue(priority=Priority.URGENT)
+    shop.enqueue(priority=Priority.BULK)
+    found = look(shop, limit=2)
+    assert {way: due.mails for way, due in found.due.items()} == {urgent: 2, bulk: 1}
+    assert (found.flight, found.overdue) == ({}, False)
+
+    shop.claim(priority=Priority.BULK)
+    shop.claim(1, priority=Priority.URGENT)
+    found = look(shop)
+    assert {way: due.mails for way, due in found.due.items()} == {urgent: 2}
+    one = InFlight(batches=1, mails=1)
+    assert found.flight == {urgent: one, bulk: one}
+
+    shop.later(LEASE + 1)
+    found = look(shop)
+    assert (found.flight, found.overdue) == ({}, True)
+    assert LEASE + 1 <= found.due[urgent].age < LEASE + 61
+
+
+def test_a_survey_knows_the_breaker_of_its_own_server_only(shop: Shop) -> None:
+    opened = insert(shop.tables.breaker).values(
+        server="mx:25", state="open", cause="session", failures=1, opened_at=START,
+        retry_at=shop.database.now(60), alert=False, reason="",
+    )  # fmt: skip
+    with shop.engine.begin() as connection:
+        connection.execute(opened)
+    assert look(shop).servers == {"mx:25": server_limits.OPEN}
+    assert look(shop, "mx:26").servers == {"mx:26": None}
+    shop.later(61)
+    assert look(shop).servers == {"mx:25": server_limits.HALF_OPEN}

@@ -1,0 +1,261 @@
+"""Where PostgreSQL has a way of its own, it does what the portable way does, on the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.status import Status
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.domain.priority import Priority
+from outbox.domain.scheduling.claim_plan import ClaimRequest
+from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
+from outbox.store.backend import backend_of
+from outbox.store.control import rate_limits
+from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.records import EmailResult, Mark
+from outbox.store.transitions.claim import claim_shares
+from outbox.store.transitions.window import advance
+from tests.integration.store.inserts.test_insert import LATER, plain_driver, written
+from tests.integration.twins import Twins, at, content, email, lease, open_twins
+from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, entry, message
+
+pytestmark = pytest.mark.databases("postgresql")
+
+MINE, OTHERS, LOST = UUID(int=1), UUID(int=2), UUID(int=3)
+made_up = settings(
+    max_examples=50,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture
+def twins(shops: Shops) -> Twins:
+    return open_twins(shops)
+
+
+@pytest.fixture
+def still(twins: Twins) -> Shop:
+    """A shop where no time passes."""
+    return twins.shop
+
+
+def test_both_ways_are_run(twins: Twins) -> None:
+    own, other = backend_of(twins.shop.database.dialect), backend_of(twins.portable.dialect)
+    for way in ("advance", "take_permits", "claim_due", "insert", "lane_keys", "backlog"):
+        assert getattr(own, way) is not None
+        assert getattr(other, way) is None
+
+
+# ---- windows
+
+DELAYS = st.sampled_from([0.0, 0.4, 7.25, 3600.0])
+_ENDS = {
+    Status.SENT: Verdict.SENT,
+    Status.PENDING: Verdict.RETRY,
+    Status.FAILED: Verdict.FAIL,
+    Status.CLAIMED: Verdict.UNSENT,
+}
+
+
+@dataclass(frozen=True)
+class InWindow:
+    """An email of a batch, what came of it, and whether the next window is to have it."""
+
+    row: dict[str, Any]
+    result: EmailResult | None
+    follows: bool
+
+
+@st.composite
+def in_window(draw: st.DrawFn, number: int) -> InWindow:
+    status = draw(st.sampled_from([Status.SENDING] * 6 + [Status.CLAIMED] * 6 + list(Status)))
+    row = email(
+        number,
+        status,
+        token=draw(st.sampled_from([MINE, MINE, MINE, OTHERS])),
+        due_at=at(draw(st.sampled_from([-10, 10]))),
+        send_at=draw(st.sampled_from([None, at(-50)])),
+        expires_at=draw(st.sampled_from([None, at(0), at(60), at(-60)])),
+        unknown_token=draw(st.sampled_from([None, MINE])) if status is Status.PENDING else None,
+        unknown_count=draw(st.integers(0, 2)),
+        waited=draw(st.integers(0, 5)),
+    )
+    return InWindow(
+        row, draw(st.none() | results(number)), draw(st.sampled_from([True, True, False]))
+    )
+
+
+def results(number: int) -> st.SearchStrategy[EmailResult]:
+    def result(status: Status, delay: float, text: str, verdict: Verdict | None) -> EmailResult:
+        outcome = Outcome(
+            status=status,
+            reply=Reply(code=450, enhanced="4.2.0", text=text),
+            delay=delay if status is Status.PENDING else 0.0,
+            attempts_added=int(status is not Status.CLAIMED),
+            crashes_added=-1 if status is Status.CLAIMED else 0,
+        )
+        changes = {"server": "mx.example:25" * 30}
+        return entry(number, outcome, verdict or _ENDS[status], **changes)
+
+    texts = st.sampled_from(["busy", 'a "b" \\c {d}, NULL', "ü\n", "x" * 600, ""])
+    verdict = st.sampled_from([None, None, Verdict.HALT])
+    return st.builds(result, st.sampled_from(list(_ENDS)), DELAYS, texts, verdict)
+
+
+@made_up
+@given(data=st.data())
+def test_a_window_is_recorded_and_opened_alike(twins: Twins, data: st.DataObject) -> None:
+    emails = [data.draw(in_window(number)) for number in range(1, data.draw(st.integers(2, 6)))]
+    found = [one.result for one in emails if one.result is not None]
+    following = [one.row["id"] for one in emails if one.follows and one.result is None]
+    own, other = twins.both(
+        lambda database: advance(database, MINE, found, following, worker=WORKER * 30),
+        content=[content()],
+        email=[one.row for one in emails],
+        lease=[lease(MINE), lease(OTHERS)],
+    )
+    assert own == other
+
+
+# ---- claims
+
+
+@st.composite
+def waiting(draw: st.DrawFn, number: int) -> dict[str, Any]:
+    return email(
+        number,
+        draw(st.sampled_from([Status.PENDING] * 5 + [Status.CLAIMED, Status.SENT])),
+        token=OTHERS,
+        lane=draw(st.sampled_from(["", "@a.example", "@x.example"])),
+        priority=draw(st.sampled_from([0, 1])),
+        due_at=at(draw(st.sampled_from([-30, -20, -20, 0, 0.001, 40]))),
+        crashes=draw(st.sampled_from([0, 0, 0, 1, 2, 3])),
+        unknown_count=draw(st.integers(0, 1)),
+        unknown_token=draw(st.sampled_from([None, LOST])),
+    )
+
+
+def _first_due(rows: list[dict[str, Any]], share: ClaimRequest) -> Mark | None:
+    """Return where a sweep sees the first due email of this way."""
+    own = [
+        Mark(row["due_at"], row["id"])
+        for row in rows
+        if row["status"] is Status.PENDING
+        and (row["lane"], row["priority"]) == (share.lane, share.priority)
+        and row["due_at"] <= at(0)
+    ]
+    return min(own, key=lambda mark: (mark.due_at, mark.id), default=None)
+
+
+@made_up
+@given(data=st.data())
+def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
+    rows = [data.draw(waiting(number)) for number in range(1, data.draw(st.integers(2, 12)))]
+    shares = [
+        ClaimRequest(
+            lane=lane,
+            priority=Priority(priority),
+            batches=data.draw(st.integers(1, 2)),
+            size=data.draw(st.integers(1, 4)),
+        )
+        for lane in ("", "@x.example")
+        for priority in (0, 1)
+    ]
+    marks = {(s.lane, s.priority): _first_due(rows, s) for s in shares}
+    if data.draw(st.booleans()):
+        marks = {}
+    since = {way: mark for way, mark in marks.items() if mark is not None}
+    own, other = twins.both(
+        lambda database: [
+            (made.lane, made.priority, made.mails)
+            for made in claim_shares(database, shares, lease_seconds=LEASE, since=since)
+        ],
+        content=[content()],
+        email=rows,
+        lease=[lease(OTHERS)],
+    )
+    assert own == other
+
+
+@made_up
+@given(data=st.data())
+def test_what_is_due_is_found_and_counted_alike(twins: Twins, data: st.DataObject) -> None:
+    rows = [data.draw(waiting(number)) for number in range(1, data.draw(st.integers(2, 12)))]
+    limit, runtime = data.draw(st.integers(1, 9)), twins.shop.runtime
+    (own, _), (other, _) = twins.both(
+        lambda database: survey(database, runtime.lanes, runtime.servers, limit=limit).due,
+        content=[content()],
+        email=rows,
+    )
+    assert own == other
+
+
+# ---- permits
+
+NAMES = ("all", "domain:x.example", "route:a")
+LAGS = st.sampled_from([-3600.0, -SLACK, -0.1, 0.0, 0.05, 30.0, LONGEST])
+
+
+@st.composite
+def bucket(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    taken_at = draw(st.sampled_from([None, at(-100), at(0), at(500)]))
+    return {"name": name, "tat": at(draw(LAGS)), "taken_at": taken_at}
+
+
+@made_up
+@given(data=st.data())
+def test_permits_are_taken_alike(twins: Twins, data: st.DataObject) -> None:
+    rates = st.sampled_from([Rate(1, 3600), Rate(500, 60), Rate(7, 3)])
+    costs = {
+        name: (data.draw(rates), data.draw(st.integers(0, 900)))
+        for name in data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
+    }
+    wants = {name: cost for name, cost in costs.items() if data.draw(st.booleans())}
+    known = data.draw(st.lists(st.sampled_from(NAMES), unique=True))
+    margin = data.draw(st.sampled_from([0.0, 0.1, 60.0]))
+    (own, first), (other, second) = twins.both(
+        lambda database: rate_limits.take(database, wants, debts=costs, margin=margin),
+        bucket=[data.draw(bucket(name)) for name in known],
+    )
+    assert own == pytest.approx(other, abs=1e-5)
+    assert len(first["bucket"]) == len(second["bucket"])
+    for (name, tat, taken), (name2, tat2, taken2) in zip(
+        first["bucket"], second["bucket"], strict=True
+    ):
+        assert (name, taken) == (name2, taken2)
+        assert tat.timestamp() == pytest.approx(tat2.timestamp(), abs=1e-5)
+
+
+# ---- inserts
+
+
+def test_emails_are_inserted_alike(still: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def recipients(since: int) -> list[tuple[Any, ...]]:
+        rows = still.rows(still.tables.recipient)[since:]
+        return [(row.position, row.address, row.status, row.code, row.reply) for row in rows]
+
+    with still.session() as session:  # a large content that both find again
+        still.outbox.enqueue(message(text="Terms. " * 20_000), session=session, send_at=LATER)
+        session.commit()
+    fast = written(still)
+    plain_driver(monkeypatch)
+    slow = written(still)
+    assert len(fast) == len(slow) == 13
+    for one, other in zip(fast, slow, strict=True):
+        for row in (one, other):
+            del row["size"], row["content"]  # their Message-IDs and dates are not the same
+        assert one == other
+    half = still.count(still.tables.recipient) // 2
+    assert recipients(half) == recipients(0)[:half]
+    assert half > 1

@@ -1,0 +1,201 @@
+"""Rows of the verdict table that servers of others can play: Postfix's smtp-sink and aiosmtpd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from outbox.domain.delivery.transaction import Phase, Verdict
+from outbox.worker.drain import drain
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.smtp_sink import SmtpSink
+from tests.support.shop.shop import Shop, Shops, message
+from tests.support.verdicts.case import (
+    AT,
+    FAIL,
+    HALT,
+    OUTCOMES,
+    RETRY,
+    SENT,
+    SUSPECT,
+    UNKNOWN,
+    UNSENT,
+)
+
+pytestmark = pytest.mark.databases("sqlite")
+
+DAY = 86_400.0
+SOFT = ("-b", "450 4.2.0 later")
+HARD = ("-B", "550 5.7.1 no")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """smtp-sink's options, and what comes of every email that meets them."""
+
+    options: tuple[str, ...]
+    verdict: Verdict
+    phase: Phase = AT.DOT
+    code: int = 0
+    enhanced: str = ""
+    mails: int = 100  # over one connection
+
+    @property
+    def id(self) -> str:
+        return " ".join(self.options)
+
+
+def soft(command: str, verdict: Verdict, phase: Phase) -> Played:
+    return Played(
+        options=("-r", command, *SOFT), verdict=verdict, phase=phase, code=450, enhanced="4.2.0"
+    )
+
+
+def hard(command: str, verdict: Verdict, phase: Phase) -> Played:
+    return Played(
+        options=("-f", command, *HARD), verdict=verdict, phase=phase, code=550, enhanced="5.7.1"
+    )
+
+
+def closing(command: str, phase: Phase) -> Played:
+    halted = HALT if phase in (AT.GREETING, AT.EHLO) else SUSPECT
+    return Played(options=("-Q", command), verdict=halted, phase=phase, code=421)
+
+
+def gone(command: str, verdict: Verdict, phase: Phase) -> Played:
+    return Played(options=("-q", command), verdict=verdict, phase=phase)
+
+
+ACCEPTED = {"code": 250, "enhanced": "2.0.0"}
+BY_SMTP_SINK = (
+    soft("CONNECT", HALT, AT.GREETING),
+    hard("CONNECT", HALT, AT.GREETING),
+    closing("CONNECT", AT.GREETING),
+    gone("CONNECT", HALT, AT.GREETING),
+    soft("EHLO", HALT, AT.EHLO),
+    Played(options=("-f", "EHLO"), verdict=SENT, code=250, enhanced="2.0.0"),
+    hard("EHLO,HELO", HALT, AT.EHLO),
+    closing("EHLO", AT.EHLO),
+    gone("EHLO", HALT, AT.EHLO),
+    Played(options=("-r", "MAIL"), verdict=SUSPECT, phase=AT.MAIL, code=450),  # it says 4.3.0
+    soft("MAIL", RETRY, AT.MAIL),
+    hard("MAIL", FAIL, AT.MAIL),
+    closing("MAIL", AT.MAIL),
+    gone("MAIL", UNSENT, AT.MAIL),
+    soft("RCPT", RETRY, AT.RCPT),
+    hard("RCPT", FAIL, AT.RCPT),
+    closing("RCPT", AT.RCPT),
+    gone("RCPT", UNSENT, AT.RCPT),
+    soft("DATA", RETRY, AT.DATA),
+    hard("DATA", FAIL, AT.DATA),
+    hard("DATA,RSET", FAIL, AT.DATA),
+    closing("DATA", AT.DATA),
+    gone("DATA", UNSENT, AT.DATA),
+    soft(".", RETRY, AT.DOT),
+    hard(".", FAIL, AT.DOT),
+    closing(".", AT.DOT),
+    gone(".", UNKNOWN, AT.DOT),
+    *(
+        Played(options=(option, "QUIT"), verdict=SENT, code=250, enhanced="2.0.0", mails=1)
+        for option in ("-q", "-Q", "-r", "-f")
+    ),
+)
+
+
+@pytest.mark.parametrize("played", BY_SMTP_SINK, ids=lambda played: played.id)
+def test_smtp_sink_plays_the_row_to_two_mails_and_then_takes_what_is_left(
+    played: Played, shops: Shops
+) -> None:
+    with SmtpSink(*played.options) as sink:
+        shop = shops.open(MAIL_PORT=sink.port, OUTBOX_CONNECTION_MAILS=played.mails)
+        for name in "ab":
+            shop.enqueue(f"{name}@x.example")
+        drain(shop.runtime)
+        expect(shop, played)
+        sink.stop()
+        sink.options = ()
+        sink.start()
+        shop.later(DAY)
+        drain(shop.runtime)
+        left = 2 if OUTCOMES[played.verdict].status == "pending" else 0
+        assert sink.accepted() == left
+    assert set(shop.statuses()) == {"failed" if played.verdict is FAIL else "sent"}
+    assert shop.count(shop.tables.breaker) == shop.count(shop.tables.lease) == 0
+
+
+def expect(shop: Shop, played: Played) -> None:
+    # Two that are halted, and none that is taken: it is the server, and nobody is charged.
+    halts = played.verdict in (HALT, SUSPECT, UNSENT)
+    want = OUTCOMES[HALT if halts else played.verdict]
+    for row in shop.rows(shop.tables.email):
+        assert (row.status, row.attempts, row.crashes, row.unknown_count) == (
+            (want.status, want.attempts, want.crashes, want.unknown_count)
+        )
+    breakers, log = shop.rows(shop.tables.breaker), shop.rows(shop.tables.attempt)
+    if halts:
+        assert [(row.failures, bool(row.alert)) for row in breakers] == [(1, False)]
+        assert breakers[0].reason.startswith(f"{played.phase}: {played.code} ")
+        assert [row.verdict for row in log] == ["suspect"] * (2 if played.verdict is SUSPECT else 0)
+        return
+    assert not breakers
+    assert [(row.verdict, row.phase, row.code, row.enhanced) for row in log] == [
+        (played.verdict, played.phase, played.code, played.enhanced)
+    ] * 2
+
+
+BY_AIOSMTPD = (
+    ("recipient", "450 4.2.0 later", RETRY, AT.RCPT),
+    ("recipient", "451 4.7.1 Greylisted, try again in 5 minutes", RETRY, AT.RCPT),
+    ("recipient", "550 5.1.1 unknown", FAIL, AT.RCPT),
+    ("recipient", "530 5.7.0 no", SUSPECT, AT.RCPT),
+    ("content", "251 2.1.5 forwarded", SENT, AT.DOT),
+    ("content", "451 4.3.0 later", RETRY, AT.DOT),
+    ("content", "554 5.7.1 spam", FAIL, AT.DOT),
+    ("content", "421 4.3.2 closing", SUSPECT, AT.DOT),
+    ("content", "354 go on", UNKNOWN, AT.DOT),
+)
+
+
+@pytest.mark.parametrize(("point", "reply", "verdict", "phase"), BY_AIOSMTPD)
+def test_aiosmtpd_plays_the_row_to_one_mail_and_takes_the_next(
+    sending: Shop, catcher: Catcher, point: str, reply: str, verdict: Verdict, phase: Phase
+) -> None:
+    left = [reply]
+    answer = lambda _: left.pop() if left else None  # noqa: E731
+    if point == "recipient":
+        catcher.reply_to_recipient = answer
+    else:
+        catcher.reply_to_content = answer
+    email, behind = sending.enqueue("a@x.example"), sending.enqueue("b@x.example")
+    drain(sending.runtime)
+    row, want = sending.mail(email.id), OUTCOMES[verdict]
+    assert (row.status, row.attempts, row.unknown_count) == (
+        want.status,
+        want.attempts,
+        want.unknown_count,
+    )
+    table = sending.tables.attempt
+    log = sending.rows(table, table.c.email_id == email.id)
+    assert sending.status(behind.id) == "sent"
+    [attempt] = log
+    charged = RETRY if verdict is SUSPECT else verdict
+    assert (attempt.verdict, attempt.phase) == (charged, phase)
+    assert f"{attempt.code} {attempt.enhanced} {attempt.reply}".replace("  ", " ") == reply
+    sending.later(DAY)
+    drain(sending.runtime)
+    assert sending.statuses() == ["failed" if verdict is FAIL else "sent", "sent"]
+    assert set(catcher.copies().values()) == {1}
+
+
+def test_a_name_that_does_not_resolve_charges_nobody(shops: Shops) -> None:
+    shop = shops.open(MAIL_SERVER="fe80::1%no-such-interface")  # asks no name server
+    with shop.session() as session:
+        email = shop.outbox.enqueue(message(), session=session)
+        session.commit()
+    drain(shop.runtime)
+    row = shop.mail(email.id)
+    assert (row.status, row.attempts, row.crashes) == ("pending", 0, 0)
+    [breaker] = shop.rows(shop.tables.breaker)
+    assert breaker.reason.startswith("connect: 0 gaierror")
+    assert shop.count(shop.tables.attempt) == shop.count(shop.tables.lease) == 0

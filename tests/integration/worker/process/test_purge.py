@@ -1,0 +1,105 @@
+"""A purge in Celery takes a process for a moment only, and never one that urgent email needs."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from itertools import count
+
+import pytest
+
+from outbox import Priority
+from outbox.store.transitions import purge as module
+from outbox.store.transitions.purge import LEASE, PurgeUnderWay, purge
+from outbox.worker.process import shutdown
+from outbox.worker.purge import POLL, SECONDS, purge_all, purge_briefly
+from tests.integration.store.purge.test_purge_run import withdrawn
+from tests.support.shop.shop import Shop
+
+DAY = 86_400.0
+MONTH = 31 * DAY
+
+
+@pytest.fixture
+def old(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop with five emails that are past their retention, and purged one by one."""
+    monkeypatch.setattr(module, "PURGE_CHUNK", 1)
+    withdrawn(shop, 5)
+    shop.later(MONTH)
+    return shop
+
+
+def left(shop: Shop) -> int:
+    return shop.count(shop.tables.email)
+
+
+def test_a_purge_ends_after_some_seconds_and_the_next_one_goes_on(
+    old: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count(0.0, SECONDS / 2)
+    monkeypatch.setattr(old.runtime, "clock", lambda: next(seconds))
+    assert purge_briefly(old.runtime) < 5
+    assert 0 < left(old) < 5
+    monkeypatch.setattr(old.runtime, "clock", lambda: 0.0)
+    purge_briefly(old.runtime)
+    assert left(old) == 0
+
+
+def test_a_purge_gives_way_to_urgent_mail(old: Shop) -> None:
+    old.enqueue(priority=Priority.URGENT)
+    old.later(1)
+    assert purge_briefly(old.runtime) == 1
+    assert left(old) == 5
+
+
+def test_a_purge_ends_when_the_worker_is_to_stop(
+    old: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutdown, "requested", lambda: True)
+    assert purge_briefly(old.runtime) == 1
+
+
+def test_of_two_tasks_at_once_one_has_nothing_to_do(old: Shop) -> None:
+    with closing(purge(old.database, older_than=DAY)) as chunks:
+        next(chunks)
+        purge_briefly(old.runtime)
+        assert left(old) == 4
+    purge_briefly(old.runtime)
+    assert left(old) == 0
+
+
+def test_a_database_that_is_away_is_one_line(
+    old: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as away, caplog.at_level(logging.WARNING, "outbox"):
+        away.setattr(old.database, "run", _raise)
+        purge_briefly(old.runtime)
+    (record,) = caplog.records
+    assert record.getMessage() == "outbox: the database failed in a purge (ConnectionError)"
+
+
+def _raise(_: object) -> None:
+    raise ConnectionError
+
+
+def test_a_person_s_purge_waits_for_another_to_end(old: Shop) -> None:
+    died = purge(old.database, older_than=DAY)
+    next(died)
+    waits: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        old.later(LEASE / 3 + 1)
+
+    assert sum(purge_all(old.runtime, older_than=DAY, pause=pause)) == 4
+    assert waits == [POLL] * 3
+    died.close()
+
+
+def test_a_person_s_purge_does_not_wait_for_another_s_for_ever(old: Shop) -> None:
+    other = purge(old.database, older_than=DAY)
+    next(other)
+    old.runtime.clock = count(0.0, LEASE).__next__
+    with pytest.raises(PurgeUnderWay):
+        sum(purge_all(old.runtime, older_than=DAY, pause=lambda _: None))
+    other.close()

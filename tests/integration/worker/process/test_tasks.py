@@ -1,0 +1,64 @@
+"""What a sweep sends by itself, and what it publishes."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox import Priority
+from outbox.worker.tasks import go_on
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import standing, write
+from tests.support.shop.shop import Shop, Shops
+
+WINDOW = 5
+SENT = ("sent", 1, 0, 0)
+CLAIMED = ("claimed", 0, 0, 0)
+
+
+@pytest.fixture
+def shop(shops: Shops, catcher: Catcher) -> Shop:
+    return shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=WINDOW, OUTBOX_SLOTS=2)
+
+
+def published(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Go on; return the queues of the send tasks that a broker would have got."""
+    queues: list[str] = []
+
+    def publish(task: str, queue: str, token: str) -> bool:
+        queues.append(queue)
+        return True
+
+    monkeypatch.setattr(shop.runtime, "publish", publish)
+    go_on(shop.runtime)
+    return queues
+
+
+def test_a_small_claim_that_is_alone_needs_no_broker(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shop, WINDOW)
+    assert published(shop, monkeypatch) == []
+    assert standing(shop) == {SENT: WINDOW}
+
+
+def test_urgent_mail_goes_at_once_and_bulk_through_the_broker(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shop, 3 * WINDOW, priority=Priority.BULK)
+    write(shop, 1, priority=Priority.URGENT)
+    assert published(shop, monkeypatch) == ["outbox.bulk"]
+    assert standing(shop) == {SENT: 1, CLAIMED: 3 * WINDOW}
+
+
+def test_of_several_claims_one_goes_at_once_and_the_broker_spreads_the_others(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shop, WINDOW + 1, priority=Priority.URGENT)
+    assert published(shop, monkeypatch) == ["outbox.urgent"]
+    assert standing(shop) == {SENT: WINDOW, CLAIMED: 1}
+
+
+def test_a_large_claim_goes_through_the_broker(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(shop, 3 * WINDOW, priority=Priority.BULK)
+    assert published(shop, monkeypatch) == ["outbox.bulk"]
+    assert standing(shop) == {CLAIMED: 3 * WINDOW}

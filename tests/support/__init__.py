@@ -1,0 +1,1 @@
+"""What tests stand on: servers, shops, systems, case tables, and how tests share a machine."""

@@ -1,0 +1,1 @@
+"""Databases, and what stands between one and its driver."""

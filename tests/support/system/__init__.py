@@ -1,0 +1,1 @@
+"""A whole system: web app, database, broker, SMTP server, workers, beat."""

@@ -1,0 +1,61 @@
+"""The smallest app with an outbox, configured by the environment: what the Celery processes run.
+
+`celery -A tests.support.system.app worker`; the tests themselves use `create_app` as their web
+process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from celery import Celery
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import Column, Integer, String
+
+from outbox import Outbox
+
+EARLY = 0.1
+"""How much of a backoff's jitter is used: who waits for a retry waits three seconds, not thirty."""
+
+db = SQLAlchemy()
+outbox = Outbox()
+
+
+class Order(db.Model):  # type: ignore[name-defined, misc]
+    """A business row, to be committed with its email."""
+
+    __tablename__ = "orders"
+    id = Column(Integer, primary_key=True)
+    customer = Column(String(100), nullable=False)
+
+
+def create_app(config: Mapping[str, Any]) -> Flask:
+    """Return the app; `REDIS_URL` in the configuration is Celery's broker, whichever it is."""
+    app = Flask(__name__)
+    app.config.update(config)
+    celery = Celery(__name__)
+    celery.config_from_object("celeryconfig")
+    celery.conf.update(broker_url=config["REDIS_URL"])
+    app.extensions["celery"] = celery
+    db.init_app(app)
+    outbox.init_app(app, db=db)
+    app.extensions["outbox"].runtime.random = lambda: EARLY * random.random()
+    if config.get("CREATE_ALL"):  # as many an app factory does
+        with app.app_context():
+            db.create_all()
+    return app
+
+
+def __getattr__(name: str) -> Celery:
+    """Make `app` when Celery asks for it: importing this module needs no environment."""
+    if name in ("app", "celery"):
+        flask_app = create_app(json.loads(os.environ["ACCEPTANCE_CONFIG"]))
+        celery: Celery = flask_app.extensions["celery"]
+        globals()[name] = celery
+        return celery
+    raise AttributeError(name)

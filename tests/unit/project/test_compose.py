@@ -1,0 +1,153 @@
+"""compose.yaml and the Dockerfile, as a real compose parser reads them.
+
+No container engine is at hand where this runs: what is proved is that the file parses and says
+what it must, not that the containers run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+SECRETS = {"SECRET_KEY": "k", "POSTGRES_PASSWORD": "p", "FLOWER_PASSWORD": "f"}
+OURS = ("migrate", "web", "worker", "beat", "flower")
+RUNNING = ("web", "worker", "beat", "flower")
+
+
+def docker_compose(*words: str, secrets: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run Debian's docker-compose, without the caller's own secrets and .env."""
+    program = shutil.which("docker-compose")
+    if program is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("docker-compose is missing")
+        pytest.skip("docker-compose is missing")
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **secrets}
+    with tempfile.NamedTemporaryFile() as empty:
+        files = ["--file", str(ROOT / "compose.yaml"), "--env-file", empty.name]
+        command = [program, *files, *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    answer = docker_compose("config", secrets=SECRETS)
+    assert answer.returncode == 0, answer.stderr
+    return dict(yaml.safe_load(answer.stdout)["services"])
+
+
+def published(service: dict[str, Any]) -> list[str]:
+    """Return the host addresses of a service's ports, in the old notation and in the new one."""
+    return [
+        port.get("host_ip", "0.0.0.0") if isinstance(port, dict) else port.split(":")[0]
+        for port in service.get("ports", [])
+    ]
+
+
+@pytest.mark.parametrize("missing", SECRETS)
+def test_a_missing_secret_stops_the_start_and_is_named(missing: str) -> None:
+    answer = docker_compose(
+        "config", secrets={name: value for name, value in SECRETS.items() if name != missing}
+    )
+    assert answer.returncode != 0
+    assert missing in answer.stderr + answer.stdout
+
+
+def test_no_secret_stands_in_the_file() -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    assert all(f"${{{name}:?" in text for name in SECRETS)
+    assert not re.search(r"(PASSWORD|SECRET_KEY): +[^$\s]", text)
+
+
+def test_every_service_that_stays_has_a_health_check(services: dict[str, Any]) -> None:
+    assert {name for name, service in services.items() if "healthcheck" not in service} == {
+        "migrate"
+    }
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_it_starts_after_the_migration_on_a_healthy_database(
+    services: dict[str, Any], name: str
+) -> None:
+    needs = services[name]["depends_on"]
+    assert needs["migrate"]["condition"] == "service_completed_successfully"
+    assert needs["postgres"]["condition"] == "service_healthy"
+
+
+@pytest.mark.parametrize("name", ["worker", "beat", "flower"])
+def test_it_starts_on_a_healthy_redis(services: dict[str, Any], name: str) -> None:
+    assert services[name]["depends_on"]["redis"]["condition"] == "service_healthy"
+
+
+def test_the_web_needs_no_redis_to_start(services: dict[str, Any]) -> None:
+    assert "redis" not in services["web"]["depends_on"]
+
+
+def test_redis_never_evicts(services: dict[str, Any]) -> None:
+    assert "--maxmemory-policy noeviction" in " ".join(services["redis"]["command"])
+
+
+def test_the_database_and_the_broker_publish_no_port(services: dict[str, Any]) -> None:
+    assert not published(services["postgres"])
+    assert not published(services["redis"])
+
+
+def test_every_published_port_is_on_the_loopback_interface(services: dict[str, Any]) -> None:
+    hosts = {name: published(service) for name, service in services.items()}
+    assert {name for name, published in hosts.items() if published} == {"web", "mailpit", "flower"}
+    assert all(host == "127.0.0.1" for published in hosts.values() for host in published)
+
+
+def test_the_worker_can_be_scaled(services: dict[str, Any]) -> None:
+    worker = services["worker"]
+    assert "container_name" not in worker
+    assert "ports" not in worker
+    assert "stop_grace_period" in worker
+
+
+def test_exactly_one_service_runs_beat(services: dict[str, Any]) -> None:
+    beats = [name for name, service in services.items() if "beat" in service.get("command", [])]
+    assert beats == ["beat"]
+    assert "deploy" not in services["beat"]
+    assert "/tmp" in services["beat"]["tmpfs"]  # where its schedule file lies
+
+
+def test_flower_asks_for_a_password_and_starts_no_task(services: dict[str, Any]) -> None:
+    flower = services["flower"]
+    assert flower["environment"]["FLOWER_BASIC_AUTH"] == "flower:f"
+    assert "--read_only" in flower["command"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_containers_cannot_change_themselves(services: dict[str, Any], name: str) -> None:
+    assert services[name]["read_only"] is True
+    assert services[name]["cap_drop"] == ["ALL"]
+
+
+def test_every_image_is_pinned_to_a_version(services: dict[str, Any]) -> None:
+    foreign = [service["image"] for name, service in services.items() if name not in OURS]
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert len(bases) == 2
+    assert all(re.search(r":v?\d+\.\d+", image) for image in [*foreign, *bases])
+
+
+def test_the_image_runs_as_an_unprivileged_user() -> None:
+    last_stage = (ROOT / "Dockerfile").read_text().split("FROM ")[-1]
+    user = re.search(r"^USER (\d+)", last_stage, re.MULTILINE)
+    assert user is not None
+    assert int(user[1]) > 0
+
+
+def test_the_image_copies_no_more_than_the_builder_is_given() -> None:
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.M)
+    assert "*" in ignored
+    assert {f"!{name}" for names in copied for name in names.split()} <= set(ignored)

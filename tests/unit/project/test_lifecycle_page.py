@@ -1,0 +1,113 @@
+"""`docs/lifecycle.md` and the README's table of states are made from the code's own table.
+
+`python -m tests.unit.project.test_lifecycle_page` writes both anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from outbox.domain.delivery.status import ARROWS, Status
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "outbox" / "store" / "transitions"
+PAGE = ROOT / "docs" / "lifecycle.md"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- states -->\n", "<!-- /states -->\n"
+NO_ARROW = {
+    "enqueue": "(nothing) to `pending`",
+    "start": "`claimed` stays: the lease begins",
+    "purge": "(removed)",
+}
+"""Files whose step is between no two statuses."""
+
+INTRODUCTION = """\
+# The lifecycle of an email
+
+This page is made from the table in `outbox/domain/delivery/status.py`, by
+`python -m tests.unit.project.test_lifecycle_page`. The database's constraints are made from the same table.
+
+The transaction that enqueues an email writes it as `pending`. A sweep claims it. A worker opens a
+window, sends the email, and records what became of it. An email can come to be in doubt only while
+it is `sending`, in an open window.
+"""
+
+
+def drawing() -> str:
+    """Return the arrows in Mermaid's language."""
+    steps = [f"    {arrow.source} --> {arrow.target}" for arrow in ARROWS]
+    return "\n".join(["stateDiagram-v2", "    [*] --> pending", *steps])
+
+
+def states() -> str:
+    """Return the table of arrows."""
+    rows = [
+        f"| `{a.source}` | `{a.target}` | {a.when} | {', '.join(f'`{file}`' for file in a.files)} |"
+        for a in ARROWS
+    ]
+    return "\n".join(["| from | to | when | made in |", "| --- | --- | --- | --- |", *rows]) + "\n"
+
+
+def comments() -> str:
+    """Return what each status means, as the enum says."""
+    source = (ROOT / "outbox/domain/delivery/status.py").read_text()
+    said = dict(re.findall(r'^    [A-Z]+ = "(\w+)"  # (.+)$', source, flags=re.MULTILINE))
+    return "\n".join(
+        ["| status | meaning |", "| --- | --- |"]
+        + [f"| `{status}` | {said[status]} |" for status in Status]
+    )
+
+
+def files() -> str:
+    """Return what each file of the folder says of itself, in its first sentence."""
+    rows = ["| file | what it does |", "| --- | --- |"]
+    for path in sorted(FOLDER.glob("[a-z]*.py")):
+        told = ast.get_docstring(ast.parse(path.read_text())) or ""
+        rows.append(f"| `{path.name}` | {told.splitlines()[0]} |")
+    return "\n".join(rows)
+
+
+def page() -> str:
+    """Return the whole page."""
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## The statuses\n",
+            comments(),
+            f"\n```mermaid\n{drawing()}\n```\n",
+            "## The arrows\n",
+            "Each file stands in `outbox/store/transitions`.\n",
+            states(),
+            "## The files\n",
+            files(),
+            "",
+        ]
+    )
+
+
+def with_states(text: str) -> str:
+    """Return the README with the table of arrows between its marks."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + states() + END + rest.partition(END)[2]
+
+
+def test_the_pages_show_the_lifecycle_as_the_code_has_it() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert BEGIN in text
+    assert text == with_states(text)
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_file_of_the_folder_makes_an_arrow_and_every_arrow_has_a_file() -> None:
+    there = {path.stem for path in FOLDER.glob("[a-z]*.py")}
+    named = {file for arrow in ARROWS for file in arrow.files}
+    assert all(arrow.files for arrow in ARROWS)
+    assert named | NO_ARROW.keys() == there
+    assert not named & NO_ARROW.keys()
+
+
+if __name__ == "__main__":
+    README.write_text(with_states(README.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

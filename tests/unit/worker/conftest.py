@@ -1,0 +1,23 @@
+"""A nudge of its own for each test, with a broker and a clock that the test moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.worker.process.wakeup import Nudge
+from tests.unit.worker.nudging import Broker, Clock
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def nudge(broker: Broker, clock: Clock) -> Nudge:
+    return Nudge(broker.publish, clock=clock)

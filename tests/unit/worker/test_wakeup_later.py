@@ -1,0 +1,146 @@
+"""A wake for later, and the nudge in a forked child."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from outbox.worker.process.wakeup import Nudge
+from tests.support.waiting import wait_until
+from tests.unit.worker.nudging import SECONDS, Broker, Clock, entered
+
+
+def left(nudge: Nudge, seconds: float | None) -> None:
+    wait_until(lambda: nudge._left() == seconds, SECONDS, lambda: f"{seconds}: {nudge._left()}")
+
+
+def test_a_wake_for_later_publishes_then_and_not_before(
+    nudge: Nudge, broker: Broker, clock: Clock
+) -> None:
+    nudge.wake(100.0)
+    left(nudge, 100.0)
+    clock.now += 99.0
+    nudge._wanted.set()  # the clock of this test does not wake anybody by itself
+    wait_until(lambda: not nudge._wanted.is_set(), SECONDS, "a look at the clock")
+    assert (broker.calls, nudge._left()) == (0, 1.0)
+    clock.now += 1.0
+    nudge._wanted.set()
+    assert entered(broker)
+    left(nudge, None)
+
+
+def test_a_wake_for_later_needs_no_other_to_come(broker: Broker) -> None:
+    Nudge(broker.publish).wake(0.02)
+    assert entered(broker)
+
+
+def test_of_wakes_for_later_the_first_one_counts(nudge: Nudge) -> None:
+    for seconds in (60.0, 5.0, 30.0):
+        nudge.wake(seconds)
+    left(nudge, 5.0)
+
+
+def test_a_wake_at_once_does_for_those_for_later(nudge: Nudge, broker: Broker) -> None:
+    nudge.wake(60.0)
+    left(nudge, 60.0)
+    nudge.wake()
+    assert entered(broker)
+    left(nudge, None)
+    assert broker.calls == 1
+
+
+def test_in_a_stream_of_wakes_the_first_publishes_at_once_and_the_rest_after_the_gap(
+    broker: Broker, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nudge = Nudge(broker.publish, clock=clock, gap=5.0)
+    nudge.wake()
+    assert entered(broker)
+    wait_until(lambda: nudge._next == clock.now + 5.0, SECONDS, "the gap to begin")
+    nudge.wake()
+    left(nudge, 5.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(nudge, "_wanted", None)  # what is to come serves them: nobody is woken
+        for _ in range(3):
+            clock.now += 1.0
+            nudge.wake()
+    left(nudge, 2.0)
+    assert broker.calls == 1
+    clock.now += 2.0
+    nudge._wanted.set()  # the clock of this test does not wake anybody by itself
+    assert entered(broker)
+    left(nudge, None)
+    assert broker.calls == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_does_not_inherit_the_parent_s_wake_for_later(nudge: Nudge) -> None:
+    nudge.wake(60.0)
+    left(nudge, 60.0)
+
+    def child() -> bool:
+        nudge.wake(90.0)
+        left(nudge, 90.0)
+        return True
+
+    assert in_a_child(child) == 0
+    assert nudge._left() == 60.0
+
+
+def in_a_child(work: Callable[[], bool]) -> int:
+    """Fork, run `work` in the child, and return the child's exit status: 0 where it is true."""
+    child = os.fork()
+    if child == 0:
+        status = 2
+        try:
+            status = 0 if work() else 1
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_a_thread_of_its_own(nudge: Nudge, broker: Broker) -> None:
+    nudge.wake()
+    assert entered(broker)
+
+    def child() -> bool:
+        nudge.wake()
+        return entered(broker) and broker.calls == 2
+
+    assert in_a_child(child) == 0
+    assert broker.calls == 1, "the parent's broker heard nothing of it"
+    nudge.wake()
+    assert entered(broker)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forked_while_the_parent_publishes_is_not_held_up(
+    nudge: Nudge, broker: Broker
+) -> None:
+    broker.gate.clear()
+    nudge.wake()
+    assert entered(broker)
+    nudge.wake()  # one more is wanted: the child must not inherit it either
+
+    def child() -> bool:
+        broker.gate.set()
+        nudge.wake()
+        return entered(broker)
+
+    assert in_a_child(child) == 0
+    broker.gate.set()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_grandchild_wakes_too(nudge: Nudge, broker: Broker) -> None:
+    def grandchild() -> bool:
+        nudge.wake()
+        return entered(broker)
+
+    def child() -> bool:
+        nudge.wake()
+        return entered(broker) and in_a_child(grandchild) == 0
+
+    assert in_a_child(child) == 0
