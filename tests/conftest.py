@@ -24,7 +24,7 @@ from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.server import memory
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.smtp_sink import SmtpSink
-from tests.support.turns import BROKERS, DATABASES, on_each_server, take_turns
+from tests.support.turns import BROKERS, DATABASES, measure_once, on_its_servers, register
 
 # Its assertions tell what differs, as those in a test's own file do.
 pytest.register_assert_rewrite("tests.support.verdicts.play")
@@ -44,25 +44,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers that restrict `database_url` and `broker`; choose how much is tried."""
-    for kind in ("database", "broker"):
-        config.addinivalue_line(
-            "markers", f"{kind}s(*names): run on these {kind}s only, not on all of them"
-        )
-    config.addinivalue_line("markers", "turn(name): run on this one unless all run on all")
+    """Register the markers that say where a test runs; choose how much is tried."""
+    register(config)
     settings.register_profile("whole", max_examples=500)
     if config.getoption("--whole"):
         settings.load_profile("whole")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test on each server that it is for."""
-    on_each_server(metafunc)
+    """Run a test on the servers that it says."""
+    on_its_servers(metafunc)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is another server's turn, and deal the rest to the processes."""
-    take_turns(config, items)
+    """Choose what is measured, and deal the tests to the processes."""
+    measure_once(config, items)
     items[:] = deal(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 

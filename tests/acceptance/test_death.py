@@ -9,6 +9,8 @@ from outbox import Status
 from tests.support.system.system import SLOTS, WINDOW, System
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgresql")]
+
 READERS = 800
 
 
@@ -70,6 +72,8 @@ def test_under_hold_a_mail_in_doubt_stays_unknown_and_is_not_sent_again(system: 
     assert list(system.catcher.copies().values()) == [1]
 
 
+@pytest.mark.one_database("mariadb")
+@pytest.mark.one_broker("rabbitmq")
 def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
     readers = system.newsletter(READERS)
     system.beat()
@@ -83,6 +87,8 @@ def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
     assert set(copies.values()) == {1}
 
 
+@pytest.mark.one_broker("rabbitmq")
+@pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_an_smtp_outage_charges_no_attempt_and_all_is_delivered_after_it(system: System) -> None:
     readers = system.newsletter(READERS)

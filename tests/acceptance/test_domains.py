@@ -20,6 +20,8 @@ from tests.support.servers.smtp.recorder import Recorder
 from tests.support.system.system import LIKE_PRODUCTION, System, running
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_broker("rabbitmq")
+
 RATE = Rate(10, 1)
 LIMITED, OTHERS = 400, 2000
 SECONDS = 8  # of the limited domain's emails, after the others have gone

@@ -16,7 +16,10 @@ from tests.support.system.app import Order, db, outbox
 from tests.support.system.system import SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgresql")]
 
+
+@pytest.mark.one_database("sqlite")
 def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) -> None:
     system.worker()
     system.newsletter(1000)  # its commit nudges
@@ -24,6 +27,7 @@ def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) ->
     assert set(system.catcher.copies().values()) == {1}
 
 
+@pytest.mark.one_database("sqlite")
 def test_two_beats_and_two_workers_claim_no_mail_twice(
     database_url: str, broker: Broker, catcher: Catcher
 ) -> None:
@@ -39,6 +43,7 @@ def test_two_beats_and_two_workers_claim_no_mail_twice(
         assert system.counters() == {}
 
 
+@pytest.mark.one_broker("rabbitmq")
 @pytest.mark.databases("postgresql")
 def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
     system: System,
@@ -55,6 +60,7 @@ def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
     assert set(system.catcher.copies().values()) == {1}
 
 
+@pytest.mark.one_broker("rabbitmq")
 @pytest.mark.databases("postgresql")
 def test_a_task_whose_lease_ran_out_while_it_waited_sends_nothing(system: System) -> None:
     system.newsletter(10)
@@ -70,6 +76,8 @@ def test_a_task_whose_lease_ran_out_while_it_waited_sends_nothing(system: System
     assert worker.running
 
 
+@pytest.mark.one_database("mariadb")
+@pytest.mark.one_broker("rabbitmq")
 def test_a_warm_shutdown_finishes_the_open_window_and_gives_the_rest_back_uncharged(
     system: System,
 ) -> None:
@@ -116,6 +124,8 @@ def test_a_worker_that_slept_through_its_lease_sends_nothing_more_and_its_verdic
     assert system.counters()["lease_lost"] >= 1
 
 
+@pytest.mark.one_database("mariadb")
+@pytest.mark.one_broker("rabbitmq")
 def test_an_order_and_its_mail_commit_and_roll_back_together(system: System) -> None:
     def order(customer: str) -> None:
         message = EmailMessage()

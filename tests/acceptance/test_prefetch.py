@@ -11,6 +11,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.system import WINDOW, running
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_broker("rabbitmq")
+
 
 @pytest.mark.databases("postgresql")
 def test_a_free_worker_gets_the_batch_that_a_busy_one_has_no_process_for(

@@ -14,6 +14,8 @@ from tests.support.shop.shop import message
 from tests.support.system.app import db, outbox
 from tests.support.system.system import running
 
+pytestmark = pytest.mark.one_broker("rabbitmq")
+
 
 @pytest.mark.databases("postgresql")
 def test_a_worker_sweeps_when_a_closed_lane_opens_without_beat_and_without_a_nudge(

@@ -29,6 +29,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.system import DEADLINE, ROOT, SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgresql")]
+
 OLDER = "238bdf3c5a0f3c45316e442dc209d318739bd2a2"
 """The commit before whose successor the schema had no version."""
 
@@ -95,6 +97,7 @@ def shared(database_url: str, broker: Broker, catcher: Catcher) -> Iterator[Syst
         yield made
 
 
+@pytest.mark.one_database("sqlite")
 def test_two_versions_share_a_drain_and_either_may_die_in_it(
     database_url: str, broker: Broker, catcher: Catcher, older: Path
 ) -> None:
@@ -158,6 +161,7 @@ def test_either_version_takes_the_other_s_tasks(shared: System, older: Path) -> 
     assert shared.counters() == {}
 
 
+@pytest.mark.one_broker("rabbitmq")
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("version", ["older", "this"])
 def test_a_task_of_a_version_to_come_is_refused_and_its_mails_are_sent_all_the_same(

@@ -17,6 +17,8 @@ from tests.fuzz import campaign
 from tests.fuzz.campaign import Property, Tally, attempt
 from tests.fuzz.sources import KINDS, fresh_database
 
+pytestmark = pytest.mark.each_database
+
 Told = Callable[[str, object], None]
 EVERYWHERE = ("mails",)
 """What may meet a database's own rules runs on each of them; the others on SQLite."""

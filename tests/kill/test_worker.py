@@ -21,7 +21,7 @@ from tests.kill.stage import Stage
 from tests.kill.tally import Tally
 from tests.kill.tracer import Kind
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600)]
 
 
 def test_wherever_a_worker_is_killed_no_mail_is_lost_and_none_repeated_but_in_doubt(

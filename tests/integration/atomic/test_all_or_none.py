@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, registry
 from outbox import InvalidMessage, OutboxError
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
-pytestmark = pytest.mark.usefixtures("small_chunks")
+pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("small_chunks")]
 
 MANY = 250
 HALF = 150

@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from outbox import ConfigurationError, Outbox
 from tests.support.shop.shop import Shop, Shops, message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 DRIVERS: dict[str, list[dict[str, Any]]] = {
     "postgresql": [{"autocommit": True}],
     "mariadb": [{"autocommit": True}, {"autocommit": None, "init_command": "SET autocommit = 1"}],

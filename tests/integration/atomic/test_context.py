@@ -20,6 +20,8 @@ from outbox.flask_ext.app.state import state_of
 from tests.support.shop import schema
 from tests.support.shop.shop import message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 
 @dataclass(kw_only=True)
 class ThreadsShop:

@@ -23,6 +23,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop import schema
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 NAMES = ["my-app", "Mail", "select", 'odd "name"']
 DAY = 86_400.0
 

@@ -14,6 +14,8 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from outbox import ConfigurationError, Outbox
 from tests.support.shop.shop import Shop, message
 
+pytestmark = pytest.mark.each_database
+
 MAKERS: dict[str, Callable[[sa.Engine], Any]] = {
     "sessionmaker": sessionmaker,
     "Session": lambda engine: Session,

@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from outbox import ConfigurationError
 from tests.support.shop.shop import Shop, message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 READERS = 2500
 READ = 250
 """How many rows the stream holds at a time: by far not all."""

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 
 from tests.support.shop.shop import Shop, message
 
+pytestmark = pytest.mark.each_database
+
 
 class Interrupted(Exception):
     """As Celery's soft time limit: it comes between any two statements."""

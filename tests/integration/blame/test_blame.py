@@ -19,6 +19,8 @@ from tests.integration.blame.cases import (
 from tests.integration.blame.play import play
 from tests.support.shop.shop import Shops
 
+pytestmark = pytest.mark.over_and_over
+
 SIDE_BY_SIDE = (
     Case(
         part=part(Phase.MAIL, "452 4.3.1 Insufficient system storage"),

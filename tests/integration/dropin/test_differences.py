@@ -12,6 +12,8 @@ from outbox import InvalidMessage
 from tests.integration.dropin.conftest import Both, attachment, options, parsed, parts
 from tests.support.servers.smtp.catcher import CaughtMail
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 
 def only(arrived: tuple[CaughtMail, ...]) -> CaughtMail:
     (mail,) = arrived

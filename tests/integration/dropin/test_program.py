@@ -22,7 +22,10 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.shop.shop import Shop, Shops
 
-pytestmark = pytest.mark.databases("sqlite", "postgresql")
+pytestmark = [
+    pytest.mark.one_database("sqlite"),
+    pytest.mark.databases("sqlite", "postgresql"),
+]
 
 
 @dataclass(kw_only=True)

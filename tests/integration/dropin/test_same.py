@@ -12,6 +12,8 @@ import pytest
 
 from tests.integration.dropin.conftest import Both, attachment, options, parts
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 PDF = b"%PDF-1.7\0\xff\r\n." * 500
 PNG = b"\x89PNG\r\n\x1a\n\0"
 LOGO = attachment("logo.png", "image/png", PNG, "inline", {"Content-ID": "<logo>"})
@@ -87,6 +89,7 @@ SAME: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", SAME)
+@pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_what_arrives_is_what_flask_mail_sends(both: Both, case: str) -> None:
     theirs, ours = both.send(**SAME[case])

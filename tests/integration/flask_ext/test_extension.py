@@ -22,6 +22,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 SENDER = {"MAIL_DEFAULT_SENDER": "shop@shop.example"}
 
 

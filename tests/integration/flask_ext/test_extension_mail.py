@@ -16,6 +16,8 @@ from sqlalchemy.orm import Session
 
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 Write = Callable[[SQLAlchemy], None]
 
 INSERT = "INSERT INTO orders (customer) VALUES ('Ada')"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
@@ -12,6 +13,8 @@ from sqlalchemy.pool import NullPool
 
 from outbox.flask_ext.session.reading import holds_nothing
 from tests.support.shop.shop import Shop
+
+pytestmark = pytest.mark.one_database("mariadb")
 
 ASYNC = {"sqlite": ("aiosqlite",), "postgresql": ("asyncpg", "psycopg"), "mariadb": ("asyncmy",)}
 

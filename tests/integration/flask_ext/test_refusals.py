@@ -14,6 +14,8 @@ from sqlalchemy.orm import Session
 from outbox import InvalidMessage
 from tests.support.shop.shop import START, Shop, Shops, message
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 SECRET = "secret"
 """Stands in every address and subject below, and in no error."""
 

@@ -14,6 +14,8 @@ from tests.integration.machine.model import LEASE, MAX_ATTEMPTS, MAX_CRASHES
 from tests.integration.machine.told import Told
 from tests.support.shop.shop import Shops
 
+pytestmark = [pytest.mark.over_and_over, pytest.mark.each_database]
+
 EXAMPLES = os.environ.get("OUTBOX_MACHINE_EXAMPLES")
 STEPS = 40
 PHASES = [Phase.generate]

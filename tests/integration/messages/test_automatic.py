@@ -14,6 +14,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 URL = "https://shop.example/unsubscribe/" + "7f3a" * 40
 ONE_CLICK = "List-Unsubscribe=One-Click"
 

@@ -18,6 +18,8 @@ from tests.support.shop.shop import Shop, Shops, message
 from webapp.app import create_app
 from webapp.maildir import Maildir
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 LONG: dict[str, str] = {
     "quotation marks": '"' * 30_000,
     "comments": "()" * 15_000,

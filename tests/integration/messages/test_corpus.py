@@ -24,6 +24,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop
 
+pytestmark = [pytest.mark.over_and_over, pytest.mark.one_database("postgresql")]
+
 CORPUS = Path(__file__).parents[2] / "support" / "corpus" / "cpython"
 PARSERS = {"compat32": policy.compat32, "default": policy.default}
 

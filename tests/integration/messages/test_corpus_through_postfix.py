@@ -20,7 +20,7 @@ from tests.support.readers.reading import READERS, misread
 from tests.support.servers.smtp.postfix import VARIANTS, Postfix
 from tests.support.shop.shop import Shop, Shops
 
-pytestmark = pytest.mark.databases("sqlite")
+pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("sqlite")]
 
 WITHOUT_8BITMIME = "no 8BITMIME", "none of them"
 WITHOUT_SMTPUTF8 = "no SMTPUTF8", "none of them"

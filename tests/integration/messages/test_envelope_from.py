@@ -16,6 +16,8 @@ from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
 from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 BOUNCES = "bounces@mail.shop.example"
 
 

@@ -16,7 +16,7 @@ from tests.support.servers.smtp.postfix import Postfix
 from tests.support.shop.both_ways import MEANT, by_flask_mail, by_the_outbox
 from tests.support.shop.shop import Shops
 
-pytestmark = pytest.mark.databases("sqlite")
+pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("sqlite")]
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "messages.md"
 

@@ -16,6 +16,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 TEXT = "Hello {{ name }},\n\nyour code is {{code}}.\n" + "Some more of the news.\n" * 500
 
 

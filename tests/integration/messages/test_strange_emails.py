@@ -19,6 +19,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.shop.shop import Shop, Shops, message
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 MEGABYTE = 1024 * 1024
 
 
@@ -137,6 +139,7 @@ SMUGGLED = b"MAIL FROM:<evil@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nSubj
 @pytest.mark.parametrize(
     "end", [b"\n.\n", b"\r.\r", b"\r\n.\n", b"\n.\r\n", b"\r\n.\r", b"\r\n.\r\n"]
 )
+@pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_no_line_end_smuggles_a_second_mail(sending: Shop, catcher: Catcher, end: bytes) -> None:
     """CVE-2023-51764: servers that take a bare line end for one would see the end of the email."""

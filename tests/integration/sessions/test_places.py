@@ -9,6 +9,8 @@ from tests.integration.sessions.places import PLACES, Place
 from tests.integration.sessions.ways import act_of
 from tests.support.shop.shop import Shops
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)

@@ -16,6 +16,8 @@ from tests.support.servers.smtp.stateful import EXTENSIONS, Answer, StatefulServ
 from tests.support.shop.shop import Shop, Shops, message
 from tests.support.verdicts.play import moment
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 DAY = 86_400.0
 TO, CC, BCC = "to@x.example", "cc@x.example", "bcc@x.example"
 LATER, NO = "450 4.2.0 later", "550 5.1.1 unknown"

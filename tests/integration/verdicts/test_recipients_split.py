@@ -16,6 +16,8 @@ from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.stateful import EXTENSIONS, Answer, StatefulServer, hang_up
 from tests.support.shop.shop import LEASE, Shop, Shops, addresses, message
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 DAY = 86_400.0
 PIPELINING = pytest.mark.parametrize("pipelining", [False, True], ids=["plain", "pipelining"])
 READERS = addresses(250)

@@ -12,6 +12,8 @@ from tests.support.servers.smtp.scripted import HELLO, ScriptedServer, expect, s
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops, addresses
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 EHLO_AUTH = expect("EHLO", "250-scripted.example\n250 AUTH PLAIN")
 
 

@@ -14,6 +14,8 @@ from tests.support.verdicts.envelope import ENVELOPE
 from tests.support.verdicts.play import play
 from tests.support.verdicts.session import SESSION
 
+pytestmark = pytest.mark.over_and_over
+
 CASES = (*SESSION, *ENVELOPE, *CONTENT)
 # Until a session is open nobody pipelines: RFC 2920 begins with the reply to EHLO.
 PIPELINED = tuple(case for case in (*ENVELOPE, *CONTENT) if case.alike)
@@ -54,6 +56,7 @@ def test_each_row_does_the_same_where_the_server_offers_pipelining(
     play(case, shops, authority, pipelining=True)
 
 
+@pytest.mark.one_database("mariadb")
 @pytest.mark.databases("postgresql", "mariadb")
 @pytest.mark.parametrize("case", ON_EVERY_DATABASE, ids=lambda case: case.id)
 def test_rows_of_each_kind_do_the_same_on_the_other_databases(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isfinite
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from outbox.domain.delivery.outcome import RecipientStatus as R
 from outbox.domain.delivery.status import ARROWS, FINISHED, Status
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.domain.scheduling.backoff import delay
+
+pytestmark = pytest.mark.over_and_over
 
 SLOW = [HealthCheck.too_slow]  # no time decides
 

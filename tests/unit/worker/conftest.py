@@ -9,7 +9,7 @@ from tests.unit.worker.nudging import Broker, Clock
 
 
 @pytest.fixture
-def broker() -> Broker:
+def held_broker() -> Broker:
     return Broker()
 
 
@@ -19,5 +19,5 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def nudge(broker: Broker, clock: Clock) -> Nudge:
-    return Nudge(broker.publish, clock=clock)
+def nudge(held_broker: Broker, clock: Clock) -> Nudge:
+    return Nudge(held_broker.publish, clock=clock)

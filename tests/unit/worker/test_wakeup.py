@@ -12,43 +12,45 @@ from tests.support.waiting import wait_until
 from tests.unit.worker.nudging import SECONDS, Broker, Clock, entered, tried
 
 
-def test_a_wake_publishes_on_another_thread(nudge: Nudge, broker: Broker) -> None:
+def test_a_wake_publishes_on_another_thread(nudge: Nudge, held_broker: Broker) -> None:
     nudge.wake()
-    assert entered(broker)
-    assert broker.threads == {"outbox-nudge"}
+    assert entered(held_broker)
+    assert held_broker.threads == {"outbox-nudge"}
 
 
-def test_nothing_runs_before_the_first_wake(broker: Broker) -> None:
-    assert Nudge(broker.publish)._thread is None
-    assert broker.calls == 0
+def test_nothing_runs_before_the_first_wake(held_broker: Broker) -> None:
+    assert Nudge(held_broker.publish)._thread is None
+    assert held_broker.calls == 0
 
 
-def test_wakes_during_a_publish_merge_into_one_more(nudge: Nudge, broker: Broker) -> None:
-    broker.gate.clear()
+def test_wakes_during_a_publish_merge_into_one_more(nudge: Nudge, held_broker: Broker) -> None:
+    held_broker.gate.clear()
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     for _ in range(1000):
         nudge.wake()
-    assert broker.calls == 1
-    broker.gate.set()
-    assert entered(broker)
+    assert held_broker.calls == 1
+    held_broker.gate.set()
+    assert entered(held_broker)
     wait_until(lambda: not nudge._wanted.is_set(), SECONDS, "the merged wake to be taken")
-    assert broker.calls == 2
+    assert held_broker.calls == 2
 
 
-def test_a_wake_does_no_io_and_returns_while_the_broker_hangs(nudge: Nudge, broker: Broker) -> None:
+def test_a_wake_does_no_io_and_returns_while_the_broker_hangs(
+    nudge: Nudge, held_broker: Broker
+) -> None:
     """The broker answers only after the test has woken it again and again: no wake can wait."""
-    broker.gate.clear()
+    held_broker.gate.clear()
     for _ in range(100):
         nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     for _ in range(100):
         nudge.wake()
-    assert broker.threads == {"outbox-nudge"}
-    broker.gate.set()
+    assert held_broker.threads == {"outbox-nudge"}
+    held_broker.gate.set()
 
 
-def test_threads_that_wake_at_once_share_one_thread(nudge: Nudge, broker: Broker) -> None:
+def test_threads_that_wake_at_once_share_one_thread(nudge: Nudge, held_broker: Broker) -> None:
     barrier = threading.Barrier(8)
 
     def wake() -> None:
@@ -61,7 +63,7 @@ def test_threads_that_wake_at_once_share_one_thread(nudge: Nudge, broker: Broker
         waker.start()
     for waker in wakers:
         waker.join(SECONDS)
-    assert entered(broker)
+    assert entered(held_broker)
     ours = [t for t in threading.enumerate() if t.name == "outbox-nudge" and t not in before]
     assert len(ours) == 1
     assert ours[0].daemon
@@ -70,16 +72,16 @@ def test_threads_that_wake_at_once_share_one_thread(nudge: Nudge, broker: Broker
 @pytest.mark.parametrize("error", [OSError("away"), RuntimeError("x"), ValueError("secret")])
 def test_a_failure_raises_nowhere_and_is_logged_once_without_its_text(
     nudge: Nudge,
-    broker: Broker,
+    held_broker: Broker,
     clock: Clock,
     error: Exception,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broker.error = error
+    held_broker.error = error
     with caplog.at_level(logging.INFO, "outbox"):
         for failures in (1, 2, 3):
             nudge.wake()
-            assert entered(broker)
+            assert entered(held_broker)
             tried(nudge, failures)
             clock.now += RETRY_LONGEST + 1
     assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -88,13 +90,13 @@ def test_a_failure_raises_nowhere_and_is_logged_once_without_its_text(
 
 
 def test_a_broker_that_is_down_is_left_alone_for_longer_and_longer(
-    nudge: Nudge, broker: Broker, clock: Clock
+    nudge: Nudge, held_broker: Broker, clock: Clock
 ) -> None:
-    broker.error = OSError("away")
+    held_broker.error = OSError("away")
     pauses = []
     for failures in range(1, 8):
         nudge.wake()
-        assert entered(broker)
+        assert entered(held_broker)
         tried(nudge, failures)
         wait_until(lambda: nudge._silent_until > clock.now, SECONDS, "the pause to be set")
         pauses.append(nudge._silent_until - clock.now)
@@ -103,37 +105,37 @@ def test_a_broker_that_is_down_is_left_alone_for_longer_and_longer(
     assert (pauses[0], pauses[-1]) == (RETRY_FIRST, RETRY_LONGEST)
 
 
-def test_in_the_pause_nothing_is_published(nudge: Nudge, broker: Broker, clock: Clock) -> None:
-    broker.error = OSError("away")
+def test_in_the_pause_nothing_is_published(nudge: Nudge, held_broker: Broker, clock: Clock) -> None:
+    held_broker.error = OSError("away")
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     wait_until(lambda: nudge._silent_until > clock.now, SECONDS, "the pause to be set")
     for _ in range(10):
         nudge.wake()
     wait_until(lambda: not nudge._wanted.is_set(), SECONDS, "the wakes to be dropped")
     clock.now = nudge._silent_until
-    broker.error = None
+    held_broker.error = None
     nudge.wake()
-    assert entered(broker)
-    assert broker.calls == 2
+    assert entered(held_broker)
+    assert held_broker.calls == 2
 
 
-def test_a_success_forgets_the_failures(nudge: Nudge, broker: Broker, clock: Clock) -> None:
-    broker.error = OSError("away")
+def test_a_success_forgets_the_failures(nudge: Nudge, held_broker: Broker, clock: Clock) -> None:
+    held_broker.error = OSError("away")
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     wait_until(lambda: nudge._silent_until > clock.now, SECONDS, "the pause to be set")
-    clock.now, broker.error = nudge._silent_until, None
+    clock.now, held_broker.error = nudge._silent_until, None
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     tried(nudge, 0)
     wait_until(lambda: nudge._silent_until == 0, SECONDS, "the pause to be forgotten")
 
 
 def test_a_broker_that_is_away_all_night_does_not_end_the_pauses(
-    nudge: Nudge, broker: Broker, clock: Clock
+    nudge: Nudge, held_broker: Broker, clock: Clock
 ) -> None:
-    broker.error = OSError("away")
+    held_broker.error = OSError("away")
     nudge._failures = 2000
     nudge._try()
     assert nudge._silent_until == clock.now + RETRY_LONGEST

@@ -17,23 +17,23 @@ def left(nudge: Nudge, seconds: float | None) -> None:
 
 
 def test_a_wake_for_later_publishes_then_and_not_before(
-    nudge: Nudge, broker: Broker, clock: Clock
+    nudge: Nudge, held_broker: Broker, clock: Clock
 ) -> None:
     nudge.wake(100.0)
     left(nudge, 100.0)
     clock.now += 99.0
     nudge._wanted.set()  # the clock of this test does not wake anybody by itself
     wait_until(lambda: not nudge._wanted.is_set(), SECONDS, "a look at the clock")
-    assert (broker.calls, nudge._left()) == (0, 1.0)
+    assert (held_broker.calls, nudge._left()) == (0, 1.0)
     clock.now += 1.0
     nudge._wanted.set()
-    assert entered(broker)
+    assert entered(held_broker)
     left(nudge, None)
 
 
-def test_a_wake_for_later_needs_no_other_to_come(broker: Broker) -> None:
-    Nudge(broker.publish).wake(0.02)
-    assert entered(broker)
+def test_a_wake_for_later_needs_no_other_to_come(held_broker: Broker) -> None:
+    Nudge(held_broker.publish).wake(0.02)
+    assert entered(held_broker)
 
 
 def test_of_wakes_for_later_the_first_one_counts(nudge: Nudge) -> None:
@@ -42,21 +42,21 @@ def test_of_wakes_for_later_the_first_one_counts(nudge: Nudge) -> None:
     left(nudge, 5.0)
 
 
-def test_a_wake_at_once_does_for_those_for_later(nudge: Nudge, broker: Broker) -> None:
+def test_a_wake_at_once_does_for_those_for_later(nudge: Nudge, held_broker: Broker) -> None:
     nudge.wake(60.0)
     left(nudge, 60.0)
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     left(nudge, None)
-    assert broker.calls == 1
+    assert held_broker.calls == 1
 
 
 def test_in_a_stream_of_wakes_the_first_publishes_at_once_and_the_rest_after_the_gap(
-    broker: Broker, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    held_broker: Broker, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nudge = Nudge(broker.publish, clock=clock, gap=5.0)
+    nudge = Nudge(held_broker.publish, clock=clock, gap=5.0)
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     wait_until(lambda: nudge._next == clock.now + 5.0, SECONDS, "the gap to begin")
     nudge.wake()
     left(nudge, 5.0)
@@ -66,12 +66,12 @@ def test_in_a_stream_of_wakes_the_first_publishes_at_once_and_the_rest_after_the
             clock.now += 1.0
             nudge.wake()
     left(nudge, 2.0)
-    assert broker.calls == 1
+    assert held_broker.calls == 1
     clock.now += 2.0
     nudge._wanted.set()  # the clock of this test does not wake anybody by itself
-    assert entered(broker)
+    assert entered(held_broker)
     left(nudge, None)
-    assert broker.calls == 2
+    assert held_broker.calls == 2
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -101,46 +101,46 @@ def in_a_child(work: Callable[[], bool]) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_has_a_thread_of_its_own(nudge: Nudge, broker: Broker) -> None:
+def test_a_forked_child_has_a_thread_of_its_own(nudge: Nudge, held_broker: Broker) -> None:
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
 
     def child() -> bool:
         nudge.wake()
-        return entered(broker) and broker.calls == 2
+        return entered(held_broker) and held_broker.calls == 2
 
     assert in_a_child(child) == 0
-    assert broker.calls == 1, "the parent's broker heard nothing of it"
+    assert held_broker.calls == 1, "the parent's held_broker heard nothing of it"
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_forked_while_the_parent_publishes_is_not_held_up(
-    nudge: Nudge, broker: Broker
+    nudge: Nudge, held_broker: Broker
 ) -> None:
-    broker.gate.clear()
+    held_broker.gate.clear()
     nudge.wake()
-    assert entered(broker)
+    assert entered(held_broker)
     nudge.wake()  # one more is wanted: the child must not inherit it either
 
     def child() -> bool:
-        broker.gate.set()
+        held_broker.gate.set()
         nudge.wake()
-        return entered(broker)
+        return entered(held_broker)
 
     assert in_a_child(child) == 0
-    broker.gate.set()
+    held_broker.gate.set()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_grandchild_wakes_too(nudge: Nudge, broker: Broker) -> None:
+def test_a_grandchild_wakes_too(nudge: Nudge, held_broker: Broker) -> None:
     def grandchild() -> bool:
         nudge.wake()
-        return entered(broker)
+        return entered(held_broker)
 
     def child() -> bool:
         nudge.wake()
-        return entered(broker) and in_a_child(grandchild) == 0
+        return entered(held_broker) and in_a_child(grandchild) == 0
 
     assert in_a_child(child) == 0

@@ -18,6 +18,8 @@ from outbox.worker.process.queues import QUEUES, beat_schedule
 from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 
 @pytest.fixture
 def run(shop: Shop) -> Run:

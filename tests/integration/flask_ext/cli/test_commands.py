@@ -15,6 +15,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import Run, parsed, runner, stuck
 from tests.support.shop.shop import Shop, Shops, message, sent
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 
 @pytest.fixture
 def run(shop: Shop) -> Run:

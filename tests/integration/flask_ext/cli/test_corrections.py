@@ -16,6 +16,8 @@ from outbox.store.transitions import resolve
 from tests.support.shop.shell import Run, runner, stuck
 from tests.support.shop.shop import Shop
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 
 @pytest.fixture
 def run(shop: Shop) -> Run:

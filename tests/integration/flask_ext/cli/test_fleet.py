@@ -24,6 +24,8 @@ from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop, entry
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.each_broker, pytest.mark.one_database("mariadb")]
+
 SENDS = "outbox.urgent, outbox.normal, outbox.bulk"
 
 

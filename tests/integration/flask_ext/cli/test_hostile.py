@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from outbox.store.control import suppression
 from tests.support.shop.shop import Shop, Shops, sent
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 BELL = "\x07\x9b2J\u202e\r"
 """Controls that click leaves in a line, unlike the sequences of colours, and one that turns it."""
 

@@ -18,6 +18,8 @@ from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 SERVERS = [
     {"name": "ses", "server": "127.0.0.1", "port": 1, "connections": 2, "order": 2},
     {"name": "own", "server": "127.0.0.1", "port": 2},

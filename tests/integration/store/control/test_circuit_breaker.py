@@ -21,6 +21,8 @@ from outbox.worker import probe
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import START, WORKER, Shop, message, sent
 
+pytestmark = pytest.mark.each_database
+
 SERVER = "127.0.0.1:1"
 
 

@@ -14,6 +14,8 @@ from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import swept
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.each_database
+
 HOUR = 3600.0
 SECOND, MINUTE, DAILY = Rate(1, 1), Rate(500, 60), Rate(1, 86_400)
 SOON = 20.0  # seconds that a test may take on a busy machine

@@ -12,6 +12,8 @@ from outbox.worker.sweep import sweep
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.each_database
+
 OLD, NEW = ({"name": name, "server": "127.0.0.1", "port": 1} for name in ("old", "new"))
 HOUR = 3600.0
 

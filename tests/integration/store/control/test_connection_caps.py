@@ -14,6 +14,8 @@ from outbox.store.control.connection_caps import in_flight, take_server
 from outbox.store.transitions.rescue import rescue
 from tests.support.shop.shop import LEASE, Shop
 
+pytestmark = pytest.mark.each_database
+
 ONE = {"a": 1}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from outbox.domain.delivery.breaker_rules import OPEN_FIRST, RAMP_SECONDS, Cause
 from outbox.store.control import circuit_breaker, lease
 from outbox.store.queries import server_limits
@@ -11,6 +13,8 @@ from outbox.store.queries.server_status import alerts, standings
 from outbox.store.report_records import ServerStatus
 from tests.support.shop.motion import limits
 from tests.support.shop.shop import LEASE, Shop
+
+pytestmark = pytest.mark.each_database
 
 SERVER, OTHER = "mx.example:25", "spare"
 

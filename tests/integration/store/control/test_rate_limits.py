@@ -16,6 +16,8 @@ from outbox.store.control.rate_limits import take
 from outbox.store.schema.clock import utc
 from tests.support.shop.shop import Shop
 
+pytestmark = pytest.mark.each_database
+
 HOURLY = Rate(1, 3600)
 MINUTE = Rate(500, 60)
 SOON = 20.0  # seconds that a test may take on a busy machine: none of these rates counts in it

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from outbox.domain.delivery.breaker_rules import SUSPICION_SECONDS, Cause
 from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.sweep import sweep
 from tests.integration.store.control.test_circuit_breaker import SERVER, trip
 from tests.support.shop.shop import Shop
+
+pytestmark = pytest.mark.each_database
 
 
 def test_a_suspicion_leaves_the_server_in_use_and_is_forgotten_in_time(shop: Shop) -> None:

@@ -15,6 +15,8 @@ from outbox.store.removal import remove
 from outbox.store.transitions.purge import purge
 from tests.support.shop.shop import Shop, Shops, message
 
+pytestmark = pytest.mark.each_database
+
 TERMS = "Terms. " * 20_000
 OTHER = "Other terms. " * 20_000
 PATIENCE = 60.0

@@ -11,6 +11,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from outbox import Email, KeyConflict, Status
 from tests.support.shop.shop import Shop, message
 
+pytestmark = pytest.mark.each_database
+
 
 def test_a_mail_commits_with_its_business_row(shop: Shop) -> None:
     with shop.session() as session:

@@ -12,6 +12,8 @@ import pytest
 from outbox import InvalidMessage, KeyConflict, Priority
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 MEBI = 1024 * 1024
 
 

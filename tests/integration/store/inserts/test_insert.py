@@ -14,6 +14,8 @@ from outbox import Priority, Status
 from outbox.store.postgresql import copy, insert
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 LATER = datetime(2099, 5, 4, 12, 0, tzinfo=UTC)
 OWN = ("id", "content_id", "message_id", "headers", "created_at", "due_at")
 """Columns that no two emails have in common."""

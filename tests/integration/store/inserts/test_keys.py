@@ -14,6 +14,8 @@ from sqlalchemy.orm import Session
 from outbox import Email, KeyConflict, KeyContention
 from tests.support.shop.shop import Shop, Shops, message
 
+pytestmark = pytest.mark.each_database
+
 PATIENCE = 60.0
 SERVERS = pytest.mark.databases("postgresql", "mariadb")
 

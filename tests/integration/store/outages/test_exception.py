@@ -12,6 +12,8 @@ from outbox.worker.batch.send_batch import send_batch
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, addresses
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.mark.parametrize("error", [RuntimeError, MemoryError, SystemExit])
 def test_what_was_sent_before_an_exception_is_recorded_and_the_rest_is_no_doubt(

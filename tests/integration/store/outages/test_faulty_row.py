@@ -16,6 +16,8 @@ from tests.integration.store.transitions.test_rescue import judge
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import LEASE, START, Shop
 
+pytestmark = pytest.mark.each_database
+
 MANY = 9
 
 

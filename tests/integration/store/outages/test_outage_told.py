@@ -13,6 +13,8 @@ from celery import Celery
 from tests.support.servers.ports import free_port
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.each_database
+
 ADDRESS = "a@customers.example"
 
 

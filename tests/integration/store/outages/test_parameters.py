@@ -19,6 +19,8 @@ from outbox.store.control import suppression
 from outbox.store.control.rate_limits import take
 from tests.support.shop.shop import Shop
 
+pytestmark = pytest.mark.each_database
+
 LIMITS = {"sqlite": 32_766, "postgresql": 65_535}
 
 _MORE_RECIPIENTS = f"""

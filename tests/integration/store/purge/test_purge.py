@@ -18,6 +18,8 @@ from outbox.store.transitions.purge import PurgeUnderWay
 from outbox.store.transitions.purge import purge as chunks
 from tests.support.shop.shop import Shop, addresses, message, newsletter, sent
 
+pytestmark = pytest.mark.each_database
+
 DAY = 86_400.0
 
 

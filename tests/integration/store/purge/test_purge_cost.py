@@ -12,6 +12,8 @@ from outbox.store.transitions.purge import purge
 from tests.support.shop.many import Reading, finish
 from tests.support.shop.shop import Shop
 
+pytestmark = pytest.mark.each_database
+
 FEW = 2_000
 MANY = 20_000
 OVER = 200

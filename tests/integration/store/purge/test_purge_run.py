@@ -16,6 +16,8 @@ from outbox.store.transitions.purge import LEASE, PurgeUnderWay, purge
 from tests.integration.store.purge.test_purge import finished, in_status
 from tests.support.shop.shop import START, Shop, addresses, message, newsletter, sent
 
+pytestmark = pytest.mark.each_database
+
 DAY = 86_400.0
 SERVERS = pytest.mark.databases("postgresql", "mariadb")
 

@@ -13,6 +13,8 @@ from tests.integration.store.queries.test_lanes import swept
 from tests.integration.store.transitions.test_rescue import change
 from tests.support.shop.shop import LEASE, Shop, Shops
 
+pytestmark = pytest.mark.each_database
+
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 

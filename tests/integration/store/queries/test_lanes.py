@@ -18,6 +18,8 @@ from outbox.store.records import Claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import START, Shop, Shops, addresses, message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 GMAIL = {"gmail.com": "20/s"}
 HOURLY = Rate(1, 3600)
 

@@ -17,6 +17,8 @@ from outbox.store.transitions.claim import claim_shares
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import LEASE, START, Shop
 
+pytestmark = pytest.mark.each_database
+
 WAY = ("", Priority.NORMAL)
 
 

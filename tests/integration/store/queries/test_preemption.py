@@ -13,6 +13,8 @@ from outbox.store.queries.preemption import is_urgent_active, should_yield_to_ur
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept
 from tests.support.shop.shop import START, Shop, Shops
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.fixture
 def shop(shops: Shops) -> Shop:

@@ -14,6 +14,8 @@ from tests.support.servers.databases.round_trips import RoundTrips
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shops, addresses, message
 
+pytestmark = pytest.mark.over_and_over
+
 MAILS = 2000
 MOST = 0.1
 """Round trips an email, with the default window and batch."""

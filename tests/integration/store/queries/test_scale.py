@@ -20,6 +20,8 @@ from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import close, swept
 from tests.support.shop.shop import Shop, Shops, message
 
+pytestmark = pytest.mark.each_database
+
 DOMAINS = 1000
 ROUTES = [f"r{number}" for number in range(4)]
 

@@ -12,6 +12,8 @@ from outbox.store.queries.inspect_schema import Schema, durability_warnings, ins
 from outbox.store.schema.version import VERSION
 from tests.support.shop.shop import Shop
 
+pytestmark = pytest.mark.each_database
+
 
 def change(shop: Shop, *statements: str) -> Schema:
     """Change the schema by hand, and return what is found then."""

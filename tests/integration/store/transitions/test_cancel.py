@@ -15,6 +15,8 @@ from outbox.store.transitions.resolve import resolve, retry
 from outbox.store.transitions.window import finish
 from tests.support.shop.shop import WORKER, Shop, addresses, entry, message, newsletter, sent
 
+pytestmark = pytest.mark.each_database
+
 
 def cancel(shop: Shop, **which: object) -> int:
     with shop.session() as session:

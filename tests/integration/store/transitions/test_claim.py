@@ -21,6 +21,8 @@ from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter
 
+pytestmark = pytest.mark.each_database
+
 
 def claimed(shop: Shop) -> list[int]:
     return [row.id for row in shop.rows(shop.tables.email) if row.status == Status.CLAIMED]

@@ -11,6 +11,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
+pytestmark = pytest.mark.each_database
+
 PATIENCE = 60.0
 
 

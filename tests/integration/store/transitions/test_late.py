@@ -12,6 +12,8 @@ from outbox.store.records import EmailResult
 from outbox.store.transitions.window import LOST, advance, advance_in_steps, finish
 from tests.support.shop.shop import WORKER, Shop, entry, sent
 
+pytestmark = pytest.mark.each_database
+
 TWO = ("a@x.example", "b@x.example")
 DONE, REFUSED = Reply(code=250, enhanced="2.0.0", text="queued"), Reply(code=550, text="no such")
 

@@ -19,6 +19,8 @@ from outbox.store.transitions.window import LOST, finish
 from outbox.worker.batch.send_batch import STALE, send_batch
 from tests.support.shop.shop import LEASE, WORKER, Shop, entry, sent
 
+pytestmark = pytest.mark.each_database
+
 
 def snapshot(shop: Shop) -> list[object]:
     tables = (shop.tables.email, shop.tables.recipient, shop.tables.attempt, shop.tables.lease)

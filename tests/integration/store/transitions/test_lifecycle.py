@@ -22,6 +22,8 @@ from outbox.store.transitions.release import suppress as end_suppressed
 from outbox.store.transitions.resolve import resolve, retry
 from tests.support.shop.shop import Shop, entry, sent
 
+pytestmark = pytest.mark.each_database
+
 Step = Callable[[Shop, int], object]
 """Makes one step of the email with this id."""
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop
+
+pytestmark = pytest.mark.each_database
 
 
 def test_recipients_over_the_servers_limit_go_with_the_next_transaction(

@@ -21,6 +21,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import START, WORKER, Shop, Shops, entry, sent
 
+pytestmark = pytest.mark.each_database
+
 TWO = ("a@x.example", "b@x.example")
 
 

@@ -17,6 +17,8 @@ from outbox.store.schema.clock import utc
 from outbox.store.transitions.rescue import RESCUED, rescue
 from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, entry, sent
 
+pytestmark = pytest.mark.each_database
+
 
 def judge(shop: Shop) -> int:
     return rescue(shop.database, shop.runtime.settings, random=lambda: 0.5)

@@ -9,6 +9,8 @@ from outbox import Status
 from outbox.store.transitions.resolve import resolve
 from tests.support.shop.shop import Shop
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.mark.parametrize("outcome", [Status.SENT, Status.FAILED])
 def test_a_mail_that_a_recipient_has_ends_sent_whatever_became_of_the_other(

@@ -18,6 +18,8 @@ from outbox.store.transitions.release import suppress
 from outbox.store.transitions.resolve import retry
 from tests.support.shop.shop import Shop, entry
 
+pytestmark = pytest.mark.each_database
+
 ONE, TWO = ("a@x.example",), ("a@x.example", "b@x.example")
 End = Callable[[Shop, int], None]
 

@@ -17,6 +17,8 @@ from outbox.store.transitions.resolve import retry
 from outbox.store.transitions.uncharge import review, uncharge
 from tests.support.shop.shop import Shop, entry, sent
 
+pytestmark = pytest.mark.each_database
+
 SERVER = "mx.example:25"
 BLOCKED = Reply(code=554, enhanced="5.7.1", text="Client host [192.0.2.1] blocked using zen")
 REFUSAL = fingerprint(Phase.RCPT, BLOCKED) or ""

@@ -19,6 +19,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import LEASE, Shop, Shops, addresses, entry
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.each_database
+
 PATIENCE = 60.0
 
 

@@ -16,6 +16,8 @@ from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
 from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, addresses, newsletter
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
 CANCELLED = ("cancelled", 0, 0, 0)
 HOUR = 3600.0

@@ -20,6 +20,8 @@ from tests.support.shop.motion import Motion, server, standing, write
 from tests.support.shop.shop import Shop, Shops
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 SENT = ("sent", 1, 0, 0)
 UNTOUCHED = ("pending", 0, 0, 0)
 WINDOW = 5

@@ -14,6 +14,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import LEASE, Shop, addresses
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 PATIENCE = 30.0
 
 

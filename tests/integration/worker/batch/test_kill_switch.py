@@ -29,6 +29,8 @@ from tests.support.servers.smtp.scripted import (
 from tests.support.shop.shop import Shop, Shops, addresses, newsletter
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.over_and_over
+
 WORKERS = 4
 TEN_MINUTES = 600.0
 STEP = 5.0  # seconds of the database's clock between two sweeps
@@ -153,7 +155,7 @@ def die_in_the_middle_of_bodies(workers: Workers, port: int) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.turn("postgresql")
+@pytest.mark.one_database("postgresql")
 def test_ten_minutes_of_outage_charge_nobody_and_everything_is_delivered_after_it(
     workers: Workers, port: int, mails: int
 ) -> None:

@@ -34,7 +34,10 @@ from tests.support.shop.motion import server
 from tests.support.shop.shop import Shops, message, sent
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.databases("postgresql", "mariadb")
+pytestmark = [
+    pytest.mark.one_database("mariadb"),
+    pytest.mark.databases("postgresql", "mariadb"),
+]
 
 SILENCE = Transaction(
     verdict=Verdict.UNSENT, phase=Phase.MAIL, reply=Reply(code=0, text="no reply"), given_up=True

@@ -31,7 +31,10 @@ from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter, sent
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.databases("postgresql", "mariadb")
+pytestmark = [
+    pytest.mark.one_database("postgresql"),
+    pytest.mark.databases("postgresql", "mariadb"),
+]
 
 DEADLINE = 100.0
 """Seconds: a third of what the reply to one command may take, as it comes."""

@@ -23,6 +23,8 @@ from outbox.worker.sweep import sweep
 from tests.support.shop.pauses import Pauses, Together
 from tests.support.shop.shop import Shop, Shops, addresses, newsletter
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 HOURLY = Rate(1, 3600)
 
 

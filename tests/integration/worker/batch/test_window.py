@@ -25,6 +25,8 @@ from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, addresses, message
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
 
 

@@ -11,6 +11,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.system import running
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.each_broker
+
 QUEUE = "outbox.normal"
 SECONDS = 60
 

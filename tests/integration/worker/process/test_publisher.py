@@ -15,7 +15,7 @@ from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.brokers.rabbitmq import RabbitMQ
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*socket.socket")
+pytestmark = [pytest.mark.each_broker, pytest.mark.filterwarnings("ignore:.*socket.socket")]
 
 SECONDS = 60  # far beyond the bound, far below for ever
 

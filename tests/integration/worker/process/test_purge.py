@@ -16,6 +16,8 @@ from outbox.worker.purge import POLL, SECONDS, purge_all, purge_briefly
 from tests.integration.store.purge.test_purge_run import withdrawn
 from tests.support.shop.shop import Shop
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 DAY = 86_400.0
 MONTH = 31 * DAY
 

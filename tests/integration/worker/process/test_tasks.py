@@ -10,6 +10,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import standing, write
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 WINDOW = 5
 SENT = ("sent", 1, 0, 0)
 CLAIMED = ("claimed", 0, 0, 0)

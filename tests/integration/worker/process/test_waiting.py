@@ -19,7 +19,7 @@ from tests.support.shop.shop import Shop
 from tests.support.system.system import DEADLINE, running
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*socket.socket")
+pytestmark = [pytest.mark.each_broker, pytest.mark.filterwarnings("ignore:.*socket.socket")]
 
 MANY = 1000
 FEW = 3

@@ -23,6 +23,8 @@ from tests.support.shop.motion import HOT, Motion, attempts, server, standing, w
 from tests.support.shop.shop import LEASE, WORKER, Shop, Shops
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 SENT = ("sent", 1, 0, 0)
 UNTOUCHED = ("pending", 0, 0, 0)
 

@@ -30,6 +30,8 @@ from tests.support.servers.smtp.stateful import EXTENSIONS, Answer, StatefulServ
 from tests.support.shop.motion import Motion, attempts, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops, addresses, message
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 SENT = ("sent", 1, 0, 0)
 UNTOUCHED = ("pending", 0, 0, 0)
 AUTH = expect("EHLO", "250-scripted.example\n250 AUTH PLAIN")

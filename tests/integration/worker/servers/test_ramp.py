@@ -20,6 +20,8 @@ from tests.support.shop.pauses import stand_still
 from tests.support.shop.shop import Shop, Shops
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 WORKERS = 8
 SENT = ("sent", 1, 0, 0)
 

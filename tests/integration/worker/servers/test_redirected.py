@@ -11,6 +11,8 @@ from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
 from tests.support.shop.motion import Motion, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops, message
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 DEV = "dev@shop.example"
 SENT = ("sent", 1, 0, 0)
 

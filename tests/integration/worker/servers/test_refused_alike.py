@@ -10,6 +10,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, message
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 NEEDED, WINDOW = 6, 4
 BLOCKED = "554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen"
 UNTOUCHED, SENT, FAILED = ("pending", 0, 0, 0), ("sent", 1, 0, 0), ("failed", 1, 0, 0)

@@ -14,6 +14,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, message
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
 ROUTES = [
     {"name": "news", "tag": "news-*", "servers": ["bulk"]},

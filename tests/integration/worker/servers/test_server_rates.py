@@ -22,6 +22,8 @@ from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.pauses import Pauses
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 SENT = ("sent", 1, 0, 0)
 HOUR = 3600.0
 
