@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from sqlalchemy import MetaData, Table
 
@@ -62,11 +63,15 @@ def define(metadata: MetaData) -> Tables:
 
 def _ours(found: Table, maker: Callable[[MetaData], Table]) -> Table:
     """Return a table that was made before, or reflected, with every column of ours."""
-    missing = set(maker(MetaData()).columns.keys()).difference(found.columns.keys())
-    if missing:
+    if missing := _columns(maker).difference(found.columns.keys()):
         raise ConfigurationError(
             f"the table {found.fullname} of your metadata is not the outbox's (it lacks"
             f" {min(missing)}): rename your model's table, or have init_app make its own before"
             " you reflect an older database's tables"
         )
     return found
+
+
+@cache
+def _columns(maker: Callable[[MetaData], Table]) -> frozenset[str]:
+    return frozenset(maker(MetaData()).columns.keys())
