@@ -24,7 +24,14 @@ from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.server import memory
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.smtp_sink import SmtpSink
-from tests.support.turns import BROKERS, DATABASES, measure_once, on_its_servers, register
+from tests.support.turns import (
+    BROKERS,
+    DATABASES,
+    leave_out,
+    measure_once,
+    on_its_servers,
+    register,
+)
 
 # Its assertions tell what differs, as those in a test's own file do.
 pytest.register_assert_rewrite("tests.support.verdicts.play")
@@ -57,7 +64,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose what is measured, and deal the tests to the processes."""
+    """Choose what is run and what is measured, and deal the tests to the processes."""
+    leave_out(config, items)
     measure_once(config, items)
     items[:] = deal(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 

@@ -32,6 +32,7 @@ def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(
     assert max(copies.values()) <= 2
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
     system: System,
@@ -57,6 +58,7 @@ def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
     assert first.content == second.content, "the same bytes, the same Message-ID"
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_under_hold_a_mail_in_doubt_stays_unknown_and_is_not_sent_again(system: System) -> None:
     system.config["OUTBOX_ON_UNKNOWN"] = "hold"
@@ -72,6 +74,7 @@ def test_under_hold_a_mail_in_doubt_stays_unknown_and_is_not_sent_again(system: 
     assert list(system.catcher.copies().values()) == [1]
 
 
+@pytest.mark.long
 @pytest.mark.one_database("mariadb")
 @pytest.mark.one_broker("rabbitmq")
 def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
@@ -87,6 +90,7 @@ def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
     assert set(copies.values()) == {1}
 
 
+@pytest.mark.long
 @pytest.mark.one_broker("rabbitmq")
 @pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")

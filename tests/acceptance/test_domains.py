@@ -20,7 +20,7 @@ from tests.support.servers.smtp.recorder import Recorder
 from tests.support.system.system import LIKE_PRODUCTION, System, running
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.one_broker("rabbitmq")
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("rabbitmq")]
 
 RATE = Rate(10, 1)
 LIMITED, OTHERS = 400, 2000

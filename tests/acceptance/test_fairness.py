@@ -16,7 +16,7 @@ from tests.support.servers.smtp.recorder import Recorder
 from tests.support.system.system import WINDOW, System, running
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.one_broker("rabbitmq")
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("rabbitmq")]
 
 NORMAL = 4000  # a minute of both slots' work at that distance
 BULK = 4 * WINDOW

@@ -9,7 +9,7 @@ from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.system import WINDOW, running
 
-pytestmark = pytest.mark.one_broker("rabbitmq")
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("rabbitmq")]
 
 MAILS = 16 * WINDOW
 PROCESSES = 3

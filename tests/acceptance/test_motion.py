@@ -27,6 +27,7 @@ def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) ->
     assert set(system.catcher.copies().values()) == {1}
 
 
+@pytest.mark.long
 @pytest.mark.one_database("sqlite")
 def test_two_beats_and_two_workers_claim_no_mail_twice(
     database_url: str, broker: Broker, catcher: Catcher
@@ -43,6 +44,7 @@ def test_two_beats_and_two_workers_claim_no_mail_twice(
         assert system.counters() == {}
 
 
+@pytest.mark.long
 @pytest.mark.one_broker("rabbitmq")
 @pytest.mark.databases("postgresql")
 def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
@@ -60,6 +62,7 @@ def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
     assert set(system.catcher.copies().values()) == {1}
 
 
+@pytest.mark.long
 @pytest.mark.one_broker("rabbitmq")
 @pytest.mark.databases("postgresql")
 def test_a_task_whose_lease_ran_out_while_it_waited_sends_nothing(system: System) -> None:
@@ -76,6 +79,7 @@ def test_a_task_whose_lease_ran_out_while_it_waited_sends_nothing(system: System
     assert worker.running
 
 
+@pytest.mark.long
 @pytest.mark.one_database("mariadb")
 @pytest.mark.one_broker("rabbitmq")
 def test_a_warm_shutdown_finishes_the_open_window_and_gives_the_rest_back_uncharged(
@@ -99,6 +103,7 @@ def test_a_warm_shutdown_finishes_the_open_window_and_gives_the_rest_back_unchar
     assert set(system.catcher.copies().values()) == {1}
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_worker_that_slept_through_its_lease_sends_nothing_more_and_its_verdict_still_counts(
     system: System,
@@ -124,6 +129,7 @@ def test_a_worker_that_slept_through_its_lease_sends_nothing_more_and_its_verdic
     assert system.counters()["lease_lost"] >= 1
 
 
+@pytest.mark.long
 @pytest.mark.one_database("mariadb")
 @pytest.mark.one_broker("rabbitmq")
 def test_an_order_and_its_mail_commit_and_roll_back_together(system: System) -> None:
@@ -145,6 +151,7 @@ def test_an_order_and_its_mail_commit_and_roll_back_together(system: System) -> 
     db.session.rollback()
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("outage", ["stopped", "silent"])
 def test_without_a_broker_a_commit_raises_nothing_and_the_mail_goes_out_when_it_is_back(

@@ -21,7 +21,7 @@ from tests.support.servers.smtp.recorder import Recorder
 from tests.support.system.system import LIKE_PRODUCTION, System, running
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.one_broker("redis")
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("redis")]
 
 ONE_WAY = 0.01  # seconds
 BULK = int(os.environ.get("OVERTAKING_BULK", "5000"))

@@ -11,7 +11,7 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.system import WINDOW, running
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.one_broker("rabbitmq")
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("rabbitmq")]
 
 
 @pytest.mark.databases("postgresql")

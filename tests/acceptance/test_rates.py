@@ -14,7 +14,7 @@ from tests.support.shop.shop import message
 from tests.support.system.app import db, outbox
 from tests.support.system.system import running
 
-pytestmark = pytest.mark.one_broker("rabbitmq")
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("rabbitmq")]
 
 
 @pytest.mark.databases("postgresql")

@@ -12,7 +12,7 @@ from tests.support.servers.smtp.recorder import Recorder
 from tests.support.system.system import SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.one_broker("redis")
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("redis")]
 
 READERS = 1000
 BEFORE = 200  # emails that the first server answers for; it accepts one more in each slot

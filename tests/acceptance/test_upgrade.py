@@ -29,7 +29,11 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.system import DEADLINE, ROOT, SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgresql")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.one_broker("redis"),
+    pytest.mark.one_database("postgresql"),
+]
 
 OLDER = "238bdf3c5a0f3c45316e442dc209d318739bd2a2"
 """The commit before whose successor the schema had no version."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import staleness_of
@@ -67,6 +68,7 @@ def test_an_order_is_confirmed_in_the_inbox(browser: Chrome, shop: Any) -> None:
     assert "Dear Ada Lovelace," in browser.find_element(By.TAG_NAME, "pre").text
 
 
+@pytest.mark.long
 def test_a_declined_payment_leaves_no_order_and_no_mail(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Nobody", email="nobody@example.com", card="declined")
     assert "nothing happened" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
@@ -79,6 +81,7 @@ def test_a_declined_payment_leaves_no_order_and_no_mail(browser: Chrome, shop: A
     assert "nobody@example.com" not in browser.find_element(By.TAG_NAME, "main").text
 
 
+@pytest.mark.long
 def test_an_address_that_no_mail_can_reach_is_explained(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Typo", email="two..dots@example.com")  # browsers let it pass
     problem = browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
@@ -88,6 +91,7 @@ def test_an_address_that_no_mail_can_reach_is_explained(browser: Chrome, shop: A
     assert "Typo" not in browser.find_element(By.TAG_NAME, "main").text
 
 
+@pytest.mark.long
 def test_a_newsletter_shows_its_progress_until_all_is_sent(browser: Chrome, shop: Any) -> None:
     post_newsletter(browser, shop, subject="Five hundred letters", readers=500)
     assert heading(browser) == "Five hundred letters"
@@ -99,6 +103,7 @@ def test_a_newsletter_shows_its_progress_until_all_is_sent(browser: Chrome, shop
     assert bar.get_attribute("value") == bar.get_attribute("max") == "500"
 
 
+@pytest.mark.long
 def test_a_password_reset_link_works(browser: Chrome, shop: Any) -> None:
     browser.get(f"{shop.url}/password-reset")
     browser.find_element(By.NAME, "email").send_keys("forgetful@example.com")
@@ -111,6 +116,7 @@ def test_a_password_reset_link_works(browser: Chrome, shop: Any) -> None:
     assert heading(browser) == "Your link works."
 
 
+@pytest.mark.long
 def test_hostile_names_and_subjects_stay_text(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name=HOSTILE[:80], email="hostile@example.com")
     assert "<img src=x" in heading(browser)
@@ -124,6 +130,7 @@ def test_hostile_names_and_subjects_stay_text(browser: Chrome, shop: Any) -> Non
         assert "owned" not in browser.title
 
 
+@pytest.mark.long
 def test_a_hostile_mail_runs_nothing(browser: Chrome, shop: Any) -> None:
     page = "<p>harmless</p><script>top.document.title='owned'; document.body.id='owned'</script>"
     name = Maildir(shop.inbox).add(
@@ -140,12 +147,14 @@ def test_a_hostile_mail_runs_nothing(browser: Chrome, shop: Any) -> None:
     assert browser.find_element(By.TAG_NAME, "body").get_attribute("id") == ""
 
 
+@pytest.mark.long
 def test_an_order_needs_no_scripts(browser_without_scripts: Chrome, shop: Any) -> None:
     order(browser_without_scripts, shop, name="Plain", email="plain@example.com")
     assert heading(browser_without_scripts) == "Thank you, Plain."
     see_in_inbox(browser_without_scripts, shop, "plain@example.com")
 
 
+@pytest.mark.long
 def test_a_newsletter_shows_its_numbers_without_scripts(
     browser_without_scripts: Chrome, shop: Any
 ) -> None:

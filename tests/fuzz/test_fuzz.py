@@ -38,6 +38,7 @@ def tried(kind: str, url: str, record_property: Told, share: float) -> None:
             record_property(INPUTS, (checked.source, tally.inputs))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in EVERYWHERE])
 def test_bad_input_is_refused_or_harmless(kind: str, record_property: Told, share: float) -> None:

@@ -11,7 +11,7 @@ from tests.kill.stage import Stage
 from tests.kill.tally import Tally
 from tests.kill.tracer import Kind
 
-pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.each_database, pytest.mark.timeout(600)]
 
 
 @both_policies

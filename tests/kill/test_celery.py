@@ -18,7 +18,12 @@ from tests.kill.tracer import Kind
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600), one_combination]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.each_database,
+    pytest.mark.timeout(600),
+    one_combination,
+]
 
 
 def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well(

@@ -15,7 +15,12 @@ from tests.kill.stage import Stage
 from tests.kill.tally import Tally
 from tests.kill.tracer import Kind
 
-pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600), one_combination]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.each_database,
+    pytest.mark.timeout(600),
+    one_combination,
+]
 
 
 def test_a_stale_worker_changes_nothing_of_a_mail_that_another_one_is_sending(

@@ -17,7 +17,7 @@ from tests.kill.shop import BATCH
 from tests.kill.stage import Stage
 from tests.kill.tally import Tally
 
-pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.each_database, pytest.mark.timeout(600)]
 
 
 @both_policies

@@ -18,7 +18,12 @@ from tests.kill.roles import CUSTOMERS
 from tests.kill.stage import Stage
 from tests.kill.tracer import Kind
 
-pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600), one_combination]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.each_database,
+    pytest.mark.timeout(600),
+    one_combination,
+]
 
 
 def test_wherever_the_web_process_is_killed_a_mail_exists_if_and_only_if_its_order_does(

@@ -38,6 +38,7 @@ def test_wherever_a_worker_is_killed_no_mail_is_lost_and_none_repeated_but_in_do
     _passes_through_everything(recording)
 
 
+@pytest.mark.long
 @both_policies
 def test_wherever_the_worker_is_killed_that_rescues_what_another_left_nothing_is_lost(
     stage: Stage,

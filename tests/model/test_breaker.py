@@ -6,6 +6,8 @@ import pytest
 
 from tests.model.spin import Searcher, unsaid
 
+pytestmark = pytest.mark.long
+
 SIZES: dict[str, tuple[dict[str, int], int]] = {
     "four emails and any fault": ({"FAULTS": 1}, 2_219_000),
     "two batches and any fault": ({"FAULTS": 1, "EMAILS": 3, "BATCHES": 2}, 3_829_000),

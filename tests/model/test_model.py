@@ -6,6 +6,8 @@ import pytest
 
 from tests.model.spin import Searcher, unsaid
 
+pytestmark = pytest.mark.long
+
 SIZES: dict[str, tuple[dict[str, int], int]] = {
     "any two faults": ({"FAULTS": 2, "WITHDRAW": 0}, 4_900_000),
     "a withdrawal and any fault": ({"FAULTS": 1}, 300_000),

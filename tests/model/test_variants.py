@@ -6,6 +6,8 @@ import pytest
 
 from tests.model.spin import Searcher
 
+pytestmark = pytest.mark.long
+
 VARIANTS: dict[str, tuple[int, str, str]] = {
     # what is taken out: (faults, the promise that breaks, the step in which it went wrong)
     "NO_TOKEN_IN_RECORD": (1, "fenced", "worker 0: records mail 0 under token 1: unsent"),

@@ -78,6 +78,7 @@ def test_who_is_refused_on_purpose_gets_nothing(server: SoakSmtp, mark: str) -> 
     assert [replies[0][0] for replies in facts.refused.values()] == ["5"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", PLACES)
 def test_no_mood_takes_a_mail_in_silence_or_answers_for_one_that_is_not_noted(
     server: SoakSmtp, how: str

@@ -36,8 +36,11 @@ def register(config: pytest.Config) -> None:
             f"{kind}s(*names): run on each of these {kind}s and never on another",
         ):
             config.addinivalue_line("markers", marker)
-    over_and_over = "over_and_over: runs the same lines very often, and is not measured"
-    config.addinivalue_line("markers", over_and_over)
+    for marker in (
+        "over_and_over: runs the same lines very often, so that coverage is not measured",
+        "long: takes seconds, or a whole system: left out by `make test`",
+    ):
+        config.addinivalue_line("markers", marker)
 
 
 def on_its_servers(metafunc: pytest.Metafunc) -> None:
@@ -76,6 +79,13 @@ def _is_run(database: str, broker: str, databases: set[str]) -> bool:
     if "mariadb" in databases:
         return (database == "mariadb") == (broker == "rabbitmq")
     return broker == "redis" or database == max(databases, key=DATABASES.index)
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what can run on none of the servers that `--database` and `--broker` allow."""
+    homeless = [item for item in items if "NOTSET" in item.name]  # pytest's word for no turn
+    config.hook.pytest_deselected(items=homeless)
+    items[:] = [item for item in items if item not in homeless]
 
 
 def measure_once(config: pytest.Config, items: Sequence[pytest.Item]) -> None:

@@ -74,6 +74,7 @@ def test_a_newsletter_to_a_stream_of_the_same_session_goes_to_all(
     assert committed(shop) == everybody()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["fields", "unsubscribe", "keyed", "messages"])
 def test_functions_may_look_readers_up_in_the_session_that_they_come_from(
     shop: Shop, readers: int, way: str
@@ -140,6 +141,7 @@ def test_within_a_stream_any_other_call_is_refused_and_the_stream_goes_on(
     assert committed(shop) == {"a@customers.example"}
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "sqlite")
 def test_an_enqueue_for_each_row_of_a_stream_writes_all_where_cursors_lie_beside(
     shop: Shop, readers: int

@@ -112,6 +112,7 @@ def test_an_email_of_a_paused_priority_speaks_for_no_server(answer: str, shops: 
         assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bad", [1, 10])
 def test_several_classes_that_are_halted_at_the_same_time_stop_no_other(
     bad: int, shops: Shops

@@ -30,6 +30,7 @@ def of(sender: str, to: str, size: int = 61) -> EmailMessage:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bad", [6, 20])
 def test_tenants_who_are_halted_and_share_nothing_stop_no_other(bad: int, shops: Shops) -> None:
     """Each has a sender and a recipient domain of its own: no two suspects are of one class."""
@@ -44,6 +45,7 @@ def test_tenants_who_are_halted_and_share_nothing_stop_no_other(bad: int, shops:
         assert {row.status for row in made.emails("bad")} == {"failed"}
 
 
+@pytest.mark.long
 def test_a_newsletter_whose_readers_have_a_sender_each_stops_no_other(shops: Shops) -> None:
     server = ClassServer(Habit(phase=Phase.MAIL, answer=BUSY))
     server.refuses = lambda seen: seen.sender.endswith("@news.example")
@@ -55,6 +57,7 @@ def test_a_newsletter_whose_readers_have_a_sender_each_stops_no_other(shops: Sho
         assert max(made.waits("good")) <= LATEST
 
 
+@pytest.mark.long
 def test_an_email_that_is_a_little_smaller_is_smaller(shops: Shops) -> None:
     """Over 8 kB all is halted: what has 6 kB must not wait for what has 10."""
     server = ClassServer(Habit(phase=Phase.MAIL, answer="452 4.3.1 insufficient system storage"))

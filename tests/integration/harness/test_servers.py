@@ -112,6 +112,7 @@ def test_a_stopped_redis_comes_back_on_its_port_and_has_forgotten_all(redis: Red
     assert redis.ask(b"DBSIZE") == b":0\r\n"
 
 
+@pytest.mark.long
 def test_rabbitmq_passes_messages_on_and_leaves_nothing_behind() -> None:
     connect: Any = kombu.Connection
     with RabbitMQ() as rabbitmq:
@@ -189,6 +190,7 @@ def probe(tmp_path: Path, redis: RedisServer) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_worker_does_what_beat_asks_and_dies_with_its_children(probe: Path) -> None:
     worker = CeleryProcess("probe", "worker", "--concurrency=2", working_directory=probe)
     beat = CeleryProcess("probe", "beat", working_directory=probe)

@@ -28,6 +28,7 @@ def machine_on(shops: Shops, kind: type[Machine] = Machine) -> type[Machine]:
     return type("Machine", (kind,), {"shop": shops.open(OUTBOX_LEASE=LEASE, **config)})
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_tables_are_what_the_model_says(shops: Shops, pytestconfig: pytest.Config) -> None:
     run_state_machine_as_test(

@@ -128,6 +128,7 @@ def arrives_as(found: Message[Any, Any], data: bytes) -> re.Pattern[bytes]:
     return re.compile(re.escape(head) + added + re.escape(gap + body), re.DOTALL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parser", PARSERS)
 def test_every_mail_of_the_corpus_arrives_byte_for_byte(
     sending: Shop, catcher: Catcher, parser: str

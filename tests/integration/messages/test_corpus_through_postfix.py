@@ -68,6 +68,7 @@ def lacking(variant: str) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_corpus_is_delivered_by_postfix_and_read_as_it_was_meant(
     shops: Shops, postfix: Postfix, variant: str, tmp_path: Path

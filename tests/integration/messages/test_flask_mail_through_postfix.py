@@ -36,6 +36,7 @@ def in_the_table() -> list[str]:
     return [name for row in rows for name in re.findall("`([^`]+)`", row)]
 
 
+@pytest.mark.long
 def test_the_table_has_each_message_that_flask_mail_says_otherwise(
     shops: Shops, postfix: Postfix, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def legacy(text: bytes, **headers: str) -> Message[Any, Any]:
     return found
 
 
+@pytest.mark.long
 def test_an_attachment_of_25_megabytes(sending: Shop, catcher: Catcher) -> None:
     data = random.Random(7).randbytes(25 * MEGABYTE)
     mail = message("a@x.example")

@@ -14,6 +14,8 @@ from tests.integration.sessions.outcomes import OUTCOMES, Outcome
 from tests.integration.sessions.ways import WAYS, Way, in_session
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.over_and_over
+
 
 def on(database: str) -> Any:
     """Run the test in each way that this database has, to each end."""

@@ -27,6 +27,7 @@ def drain_through_an_outage(shop: Shop, server: Postgres, caplog: pytest.LogCapt
         working.result(PATIENCE)
 
 
+@pytest.mark.long
 def test_a_window_whose_contents_cannot_be_read_is_recorded_after_the_outage(
     catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_window_whose_contents_cannot_be_read_is_recorded_after_the_outage(
     assert len(catcher.copies()) == 6
 
 
+@pytest.mark.long
 def test_a_window_that_meets_two_outages_is_recorded_after_them(
     catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:

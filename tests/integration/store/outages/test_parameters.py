@@ -46,6 +46,7 @@ def strict(shop: Shop) -> Iterator[Shop]:
     event.remove(shop.engine, "connect", limit)
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite", "postgresql")
 def test_a_batch_with_more_recipients_than_a_statement_takes_is_started(strict: Shop) -> None:
     shop = strict

@@ -45,6 +45,7 @@ def test_what_a_purge_reads_does_not_grow_with_the_table(shop: Shop) -> None:
     assert all(full[1][unit] <= 10 * 3 * OVER for unit in ("rows", "Handler"))
 
 
+@pytest.mark.long
 def test_emails_that_nobody_decides_about_are_not_read_by_each_purge(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ MOST = 0.1
 """Round trips an email, with the default window and batch."""
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_drain_asks_the_database_at_most_once_for_ten_mails(
     database_url: str, catcher: Catcher

@@ -90,6 +90,7 @@ def test_of_a_thousand_domains_what_holds_emails_is_claimed(shops: Shops) -> Non
     assert [(made.lane, made.mails) for made in claims] == [(lane, 2) for lane in expected]
 
 
+@pytest.mark.long
 def test_more_lanes_than_are_counted_are_all_emptied(shops: Shops) -> None:
     shop = opened(shops, DOMAINS, OUTBOX_SLOTS=COUNTED + 20)
     lanes = COUNTED + 10
@@ -155,6 +156,7 @@ def test_a_look_for_urgent_mail_passes_over_lanes_in_which_other_mail_waits(shop
         assert read_by(shop, look) == 2
 
 
+@pytest.mark.long
 def test_a_plan_asks_each_lane_that_holds_emails_a_few_times(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:

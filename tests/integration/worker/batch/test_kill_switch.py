@@ -154,6 +154,7 @@ def die_in_the_middle_of_bodies(workers: Workers, port: int) -> None:
         assert not server.bodies
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.one_database("postgresql")
 def test_ten_minutes_of_outage_charge_nobody_and_everything_is_delivered_after_it(

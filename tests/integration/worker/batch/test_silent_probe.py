@@ -100,6 +100,7 @@ def test_a_server_that_took_an_email_just_now_is_not_blamed_for_silences(shops: 
     assert all(row.state != BreakerState.OPEN for row in shop.rows(shop.tables.breaker))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 2], ids=["one worker", "two"])
 def test_a_probe_to_which_the_server_says_nothing_gives_way_to_others(
     count: int, shops: Shops
@@ -119,6 +120,7 @@ def test_a_probe_to_which_the_server_says_nothing_gives_way_to_others(
             until(shop, "bad", {"sent": 2})
 
 
+@pytest.mark.long
 def test_a_server_that_takes_its_time_gets_its_probe_through(shops: Shops) -> None:
     with ClassServer() as one:
         one.refuses = lambda _: False
@@ -161,6 +163,7 @@ def inner() -> Iterator[ClassServer]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hung", [1, 3])
 def test_a_greeting_that_does_not_come_is_asked_for_anew(
     hung: int, inner: ClassServer, shops: Shops
@@ -173,6 +176,7 @@ def test_a_greeting_that_does_not_come_is_asked_for_anew(
     assert {row.attempts for row in shop.rows(shop.tables.email)} == {1}
 
 
+@pytest.mark.long
 def test_the_patience_with_probes_and_sessions_grows_with_each_that_failed() -> None:
     waits = [rules.probe_seconds(failures) for failures in range(1, 8)]
     assert waits == [0.5, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0]

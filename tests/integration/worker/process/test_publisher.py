@@ -61,6 +61,7 @@ def test_a_silent_broker_is_an_error_on_an_open_connection_and_on_a_new_one(
     waits(broker, 1)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)  # RabbitMQ takes ten seconds to start, on a busy machine thirty
 def test_a_broker_that_was_restarted_gets_the_next_message_without_an_error(
     publisher: Publisher, broker: Broker
