@@ -63,6 +63,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     on_its_servers(metafunc)
 
 
+@pytest.hookimpl(trylast=True)  # when `-m` and `-k` have left out theirs
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose what is run and what is measured, and deal the tests to the processes."""
     leave_out(config, items)

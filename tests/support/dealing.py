@@ -10,7 +10,6 @@ import pytest
 
 _TESTS = Path(__file__).parents[1]
 _SYSTEMS = {"acceptance", "browser"}
-_LONG = {"fuzz", "kill", "machine", "model"}
 
 
 def deal(items: Sequence[pytest.Item], hands: int) -> list[pytest.Item]:
@@ -23,8 +22,10 @@ def deal(items: Sequence[pytest.Item], hands: int) -> list[pytest.Item]:
     if hands < 2:
         return list(items)
     systems = [item for item in items if _is_of_a_system(item)]
-    long = [item for item in items if _folders(item) & _LONG]
-    others = iter([item for item in items if item not in {*systems, *long}])
+    apart = set(systems)
+    long = [item for item in items if item not in apart and item.get_closest_marker("long")]
+    apart.update(long)
+    others = iter([item for item in items if item not in apart])
     firsts = [systems, *(long[hand :: hands - 1] for hand in range(hands - 1))]
     size = len(items) // hands
     dealt: list[pytest.Item] = []
