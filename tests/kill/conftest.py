@@ -13,7 +13,9 @@ from tests.support.servers.brokers.redis import RedisServer
 _COMBINATIONS = ("pipelining, resend", "pipelining, hold", "one by one, resend")
 
 
-@pytest.fixture(params=_COMBINATIONS)
+@pytest.fixture(
+    params=[_COMBINATIONS[0], *(pytest.param(c, marks=pytest.mark.long) for c in _COMBINATIONS[1:])]
+)
 def stage(
     database_url: str,
     redis: RedisServer,

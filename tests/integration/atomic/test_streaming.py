@@ -52,6 +52,7 @@ def everybody() -> set[str]:
     return {f"r{number:05}@readers.example" for number in range(READERS)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["shared", "keyed", "messages", "unsubscribe"])
 def test_a_newsletter_to_a_stream_of_the_same_session_goes_to_all(
     shop: Shop, readers: int, way: str

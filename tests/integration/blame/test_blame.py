@@ -46,6 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("case", cases, ids=lambda case: case.id)
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_whoever_always_gets_a_reply_delays_nobody_else_and_ends(case: Case, shops: Shops) -> None:
     play(case, shops)

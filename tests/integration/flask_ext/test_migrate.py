@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, inspect
 from outbox.store.schema.version import VERSION
 from tests.support.servers.warm import Warm
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.long, pytest.mark.each_database]
 
 ROOT = Path(__file__).resolve().parents[3]
 APP = """

@@ -28,7 +28,7 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.long, pytest.mark.each_database]
 
 ROOT = Path(__file__).parents[3]
 

@@ -18,7 +18,7 @@ from tests.support.corpus.signed import SIGNED
 from tests.support.corpus.whole import CORPUS
 from tests.support.readers.reading import READERS, misread
 
-pytestmark = pytest.mark.usefixtures("flask_mail_context")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("flask_mail_context")]
 
 LIMITS: dict[str, Any] = {"max_size": 10**7, "split_size": 10**7}
 

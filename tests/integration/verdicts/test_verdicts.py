@@ -48,6 +48,7 @@ def test_each_row_does_to_the_mail_and_to_the_next_one_what_the_table_says(
     play(case, shops, authority)
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("case", PIPELINED, ids=lambda case: case.id)
 def test_each_row_does_the_same_where_the_server_offers_pipelining(
