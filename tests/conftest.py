@@ -25,8 +25,7 @@ from tests.support.servers.server import memory
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 from tests.support.turns import (
-    BROKERS,
-    DATABASES,
+    add_options,
     leave_out,
     measure_once,
     on_its_servers,
@@ -44,10 +43,8 @@ INPUTS = "inputs"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
-    parser.addoption("--database", action="append", choices=DATABASES, help="only on this database")
-    parser.addoption("--broker", action="append", choices=BROKERS, help="on this broker, all of it")
-    parser.addoption("--whole", action="store_true", help="all, on every database and broker")
+    """Let a person choose databases and brokers."""
+    add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -27,6 +27,13 @@ BROKERS = ("redis", "rabbitmq")
 _KINDS = {"database_url": ("database", DATABASES), "broker": ("broker", BROKERS)}
 
 
+def add_options(parser: pytest.Parser) -> None:
+    """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
+    parser.addoption("--database", action="append", choices=DATABASES, help="only on this database")
+    parser.addoption("--broker", action="append", choices=BROKERS, help="on this broker, all of it")
+    parser.addoption("--whole", action="store_true", help="all, on every database and broker")
+
+
 def register(config: pytest.Config) -> None:
     """Register the markers that say where a test runs."""
     for kind in ("database", "broker"):

@@ -1,0 +1,99 @@
+"""A test runs on the databases that it says, and on no other."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+_HOOKS = """
+import pytest
+from tests.support.turns import add_options, leave_out, on_its_servers, register
+
+pytest_addoption, pytest_configure, pytest_generate_tests = add_options, register, on_its_servers
+pytest_collection_modifyitems = leave_out
+
+
+@pytest.fixture
+def database_url(request):
+    return request.param
+"""
+
+_TESTS = """
+import pytest
+
+pytestmark = pytest.mark.one_database("postgresql")
+on = pytest.mark
+
+
+def test_file(database_url): ...
+
+
+@on.each_database
+def test_each(database_url): ...
+
+
+@on.databases("sqlite", "mariadb")
+def test_able(database_url): ...
+
+
+@on.one_database("mariadb")
+@on.databases("sqlite", "mariadb")
+def test_both(database_url): ...
+"""
+
+
+def collected(folder: Path, text: str, *options: str) -> str:
+    (folder / "conftest.py").write_text(_HOOKS)
+    (folder / "test_some.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-c", os.devnull]
+    env = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    done = subprocess.run(
+        [*command, "--rootdir", str(folder), str(folder), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=env | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            [],
+            "file postgresql, each sqlite, each postgresql, each mariadb, able sqlite,"
+            " able mariadb, both mariadb",
+        ),
+        (["--database", "sqlite"], "file sqlite, each sqlite, able sqlite, both sqlite"),
+        (["--database", "postgresql"], "file postgresql, each postgresql"),
+        (
+            ["--whole"],
+            "file sqlite, file postgresql, file mariadb, each sqlite, each postgresql,"
+            " each mariadb, able sqlite, able mariadb, both sqlite, both mariadb",
+        ),
+    ],
+    ids=["as they say", "on one", "on one that some cannot take", "whole"],
+)
+def test_a_test_runs_where_it_says(tmp_path: Path, options: list[str], expected: str) -> None:
+    said = collected(tmp_path, _TESTS, *options)
+    assert ", ".join(" ".join(m) for m in re.findall(r"::test_(\w+)\[(\w+)\]", said)) == expected
+
+
+def test_a_test_that_says_no_database_is_refused(tmp_path: Path) -> None:
+    said = collected(tmp_path, "def test_silent(database_url): ...\n")
+    assert "test_silent says no database" in said
+
+
+def test_a_test_that_cannot_run_where_it_says_is_refused(tmp_path: Path) -> None:
+    marks = "@pytest.mark.databases('sqlite')\n@pytest.mark.one_database('mariadb')\n"
+    said = collected(tmp_path, f"import pytest\n{marks}def test_wrong(database_url): ...\n")
+    assert "test_wrong cannot run on mariadb" in said
