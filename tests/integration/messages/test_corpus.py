@@ -2,9 +2,9 @@
 
 `tests/support/corpus/cpython` holds the data of CPython's `test_email`. Each email is parsed,
 enqueued, stored, relayed and caught by a real SMTP server; what arrived is compared with the file,
-line ends as CRLF. What must differ stands here by name: REFUSED as it is, and then sent with the header that
-it lacked; UNKEPT where the parser, before us, does not keep an octet of the file; and a Message-ID
-and a Date are added behind the last header where there is none.
+line ends as CRLF. What must differ stands here by name: REFUSED as it is, and then sent with the
+header that it lacked; UNKEPT where the parser, before us, does not keep an octet of the file; and a
+Message-ID and a Date are added behind the last header where there is none.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ INTRODUCTION = """\
 # The lifecycle of an email
 
 This page is made from the table in `outbox/domain/delivery/status.py`, by
-`python -m tests.unit.project.test_lifecycle_page`. The database's constraints are made from the same table.
+`python -m tests.unit.project.test_lifecycle_page`. The database's constraints are made from the
+same table.
 
 The transaction that enqueues an email writes it as `pending`. A sweep claims it. A worker opens a
 window, sends the email, and records what became of it. An email can come to be in doubt only while

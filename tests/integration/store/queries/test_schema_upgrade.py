@@ -19,6 +19,8 @@ from outbox.store.queries.inspect_schema import Schema, inspect_schema
 from outbox.store.schema.tables import define
 from tests.support.shop.schema import written_statements
 
+pytestmark = pytest.mark.each_database
+
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "upgrading.md"
 TITLES = {"postgresql": "PostgreSQL", "mariadb": "MariaDB and MySQL", "sqlite": "SQLite"}
 OLD_NAMES = {
