@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from outbox.domain.delivery.blame import CLASSES, Common, Suspicion, Traits, most_different
 from outbox.domain.delivery.transaction import Envelope
 
+pytestmark = pytest.mark.over_and_over
+
 
 def traits(
     sender: str = "shop@shop.example", domain: str = "a.example", size: int = 1000

@@ -97,6 +97,7 @@ def test_an_address_goes_out_as_written_with_its_domain_in_ascii(address: str, w
     assert check_address(address, "to") == wire
 
 
+@pytest.mark.over_and_over
 @settings(deadline=None, suppress_health_check=SLOW)
 @given(st.text(max_size=80) | st.from_regex(r"[^@]{0,70}@[^@]{0,70}", fullmatch=True))
 def test_every_text_is_refused_or_makes_commands_that_smtp_can_say(text: str) -> None:
