@@ -11,6 +11,8 @@ from outbox.store.queries import id_scan
 from tests.support.shop.shell import Run, runner, stuck
 from tests.support.shop.shop import Shop, sent
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 
 @pytest.fixture
 def run(shop: Shop) -> Run:

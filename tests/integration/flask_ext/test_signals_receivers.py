@@ -22,6 +22,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shop, Shops, sent
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 
 @contextmanager
 def statements(shop: Shop) -> Iterator[Counter[str]]:

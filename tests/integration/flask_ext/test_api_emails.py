@@ -12,6 +12,8 @@ from outbox import EmailDetails, InvalidMessage, Priority, Status
 from tests.support.shop.shell import parsed, runner, stuck
 from tests.support.shop.shop import START, WORKER, Shop, message
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 
 def test_get_returns_an_email_with_its_attempts(shop: Shop) -> None:
     email_id = stuck(shop, Status.FAILED)

@@ -24,6 +24,8 @@ from tests.support.shop.schema import refusing
 from tests.support.shop.shell import runner, stuck
 from tests.support.shop.shop import START, WORKER, Shop, Shops, entry, sent
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 
 @pytest.fixture
 def heard() -> Iterator[Heard]:

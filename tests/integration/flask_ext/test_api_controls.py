@@ -11,6 +11,8 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 
 def test_the_suppression_list_is_kept(shop: Shop) -> None:
     outbox = shop.outbox

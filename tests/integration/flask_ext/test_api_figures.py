@@ -17,6 +17,8 @@ from tests.support.servers.ports import free_port
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops, sent
 
+pytestmark = pytest.mark.one_database("postgresql")
+
 SERVER = "127.0.0.1:1"
 
 
