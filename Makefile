@@ -27,9 +27,10 @@ demo: $(STAMP) ## run the whole shop, all embedded: DB=sqlite (default) or DB=po
 	@exec $(BIN)/python -m webapp.demo --db $(DB)
 
 # What a contributor waits for: no test that is marked long, and neither MariaDB nor RabbitMQ.
-test: QUICK := --no-cov -m 'not long' --database sqlite --database postgresql --broker redis
+test: QUICK := -m 'not long' --database sqlite --database postgresql --broker redis
+test: COV ?= --no-cov
 test: $(STAMP) ## what matters, on SQLite and PostgreSQL, in minutes; ARGS="-k sweep" is handed to pytest
-	@$(PYTEST) $(QUICK) $(ARGS)
+	@$(PYTEST) $(COV) $(QUICK) $(ARGS)
 
 test-unit: JOBS = 2
 test-unit: $(STAMP) ## the rules without I/O, in half a minute

@@ -14,7 +14,7 @@ STALL = 90.0
 _LOOK = 0.002
 
 
-def rate(sink: SmtpSink, mails: int, go: Callable[[], object]) -> float:
+def rate(sink: SmtpSink, emails: int, go: Callable[[], object]) -> float:
     """Start, wait for the last email, and return emails a second.
 
     It counts from the first accepted email on: how long a contestant takes to start is its own
@@ -24,21 +24,21 @@ def rate(sink: SmtpSink, mails: int, go: Callable[[], object]) -> float:
     go()
     first = reached(sink, before + 1)
     begun = time.perf_counter()
-    last = reached(sink, before + mails)
+    last = reached(sink, before + emails)
     return (last - first) / (time.perf_counter() - begun)
 
 
-def reached(sink: SmtpSink, mails: int, look: float = _LOOK) -> int:
+def reached(sink: SmtpSink, emails: int, look: float = _LOOK) -> int:
     """Wait until the server has accepted so many emails; return how many it has then."""
     seen, since = -1, time.monotonic()
     while True:
         accepted = sink.accepted()
-        if accepted >= mails:
+        if accepted >= emails:
             return accepted
         if accepted != seen:
             seen, since = accepted, time.monotonic()
         elif time.monotonic() - since > STALL:
-            raise TimeoutError(f"{accepted} of {mails} mails, and none more for {STALL:g} s")
+            raise TimeoutError(f"{accepted} of {emails} mails, and none more for {STALL:g} s")
         time.sleep(look)
 
 

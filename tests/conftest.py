@@ -63,8 +63,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)  # when `-m` and `-k` have left out theirs
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose what is run and what is measured, and deal the tests to the processes."""
-    leave_out(config, items)
     measure_once(config, items)
+    leave_out(config, items)
     items[:] = deal(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 

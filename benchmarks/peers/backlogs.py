@@ -18,17 +18,17 @@ from tests.support.servers.smtp.smtp_sink import SmtpSink
 _MAIL = {"BENCH_TEXT": TEXT, "BENCH_HTML": HTML}
 
 
-def smtplib_loop(mails: int, processes: int = 2) -> float:
+def smtplib_loop(emails: int, processes: int = 2) -> float:
     """Send prepared bytes without any queue."""
     with SmtpSink() as sink:
-        loop = SmtplibLoop(sink.port, mails, processes)
+        loop = SmtplibLoop(sink.port, emails, processes)
         try:
-            return rate(sink, mails, loop.start)
+            return rate(sink, emails, loop.start)
         finally:
             loop.join()
 
 
-def tutorial(bench: Bench, mails: int) -> float:
+def tutorial(bench: Bench, emails: int) -> float:
     """One Celery task an email, `celery worker --concurrency 2`."""
     python = python_of("tutorial")
     bench.redis.flushall()
@@ -38,7 +38,7 @@ def tutorial(bench: Bench, mails: int) -> float:
             "BENCH_BROKER": bench.redis.url,
             "BENCH_SMTP_PORT": str(sink.port),
         }
-        result_of([python, "run_tutorial.py", str(mails)], environment)
+        result_of([python, "run_tutorial.py", str(emails)], environment)
         worker: list[str | Path] = [
             python,
             "-m",
@@ -48,10 +48,10 @@ def tutorial(bench: Bench, mails: int) -> float:
             "worker",
             "--concurrency=2",
         ]
-        return _sent(sink, mails, [*worker, "--loglevel=WARNING"], environment)
+        return _sent(sink, emails, [*worker, "--loglevel=WARNING"], environment)
 
 
-def procrastinate(bench: Bench, mails: int) -> float:
+def procrastinate(bench: Bench, emails: int) -> float:
     """One job an email, two workers of ten threads each."""
     python = python_of("procrastinate")
     url = make_url(bench.postgres.new_database()).set(drivername="postgresql")
@@ -62,24 +62,24 @@ def procrastinate(bench: Bench, mails: int) -> float:
             "BENCH_SMTP_PORT": str(sink.port),
         }
         script: list[str | Path] = [python, "run_procrastinate.py"]
-        result_of([*script, "fill", str(mails)], environment)
-        return _sent(sink, mails, [*script, "send"], environment, workers=2)
+        result_of([*script, "fill", str(emails)], environment)
+        return _sent(sink, emails, [*script, "send"], environment, workers=2)
 
 
-def post_office(bench: Bench, mails: int) -> float:
+def post_office(bench: Bench, emails: int) -> float:
     """Two processes of five threads."""
     python = python_of("post_office")
     with SmtpSink() as sink:
         environment = _post_office(bench) | {"BENCH_SMTP_PORT": str(sink.port)}
         script: list[str | Path] = [python, "run_post_office.py"]
-        result_of([*script, "fill", str(mails)], environment)
-        return _sent(sink, mails, [*script, "send"], environment)
+        result_of([*script, "fill", str(emails)], environment)
+        return _sent(sink, emails, [*script, "send"], environment)
 
 
-def post_office_enqueue(bench: Bench, mails: int, way: str) -> float:
+def post_office_enqueue(bench: Bench, emails: int, way: str) -> float:
     """Return the emails a second of `send_many` (fill), or of `send` beside a row (one)."""
-    script: list[str | Path] = [python_of("post_office"), "run_post_office.py", way, str(mails)]
-    return mails / float(result_of(script, _post_office(bench)).splitlines()[-1])
+    script: list[str | Path] = [python_of("post_office"), "run_post_office.py", way, str(emails)]
+    return emails / float(result_of(script, _post_office(bench)).splitlines()[-1])
 
 
 def _post_office(bench: Bench) -> dict[str, str]:
@@ -94,7 +94,7 @@ def _post_office(bench: Bench) -> dict[str, str]:
 
 def _sent(
     sink: SmtpSink,
-    mails: int,
+    emails: int,
     command: list[str | Path],
     environment: dict[str, str],
     workers: int = 1,
@@ -106,4 +106,4 @@ def _sent(
             for process in processes:
                 started.enter_context(process)
 
-        return rate(sink, mails, go)
+        return rate(sink, emails, go)

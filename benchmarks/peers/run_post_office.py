@@ -47,20 +47,20 @@ settings.configure(
 )
 
 
-def fill(mails: int) -> None:
+def fill(emails: int) -> None:
     """Queue the emails in bulk."""
     from post_office import mail
 
-    for start in range(0, mails, 1000):
-        mail.send_many([_mail(number) for number in range(start, min(mails, start + 1000))])
+    for start in range(0, emails, 1000):
+        mail.send_many([_mail(number) for number in range(start, min(emails, start + 1000))])
 
 
-def one_by_one(mails: int) -> None:
+def one_by_one(emails: int) -> None:
     """Queue the emails one by one, each with its business row."""
     from django.db import connection, transaction
     from post_office import mail
 
-    for number in range(mails):
+    for number in range(emails):
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("INSERT INTO business (customer) VALUES (%s)", [f"c{number}"])
@@ -77,7 +77,7 @@ def _mail(number: int) -> dict[str, Any]:
     }
 
 
-def _timed(work: Callable[[int], None], mails: int) -> None:
+def _timed(work: Callable[[int], None], emails: int) -> None:
     from django.db import connection
 
     call_command("migrate", verbosity=0)
@@ -86,7 +86,7 @@ def _timed(work: Callable[[int], None], mails: int) -> None:
             "CREATE TABLE business (id serial PRIMARY KEY, customer varchar(100) NOT NULL)"
         )
     begun = time.perf_counter()
-    work(mails)
+    work(emails)
     print(time.perf_counter() - begun)
 
 

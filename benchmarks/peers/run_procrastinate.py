@@ -44,7 +44,7 @@ def _server() -> smtplib.SMTP:
     return server
 
 
-def fill(mails: int) -> None:
+def fill(emails: int) -> None:
     """Make the tables and queue the emails."""
     with app.open():
         app.schema_manager.apply_schema()
@@ -54,8 +54,8 @@ def fill(mails: int) -> None:
             "text": os.environ["BENCH_TEXT"],
             "html": os.environ["BENCH_HTML"],
         }
-        for start in range(0, mails, 1000):
-            numbers = range(start, min(mails, start + 1000))
+        for start in range(0, emails, 1000):
+            numbers = range(start, min(emails, start + 1000))
             send_mail.batch_defer(
                 *({**mail, "recipient": f"customer-{number}@example.com"} for number in numbers)
             )

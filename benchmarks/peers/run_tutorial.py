@@ -29,10 +29,10 @@ def send_mail(subject: str, sender: str, recipient: str, text: str, html: str) -
         mail.send(Message(subject, sender=sender, recipients=[recipient], body=text, html=html))
 
 
-def fill(mails: int) -> None:
+def fill(emails: int) -> None:
     """Queue the emails."""
     text, html = os.environ["BENCH_TEXT"], os.environ["BENCH_HTML"]
-    for number in range(mails):
+    for number in range(emails):
         to = f"customer-{number}@example.com"
         send_mail.delay("Your order", "shop@example.com", to, text, html)
 

@@ -15,10 +15,10 @@ _PATIENCE = 30.0
 class SmtplibLoop:
     """Processes that share the emails, with one kept connection each."""
 
-    def __init__(self, port: int, mails: int, processes: int) -> None:
+    def __init__(self, port: int, emails: int, processes: int) -> None:
         content, spawn = prepared(), multiprocessing.get_context("spawn")
         self._together = spawn.Barrier(processes)  # held: it is removed with its last owner
-        share = -(-mails // processes)
+        share = -(-emails // processes)
         self._processes: list[BaseProcess] = [
             spawn.Process(target=_loop, args=(port, content, share, self._together))
             for _ in range(processes)
@@ -36,8 +36,8 @@ class SmtplibLoop:
             process.terminate()
 
 
-def _loop(port: int, content: bytes, mails: int, together: Barrier) -> None:
+def _loop(port: int, content: bytes, emails: int, together: Barrier) -> None:
     with smtplib.SMTP("127.0.0.1", port) as server:
         together.wait()
-        for number in range(mails):
+        for number in range(emails):
             server.sendmail(SENDER, [address(number)], content)

@@ -16,10 +16,10 @@ MAILS = 20_000
 
 def run(bench: Bench) -> list[Row]:
     """Measure our `enqueue_many` beside post_office's `send_many`, one process each."""
-    mails = bench.size(MAILS, least=1000)
+    emails = bench.size(MAILS, least=1000)
     contestants: dict[str, Callable[[], float]] = {
-        "this project": partial(_ours, bench, mails),
-        "post_office": partial(post_office_enqueue, bench, mails, "fill"),
+        "this project": partial(_ours, bench, emails),
+        "post_office": partial(post_office_enqueue, bench, emails, "fill"),
     }
     rates = bench.rates(contestants)
     bench.remark("ours builds and checks each email's bytes here; post_office does when it sends")
@@ -27,8 +27,8 @@ def run(bench: Bench) -> list[Row]:
     return [Row("bulk", what, rates["this project"], rates["post_office"], at_least(1.5))]
 
 
-def _ours(bench: Bench, mails: int) -> float:
+def _ours(bench: Bench, emails: int) -> float:
     with ours(bench.postgres.new_database(), bench.redis.url, 25) as made:
         begun = time.perf_counter()
-        made.enqueue(range(mails))
-        return mails / (time.perf_counter() - begun)
+        made.enqueue(range(emails))
+        return emails / (time.perf_counter() - begun)

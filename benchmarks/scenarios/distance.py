@@ -36,7 +36,7 @@ def run(bench: Bench) -> list[Row]:
     return [row]
 
 
-def _ours(bench: Bench, mails: int) -> float:
+def _ours(bench: Bench, emails: int) -> float:
     bench.redis.flushall()
     url = bench.postgres.new_database()
     with (
@@ -44,16 +44,16 @@ def _ours(bench: Bench, mails: int) -> float:
         Delay(sink.port, ONE_WAY) as delay,
         ours(url, bench.redis.url, delay.port, OUTBOX_SLOTS=2 * CONNECTIONS) as outbox,
     ):
-        outbox.enqueue(range(mails))
+        outbox.enqueue(range(emails))
         outbox.worker(processes=CONNECTIONS)
-        return rate(sink, mails, outbox.sweep)
+        return rate(sink, emails, outbox.sweep)
 
 
-def _smtplib(mails: int) -> float:
+def _smtplib(emails: int) -> float:
     with SmtpSink() as sink, Delay(sink.port, ONE_WAY) as delay:
-        loop = SmtplibLoop(delay.port, mails, CONNECTIONS)
+        loop = SmtplibLoop(delay.port, emails, CONNECTIONS)
         try:
-            return rate(sink, mails, loop.start)
+            return rate(sink, emails, loop.start)
         finally:
             loop.join()
 

@@ -23,13 +23,13 @@ W1 = "this project, W = 1"
 
 def run(bench: Bench) -> list[Row]:
     """Measure our drain with the default window and with W = 1, and each peer's."""
-    mails = bench.size(MAILS, least=200)
+    emails = bench.size(MAILS, least=200)
     fewer = bench.size(FEWER, least=200)
     contestants: dict[str, Callable[[], float]] = {
-        OURS: partial(drain, bench, mails),
-        W1: partial(drain, bench, mails, OUTBOX_WINDOW=1),
-        "smtplib loop": partial(backlogs.smtplib_loop, mails),
-        "post_office": partial(backlogs.post_office, bench, mails),
+        OURS: partial(drain, bench, emails),
+        W1: partial(drain, bench, emails, OUTBOX_WINDOW=1),
+        "smtplib loop": partial(backlogs.smtplib_loop, emails),
+        "post_office": partial(backlogs.post_office, bench, emails),
         "Celery + Flask-Mail": partial(backlogs.tutorial, bench, fewer),
         "procrastinate": partial(backlogs.procrastinate, bench, fewer),
     }
@@ -45,13 +45,13 @@ def run(bench: Bench) -> list[Row]:
     return rows
 
 
-def drain(bench: Bench, mails: int, **settings: Any) -> float:
+def drain(bench: Bench, emails: int, **settings: Any) -> float:
     """Enqueue so many emails on an empty table, start a worker, and return its rate."""
     bench.redis.flushall()
     with (
         SmtpSink() as sink,
         ours(bench.postgres.new_database(), bench.redis.url, sink.port, **settings) as outbox,
     ):
-        outbox.enqueue(range(mails))
+        outbox.enqueue(range(emails))
         outbox.worker()
-        return rate(sink, mails, outbox.sweep)
+        return rate(sink, emails, outbox.sweep)

@@ -19,11 +19,11 @@ _ROW = "INSERT INTO business (customer) VALUES (%s)"
 
 def run(bench: Bench) -> list[Row]:
     """Measure the cost above the row and the MIME, and the rate beside post_office's."""
-    mails = bench.size(MAILS, least=100)
-    steps = [_steps(bench, mails) for _ in range(bench.rounds)]
+    emails = bench.size(MAILS, least=100)
+    steps = [_steps(bench, emails) for _ in range(bench.rounds)]
     contestants: dict[str, Callable[[], float]] = {
-        "this project": partial(_rate, bench, mails),
-        "post_office": partial(post_office_enqueue, bench, mails, "one"),
+        "this project": partial(_rate, bench, emails),
+        "post_office": partial(post_office_enqueue, bench, emails, "one"),
     }
     rates = bench.rates(contestants)
     taken = {name: Series("this project", "ms", tuple(s[name] for s in steps)) for name in steps[0]}
@@ -45,7 +45,7 @@ def run(bench: Bench) -> list[Row]:
     ]
 
 
-def _steps(bench: Bench, mails: int) -> dict[str, float]:
+def _steps(bench: Bench, emails: int) -> dict[str, float]:
     """Return the median milliseconds of each step; they are taken in turn.
 
     The MIME that is subtracted is our own, as the enqueue builds it. Flask-Mail's costs more, and
@@ -59,7 +59,7 @@ def _steps(bench: Bench, mails: int) -> dict[str, float]:
             "both": partial(_row_and_mail, made),
         }
         taken: dict[str, list[float]] = {name: [] for name in steps}
-        for number in range(mails):
+        for number in range(emails):
             for name, step in steps.items():
                 begun = time.perf_counter()
                 step(number)
@@ -72,12 +72,12 @@ def _steps(bench: Bench, mails: int) -> dict[str, float]:
     return medians
 
 
-def _rate(bench: Bench, mails: int) -> float:
+def _rate(bench: Bench, emails: int) -> float:
     with ours(bench.postgres.new_database(), bench.redis.url, 25, nudge=True) as made:
         begun = time.perf_counter()
-        for number in range(mails):
+        for number in range(emails):
             _row_and_mail(made, number)
-        return mails / (time.perf_counter() - begun)
+        return emails / (time.perf_counter() - begun)
 
 
 def _row(made: Ours, number: int) -> None:

@@ -24,20 +24,20 @@ _EMPTY, _BEHIND, _BEFORE = "empty table", "finished rows behind", "backlog befor
 
 def run(bench: Bench) -> list[Row]:
     """Fill two databases once, then measure the same drain on them and on an empty one in turn."""
-    mails = bench.size(MAILS, least=200)
+    emails = bench.size(MAILS, least=200)
     behind, before = bench.postgres.new_database(), bench.postgres.new_database()
     with _outbox(bench, behind) as (made, _):
         fill.finished(made, bench.size(FINISHED, least=1000))
     with _outbox(bench, before) as (made, _):
-        fill.backlog(made, max(bench.size(BACKLOG), 2 * mails * bench.rounds))
+        fill.backlog(made, max(bench.size(BACKLOG), 2 * emails * bench.rounds))
     rows = [
-        _looks(bench, behind, f"rows read by a sweep, {_BEHIND}", mails),
+        _looks(bench, behind, f"rows read by a sweep, {_BEHIND}", emails),
         _looks(bench, before, f"rows read by a sweep, {_BEFORE}", 0),
     ]
     contestants: dict[str, Callable[[], float]] = {
-        _EMPTY: partial(drain, bench, mails),
-        _BEHIND: partial(_behind, bench, behind, mails),
-        _BEFORE: partial(_before, bench, before, mails),
+        _EMPTY: partial(drain, bench, emails),
+        _BEHIND: partial(_behind, bench, behind, emails),
+        _BEFORE: partial(_before, bench, before, emails),
     }
     rates = bench.rates(contestants)
     for name in (_BEHIND, _BEFORE):
@@ -52,31 +52,31 @@ def _outbox(bench: Bench, url: str) -> Iterator[tuple[Ours, SmtpSink]]:
         yield made, sink
 
 
-def _behind(bench: Bench, url: str, mails: int) -> float:
+def _behind(bench: Bench, url: str, emails: int) -> float:
     with _outbox(bench, url) as (made, sink):
-        made.enqueue(range(mails))
+        made.enqueue(range(emails))
         made.worker()
-        return rate(sink, mails, made.sweep)
+        return rate(sink, emails, made.sweep)
 
 
-def _before(bench: Bench, url: str, mails: int) -> float:
+def _before(bench: Bench, url: str, emails: int) -> float:
     """Send the first of the backlog; what is left waits for the next round."""
     with _outbox(bench, url) as (made, sink):
         made.worker()
-        figure = rate(sink, mails, made.sweep)
+        figure = rate(sink, emails, made.sweep)
         made.stop()
         made.finish_claims()
         return figure
 
 
-def _looks(bench: Bench, url: str, what: str, mails: int) -> Row:
+def _looks(bench: Bench, url: str, what: str, emails: int) -> Row:
     """Count the emails that one survey, with its count, and one claim go through.
 
     So many fresh emails are due meanwhile: the planner's statistics do not know of them, as they
     would not after a real newsletter.
     """
     with _outbox(bench, url) as (made, _):
-        made.app.outbox.enqueue_many(map(message, range(mails)), priority="normal")
+        made.app.outbox.enqueue_many(map(message, range(emails)), priority="normal")
         found = plans.plans(made)
         fill.settle(made)
         limit = 2 * plans.most(made)  # the survey counts so far, and the claim finds its batch

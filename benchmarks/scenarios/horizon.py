@@ -30,7 +30,7 @@ _WAITING = "SELECT count(*) FROM outbox_email WHERE due_at IS NOT NULL OR token 
 
 def run(bench: Bench) -> list[Row]:
     """Watch the backlog while the horizon is pinned; then drain a backlog with it still pinned."""
-    mails = bench.size(MAILS, least=200)
+    emails = bench.size(MAILS, least=200)
     url = bench.postgres.new_database()
     with _outbox(bench, url) as (made, _), pinned(made):
         left = _under_load(made, bench.size(SECONDS, least=10))
@@ -42,8 +42,8 @@ def run(bench: Bench) -> list[Row]:
             f" {mean(left[: len(left) // 4]):.0f} in the first quarter, {late:.0f} in the last"
         )
         contestants: dict[str, Callable[[], float]] = {
-            "horizon pinned": partial(_drain, bench, url, mails),
-            "nothing pinned": partial(drain, bench, mails),
+            "horizon pinned": partial(_drain, bench, url, emails),
+            "nothing pinned": partial(drain, bench, emails),
         }
         rates = bench.rates(contestants)
     end = Series("this project", "mails", (late,))
@@ -104,8 +104,8 @@ def _outbox(bench: Bench, url: str, *, nudge: bool = True) -> Iterator[tuple[Our
         yield made, sink
 
 
-def _drain(bench: Bench, url: str, mails: int) -> float:
+def _drain(bench: Bench, url: str, emails: int) -> float:
     with _outbox(bench, url, nudge=False) as (made, sink):
-        made.enqueue(range(mails))
+        made.enqueue(range(emails))
         made.worker()
-        return rate(sink, mails, made.sweep)
+        return rate(sink, emails, made.sweep)

@@ -70,8 +70,8 @@ def _occupy(made: Ours, lanes: int) -> None:
     """Commit some emails to each of so many domains, over the routes in turn."""
     tags = [None, *ROUTES]
     for number in range(lanes):
-        mails = (_message(f"reader-{n}@d{number}.example") for n in range(MAILS))
-        made.app.outbox.enqueue_many(mails, tag=tags[number % len(tags)])
+        emails = (_message(f"reader-{n}@d{number}.example") for n in range(MAILS))
+        made.app.outbox.enqueue_many(emails, tag=tags[number % len(tags)])
     made.app.db.session.commit()
     made.run("VACUUM (ANALYZE) outbox_email")
 

@@ -21,14 +21,14 @@ _WARM_UP = 10
 
 def run(bench: Bench) -> list[Row]:
     """Measure every round with the nudge; the slow way, which waits for beat, is measured once."""
-    mails = bench.size(MAILS, least=20)
+    emails = bench.size(MAILS, least=20)
     medians, tails = [], []
     for _ in range(bench.rounds):
-        taken = _latencies(bench, mails, nudge=True)
+        taken = _latencies(bench, emails, nudge=True)
         medians.append(quantile(taken, 0.5))
         tails.append(quantile(taken, 0.99))
         bench.remark(f"with the nudge: p50 {medians[-1]:.1f} ms, p99 {tails[-1]:.1f} ms")
-    slow = _latencies(bench, mails, nudge=False)
+    slow = _latencies(bench, emails, nudge=False)
     half, most = quantile(slow, 0.5), quantile(slow, 0.99)
     bench.remark(f"without: p50 {half:.0f} ms, p99 {most:.0f} ms")
     what = "commit to 250, idle"
@@ -44,7 +44,7 @@ def _series(values: list[float]) -> Series:
     return Series("this project", "ms", tuple(values))
 
 
-def _latencies(bench: Bench, mails: int, *, nudge: bool) -> list[float]:
+def _latencies(bench: Bench, emails: int, *, nudge: bool) -> list[float]:
     """Return each email's milliseconds: one at a time, at moments that beat does not know."""
     bench.redis.flushall()
     url = bench.postgres.new_database()
@@ -57,7 +57,7 @@ def _latencies(bench: Bench, mails: int, *, nudge: bool) -> list[float]:
         moments = random.Random(2)
         longest = 0.1 if nudge else INTERVAL
         taken = []
-        for number in range(_WARM_UP + mails):
+        for number in range(_WARM_UP + emails):
             time.sleep(moments.uniform(0.0, longest))
             taken.append(_latency(made, sink, number))
         return taken[_WARM_UP:]

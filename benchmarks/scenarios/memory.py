@@ -23,9 +23,9 @@ _MEGABYTE = 1000 * 1000
 
 def run(bench: Bench) -> list[Row]:
     """Measure the whole worker above its idle, and how an enqueue's peak grows with its rows."""
-    mails = bench.size(MAILS, least=20)
-    different = _worker_above_idle(bench, mails, _enqueue_large)
-    shared = _worker_above_idle(bench, mails, _enqueue_shared)
+    emails = bench.size(MAILS, least=20)
+    different = _worker_above_idle(bench, emails, _enqueue_large)
+    shared = _worker_above_idle(bench, emails, _enqueue_shared)
     rows = bench.size(ROWS, least=10_000)
     grown = [_enqueue_grows(bench, rows, kind) for kind in ("newsletter", "different")]
     return [
@@ -50,7 +50,7 @@ def _series(size: float) -> Series:
     return Series("this project", "MB more", (size / _MEGABYTE,))
 
 
-def _worker_above_idle(bench: Bench, mails: int, enqueue: Callable[[Ours, int], None]) -> float:
+def _worker_above_idle(bench: Bench, emails: int, enqueue: Callable[[Ours, int], None]) -> float:
     """Return the sum of its processes' peaks above what they held before the first email."""
     bench.redis.flushall()
     with (
@@ -62,13 +62,13 @@ def _worker_above_idle(bench: Bench, mails: int, enqueue: Callable[[Ours, int], 
         worker = made.worker()
         made.sweep()
         reached(sink, small)  # every library is loaded now
-        enqueue(made, mails)
+        enqueue(made, emails)
         pids = sorted(member.pid for member in worker.processes())
         idle = sum(map(held, pids))
         for pid in pids:
             forget_peak(pid)
         made.sweep()
-        reached(sink, small + mails)
+        reached(sink, small + emails)
         peaks = {pid: peak(pid) for pid in pids}
         bench.remark(
             f"worker idle {idle / _MEGABYTE:.0f} MB in {len(pids)} processes,"
@@ -77,20 +77,20 @@ def _worker_above_idle(bench: Bench, mails: int, enqueue: Callable[[Ours, int], 
         return sum(peaks.values()) - idle
 
 
-def _enqueue_large(made: Ours, mails: int) -> None:
+def _enqueue_large(made: Ours, emails: int) -> None:
     """Commit emails with an attachment of random bytes each: none shares another's content."""
-    for number in range(mails):
+    for number in range(emails):
         mail = message(number)
         mail.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
         made.app.outbox.enqueue(mail)
         made.app.db.session.commit()
 
 
-def _enqueue_shared(made: Ours, mails: int) -> None:
+def _enqueue_shared(made: Ours, emails: int) -> None:
     """Commit one content with an attachment to so many readers."""
     content = newsletter()
     content.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
-    readers = (f"reader-{number}@example.com" for number in range(mails))
+    readers = (f"reader-{number}@example.com" for number in range(emails))
     made.app.outbox.enqueue_many(content, readers, priority="normal")
     made.app.db.session.commit()
 

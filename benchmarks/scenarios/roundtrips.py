@@ -18,9 +18,9 @@ MAILS = 20_000
 
 def run(bench: Bench) -> list[Row]:
     """Drain through a proxy that counts, with the default window and with W = 1."""
-    mails = bench.size(MAILS, least=2000)
-    trips = _trips(bench, mails)
-    single = _trips(bench, max(400, mails // 10), OUTBOX_WINDOW=1)
+    emails = bench.size(MAILS, least=2000)
+    trips = _trips(bench, emails)
+    single = _trips(bench, max(400, emails // 10), OUTBOX_WINDOW=1)
     what = "database round trips a mail"
     return [
         Row("roundtrips", what, _series(trips), target=at_most(0.1)),
@@ -32,7 +32,7 @@ def _series(value: float) -> Series:
     return Series("this project", "round trips", (value,))
 
 
-def _trips(bench: Bench, mails: int, **settings: Any) -> float:
+def _trips(bench: Bench, emails: int, **settings: Any) -> float:
     """Count from the first sweep until the worker has ended: every log-in is in it."""
     bench.redis.flushall()
     url = make_url(bench.postgres.new_database())
@@ -41,10 +41,10 @@ def _trips(bench: Bench, mails: int, **settings: Any) -> float:
         RoundTrips(bench.postgres.port) as proxy,
         ours(url.render_as_string(), bench.redis.url, sink.port, **settings) as made,
     ):
-        made.enqueue(range(mails))
+        made.enqueue(range(emails))
         proxied = url.set(port=proxy.port).render_as_string()
         made.worker(SQLALCHEMY_DATABASE_URI=proxied)
         made.sweep()
-        reached(sink, mails)
+        reached(sink, emails)
         made.stop()
-        return proxy.count / mails
+        return proxy.count / emails

@@ -18,9 +18,9 @@ LOCKED = "database is locked"
 
 def run(bench: Bench) -> list[Row]:
     """Measure the rate, and count the complaints in the worker's log."""
-    mails = bench.size(MAILS, least=200)
+    emails = bench.size(MAILS, least=200)
     locked: list[float] = []
-    rates = bench.rates({"this project": lambda: _drain(bench, mails, locked)})
+    rates = bench.rates({"this project": lambda: _drain(bench, emails, locked)})
     complaints = Series("this project", "lines", tuple(locked))
     return [
         Row("sqlite", "SQLite drain, 2 processes", rates["this project"], target=at_least(1500)),
@@ -28,16 +28,16 @@ def run(bench: Bench) -> list[Row]:
     ]
 
 
-def _drain(bench: Bench, mails: int, locked: list[float]) -> float:
+def _drain(bench: Bench, emails: int, locked: list[float]) -> float:
     bench.redis.flushall()
     Path(".bench").mkdir(exist_ok=True)
     # On the disk that holds the project: /tmp may be memory, where nothing is durable.
     with TemporaryDirectory(dir=Path(".bench").absolute()) as directory, SmtpSink() as sink:
         url = sqlite.new_database(Path(directory))
         with ours(url, bench.redis.url, sink.port) as made:
-            made.enqueue(range(mails))
+            made.enqueue(range(emails))
             worker = made.worker()
-            figure = rate(sink, mails, made.sweep)
+            figure = rate(sink, emails, made.sweep)
             worker.stop()
             locked.append(float(worker.printed().count(LOCKED)))
         return figure

@@ -140,8 +140,8 @@ class Client(Session):
         if lack:
             raise NoReply(Event.LACKING, lack)
         try:
-            mail = mail_line(envelope, size, self.esmtp_features)
-            return [mail, *rcpt_lines(envelope, self.esmtp_features)]
+            email = mail_line(envelope, size, self.esmtp_features)
+            return [email, *rcpt_lines(envelope, self.esmtp_features)]
         except CommandError as error:
             raise NoReply(Event.MALFORMED, str(error)) from None
 

@@ -35,7 +35,7 @@ class Connection:
         self._client: Client | None = None
         self._process = os.getpid()
         self._opened = 0.0
-        self._mails = 0
+        self._emails = 0
         self._was_used = False  # an email went over it, or it has been idle
         self._progress: Callable[[], object] = lambda: None
         self._goes_on: Callable[[], bool] = lambda: True
@@ -83,9 +83,9 @@ class Connection:
                 if isinstance(opened, Transaction):
                     return addressed(opened, envelope)
                 client = opened
-            self._was_used = self._mails > 0 or self._was_used
-            self._mails += 1
-            ahead = following if self._mails < self._server.connection_mails else None
+            self._was_used = self._emails > 0 or self._was_used
+            self._emails += 1
+            ahead = following if self._emails < self._server.connection_emails else None
             result = client.transact(envelope, content, fence, ahead)
             if not (is_kept and client.stale and self._may_be_outdated(result)):
                 return result
@@ -128,7 +128,7 @@ class Connection:
             client is not None
             and client.ready
             and self._process == os.getpid()
-            and self._mails < self._server.connection_mails
+            and self._emails < self._server.connection_emails
             and self._age() < self._server.connection_seconds
         ):
             return client
@@ -143,5 +143,5 @@ class Connection:
         if halt is not None:
             return halt
         self._client, self._process = client, os.getpid()
-        self._opened, self._mails, self._was_used = self._clock(), 0, False
+        self._opened, self._emails, self._was_used = self._clock(), 0, False
         return client

@@ -41,7 +41,7 @@ class Claim:
 
     token: UUID
     priority: Priority
-    mails: int
+    emails: int
     lane: str = ""
     is_probe: bool = False  # it asks whether a server can be used again
 
@@ -110,7 +110,7 @@ class Batch:
     """A started batch. `began_at` is the database's time at its start."""
 
     began_at: datetime
-    mails: tuple[ClaimedEmail, ...]
+    emails: tuple[ClaimedEmail, ...]
     lane: str = ""
     priority: Priority = Priority.NORMAL
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed

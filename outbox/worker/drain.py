@@ -24,8 +24,8 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
         more = False
         for made in claims:
             more |= send_batch(runtime, made.token).is_worth_a_sweep
-            total += made.mails
-            progress(made.mails)
+            total += made.emails
+            progress(made.emails)
         if not more:  # no server has room: it would claim and give back without end
             break
     runtime.unrecorded.wait()

@@ -53,7 +53,7 @@ def sweep(
         hand_out(made)
     if (seconds := next_opening(state.lags)) is not None:
         wake(seconds)
-    return sum(made.mails for made in claims)
+    return sum(made.emails for made in claims)
 
 
 def publish(runtime: Runtime) -> Callable[[Claim], None]:

@@ -82,7 +82,7 @@ def go_on(runtime: Runtime) -> None:
 def _at_once(made: Sequence[Claim], window: int) -> Claim | None:
     """Return the claim that this process shall send itself: it is alone, or urgent."""
     # A probe may wait long for its server, and a sweep must not wait for a probe.
-    small = [claim for claim in made if claim.mails <= window and not claim.is_probe]
+    small = [claim for claim in made if claim.emails <= window and not claim.is_probe]
     urgent = [claim for claim in small if claim.priority is Priority.URGENT]
     return next(iter(urgent or (small if len(made) == 1 else ())), None)
 

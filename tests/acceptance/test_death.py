@@ -20,7 +20,9 @@ def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(
     readers = system.newsletter(READERS)
     system.beat()
     worker = system.worker()
-    wait_until(lambda: len(system.catcher.mails) > READERS // 10, 60, "the newsletter is under way")
+    wait_until(
+        lambda: len(system.catcher.emails) > READERS // 10, 60, "the newsletter is under way"
+    )
     worker.kill_9()
     assert system.counts().get(Status.SENT, 0) < READERS, "the worker was killed too late to tell"
     system.worker()
@@ -54,7 +56,7 @@ def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
     assert system.app.test_cli_runner().invoke(args=["outbox", "drain"]).exit_code == 0
     system.wait_sent(1)
     assert list(system.catcher.copies().values()) == [2]
-    first, second = system.catcher.mails
+    first, second = system.catcher.emails
     assert first.content == second.content, "the same bytes, the same Message-ID"
 
 
@@ -81,7 +83,9 @@ def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
     readers = system.newsletter(READERS)
     system.beat()
     system.worker()
-    wait_until(lambda: len(system.catcher.mails) > READERS // 10, 60, "the newsletter is under way")
+    wait_until(
+        lambda: len(system.catcher.emails) > READERS // 10, 60, "the newsletter is under way"
+    )
     system.broker.empty()
     assert system.counts().get(Status.SENT, 0) < READERS, "it was emptied too late to tell"
     system.wait_sent(READERS)
@@ -98,7 +102,9 @@ def test_an_smtp_outage_charges_no_attempt_and_all_is_delivered_after_it(system:
     readers = system.newsletter(READERS)
     system.beat()
     system.worker()
-    wait_until(lambda: len(system.catcher.mails) > READERS // 10, 60, "the newsletter is under way")
+    wait_until(
+        lambda: len(system.catcher.emails) > READERS // 10, 60, "the newsletter is under way"
+    )
     system.catcher.stop()
     wait_until(lambda: system.halted(), 60, "the breaker opens")
     wait_until(lambda: system.stats().batches_in_flight == 0, 60, "all is given back")

@@ -125,7 +125,7 @@ def test_a_worker_that_slept_through_its_lease_sends_nothing_more_and_its_verdic
     sleeper.thaw()
     resolved = lambda: system.counts().get(Status.SENT) == 1  # noqa: E731
     wait_until(resolved, 60, lambda: f"the late 250 resolves its own doubt: {system.counts()}")
-    assert len(system.catcher.mails) == 1, "the rest of its window was not sent"
+    assert len(system.catcher.emails) == 1, "the rest of its window was not sent"
     assert system.counters()["lease_lost"] >= 1
 
 
@@ -146,7 +146,7 @@ def test_an_order_and_its_mail_commit_and_roll_back_together(system: System) -> 
     order("pays")
     db.session.commit()
     system.wait_sent(1)
-    assert [mail.recipients for mail in system.catcher.mails] == [("pays@example.com",)]
+    assert [mail.recipients for mail in system.catcher.emails] == [("pays@example.com",)]
     assert [row.customer for row in db.session.query(Order)] == ["pays"]
     db.session.rollback()
 

@@ -46,6 +46,7 @@ _RENAMED = {
     "max_deliveries": "max_crashes",
     "doubts": "unknown_count",
     "doubt_token": "unknown_token",
+    "mails": "emails",
 }
 """What version 6 of the schema renamed. The older code is given the new names, or it could not run
 beside this one."""

@@ -108,7 +108,7 @@ _VALUES = st.one_of(
 
 
 @st.composite
-def _mails(draw: st.DrawFn) -> bytes:
+def _emails(draw: st.DrawFn) -> bytes:
     """Octets that a server took: nobody has promised that they are an email."""
     # CPython takes minutes to read a longer one. The outbox writes none such.
     lines = [f"{draw(_HEADERS)}: {draw(_VALUES)[:500]}" for _ in range(draw(st.integers(0, 5)))]
@@ -145,7 +145,7 @@ def properties(url: str) -> Iterator[list[Property]]:
                     inputs=st.tuples(_METHODS, PATHS, _QUERY),
                     holds=shop.answers,
                 ),
-                Property(source="mails shown", inputs=_mails(), holds=shop.shows),
+                Property(source="mails shown", inputs=_emails(), holds=shop.shows),
             ]
         finally:
             with app.app_context():

@@ -160,23 +160,23 @@ def _holds(player: Player, talk: Talk) -> None:
         password="password" if talk.login else None,
         cleartext_auth=True,
     )
-    mails = [
+    emails = [
         Envelope(sender=f"s{n}@x.example", recipients=PEOPLE[: talk.recipients], size=len(CONTENT))
-        for n in range(talk.mails)
+        for n in range(talk.emails)
     ]
     connection = Connection(settings)
     started = time.monotonic()
     try:
         results = [
             connection.send(mail, CONTENT, lease_held, following)
-            for mail, following in zip(mails, [*mails[1:], None], strict=True)
+            for mail, following in zip(emails, [*emails[1:], None], strict=True)
         ]
     finally:
         player.end()
         connection.close()
         player.rest()
     assert time.monotonic() - started < LONGEST, "longer than all the deadlines together"
-    for mail, result in zip(mails, results, strict=True):
+    for mail, result in zip(emails, results, strict=True):
         _sound(result, mail)
     sent = sum(result.verdict is Verdict.SENT for result in results)
     accepted = sum(connection.accepted() for connection in player.connections)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.fuzz import commands, config, mails, pages, replies, tasks
+from tests.fuzz import commands, config, emails, pages, replies, tasks
 from tests.fuzz.campaign import Property
 from tests.support.servers.databases import sqlite
 from tests.support.servers.server import memory
@@ -25,8 +25,8 @@ class Kind:
 
 
 KINDS = {
-    "mails": Kind(
-        open=mails.properties,
+    "emails": Kind(
+        open=emails.properties,
         examples={"addresses": 120, "headers": 120, "file names": 80, "bodies": 80},
     ),
     "replies": Kind(open=lambda _: replies.properties(), examples={"SMTP replies": 300}),

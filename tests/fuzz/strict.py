@@ -62,19 +62,19 @@ class StrictServer(Listener):
 
     def __init__(self) -> None:
         super().__init__("strict-smtp")
-        self._mails: list[Taken] = []
+        self._emails: list[Taken] = []
         self._faults: list[str] = []
 
     def taken(self) -> list[Taken]:
         """Return the emails that came since the last call; AssertionError for what is forbidden."""
-        mails, self._mails = self._mails, []
+        emails, self._emails = self._emails, []
         faults, self._faults = self._faults, []
         assert not faults, "; ".join(faults)
-        return mails
+        return emails
 
     def drop(self) -> None:
         """Forget what has come, emails and faults."""
-        self._mails, self._faults = [], []
+        self._emails, self._faults = [], []
 
     def serve(self, sock: socket.socket) -> None:
         sock.sendall(b"220 strict.example ESMTP\r\n")
@@ -144,7 +144,7 @@ class StrictServer(Listener):
             self._faults.append(f"announced {announced}, sent {len(mail.content)}")
         if not mail.content.isascii() and "BODY=8BITMIME" not in mail.parameters:
             self._faults.append("octets over 127 without BODY=8BITMIME")
-        self._mails.append(mail)
+        self._emails.append(mail)
 
 
 def _until(end: bytes, data: bytes, sock: socket.socket) -> tuple[bytes, bytes]:

@@ -27,7 +27,7 @@ class Talk:
     """One dialogue: the acts of the server, and how the client is set."""
 
     acts: tuple[Act, ...]
-    mails: int
+    emails: int
     recipients: int
     login: bool
     starttls: bool
@@ -123,18 +123,18 @@ _ACT = st.builds(
 )
 
 
-def _obedient(recipients: int, mails: int, pipelining: bool) -> list[bytes]:
+def _obedient(recipients: int, emails: int, pipelining: bool) -> list[bytes]:
     """What a good server says, one reply for each command."""
     mail = [b"250 ok\r\n"] * (1 + recipients) + [b"354 go\r\n", b"250 2.0.0 queued\r\n"]
     hello = b"250-x\r\n250-PIPELINING\r\n250 8BITMIME\r\n" if pipelining else b"250 x\r\n"
-    return [b"220 x\r\n", hello, *mail * mails]
+    return [b"220 x\r\n", hello, *mail * emails]
 
 
 @st.composite
 def talks(draw: st.DrawFn) -> Talk:
     """A good server's dialogue with up to three of its replies exchanged; or nothing of that."""
-    mails, recipients = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    acts = [Act(octets=o) for o in _obedient(recipients, mails, draw(st.booleans()))]
+    emails, recipients = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    acts = [Act(octets=o) for o in _obedient(recipients, emails, draw(st.booleans()))]
     if draw(st.integers(0, 9)) == 0:
         acts = draw(st.lists(_ACT, max_size=8))
     for _ in range(draw(st.integers(0, 3))):
@@ -144,5 +144,5 @@ def talks(draw: st.DrawFn) -> Talk:
             acts[place] = draw(_ACT)
     login, starttls = draw(st.sampled_from([(False, False)] * 8 + [(True, False), (False, True)]))
     return Talk(
-        acts=tuple(acts), mails=mails, recipients=recipients, login=login, starttls=starttls
+        acts=tuple(acts), emails=emails, recipients=recipients, login=login, starttls=starttls
     )

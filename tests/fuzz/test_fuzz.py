@@ -20,7 +20,7 @@ from tests.fuzz.sources import KINDS, fresh_database
 pytestmark = pytest.mark.each_database
 
 Told = Callable[[str, object], None]
-EVERYWHERE = ("mails",)
+EVERYWHERE = ("emails",)
 """What may meet a database's own rules runs on each of them; the others on SQLite."""
 
 
@@ -50,7 +50,7 @@ def test_bad_input_is_refused_or_harmless(kind: str, record_property: Told, shar
 def test_a_bad_mail_is_refused_or_goes_out_as_it_was_given(
     database_url: str, record_property: Told, share: float
 ) -> None:
-    tried("mails", database_url, record_property, share / 2)
+    tried("emails", database_url, record_property, share / 2)
 
 
 def test_an_input_that_never_ends_is_cut_and_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,6 @@ def email(number: int, status: Status, **changes: Any) -> dict[str, Any]:
 def lease(token: UUID, **changes: Any) -> dict[str, Any]:
     """Return the row of a lease that holds."""
     return {
-        "token": token, "priority": 1, "lane": "", "mails": 1, "claimed_at": at(-10),
+        "token": token, "priority": 1, "lane": "", "emails": 1, "claimed_at": at(-10),
         "expires_at": at(20), "started_at": at(-9), "worker": "host:1",
     } | changes  # fmt: skip

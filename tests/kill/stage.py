@@ -130,10 +130,10 @@ class Stage:
         email, recipient = self.shop.runtime.tables.email, self.shop.runtime.tables.recipient
         with self.shop.engine.connect() as connection:
             rows = connection.execute(sa.select(email.c.id, email.c.recipient, email.c.message_id))
-            mails = {row.id: row for row in rows}
-            owners = {row.recipient: row.message_id for row in mails.values()}
+            emails = {row.id: row for row in rows}
+            owners = {row.recipient: row.message_id for row in emails.values()}
             for row in connection.execute(sa.select(recipient.c.email_id, recipient.c.address)):
-                owners[row.address] = mails[row.email_id].message_id
+                owners[row.address] = emails[row.email_id].message_id
         copies: Counter[str] = Counter()
         for (address, message_id), count in self.ledger.copies().items():
             assert owners[address] == message_id, "a copy of no email"

@@ -49,9 +49,9 @@ class Tally:
             if status not in ("sent", "unknown") and status != self.recording.standing[address][0]:
                 self.wrong.append(f"{where}{address} ended {status}")
         twice = {address for address, count in copies.items() if count > 1}
-        mails = [mail for mail in BATCH if twice & set(mail)]
+        emails = [mail for mail in BATCH if twice & set(mail)]
         self.repeated += len(twice)
-        self.most = max(self.most, len(mails))
+        self.most = max(self.most, len(emails))
         self.unknown += sum(1 for mail in BATCH if statuses.get(mail[0]) == "unknown")
 
     def expect(self, where: Moment | str, what: str, found: object, expected: object) -> None:

@@ -31,17 +31,17 @@ def test_wherever_the_web_process_is_killed_a_mail_exists_if_and_only_if_its_ord
 ) -> None:
     points = _record(stage)
     assert {point["kind"] for point in points} >= set(Kind) - {Kind.WRITTEN, Kind.READ}
-    mails, tried = 0, stage.turn(list(enumerate(points))[::EVERY])
+    emails, tried = 0, stage.turn(list(enumerate(points))[::EVERY])
     for number, point in tried:
         stage.clear()
         end = stage.nursery.run("web trace", fault=Fault.KILL, at=number)
         assert end.signal is signal.SIGKILL
         assert not end.done
         assert end.facts["point"] == f"{point['kind']} {point['name']}"
-        mails += _came_through(stage, end.offset, f"killed at {number}, {end.facts['point']}")
+        emails += _came_through(stage, end.offset, f"killed at {number}, {end.facts['point']}")
     stage.say(
         f"{stage.title}, web process: {len(points)} points; {len(tried)} kills; emails"
-        f" without their order 0, orders without their emails 0, copies {mails}, second copies 0"
+        f" without their order 0, orders without their emails 0, copies {emails}, second copies 0"
     )
 
 

@@ -176,7 +176,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=2.0, help="of load and faults")
     parser.add_argument("--seed", type=int, help="repeats the plan of faults that it draws")
     parser.add_argument("--hosts", type=int, default=3)
-    parser.add_argument("--rate", type=float, default=140.0, help="mails a second, of all hosts")
+    parser.add_argument("--rate", type=float, default=140.0, help="emails a second, of all hosts")
     parser.add_argument("--every", type=float, default=EVERY, help="seconds from fault to fault")
     parser.add_argument("--patience", type=float, help="seconds to the last mail")
     parser.add_argument("--only", action="append", choices=KINDS, help="only faults of this kind")

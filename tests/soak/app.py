@@ -58,7 +58,7 @@ def create_app(config: Mapping[str, Any]) -> App:
         "soak_order",
         db.metadata,
         Column("reference", String(40), primary_key=True),
-        Column("mails", Integer, nullable=False),
+        Column("emails", Integer, nullable=False),
         Column("recipients", Integer, nullable=False),
         Column("policy", String(6), nullable=False),
         Column("sender", String(40), nullable=False),
@@ -102,9 +102,9 @@ class _Shop:
         return {"outcome": "committed"}
 
     def _write(self, reference: str, wanted: Mapping[str, Any]) -> None:
-        mails, recipients, refused = wanted["mails"], wanted["recipients"], wanted["refused"]
+        emails, recipients, refused = wanted["emails"], wanted["recipients"], wanted["refused"]
         sender, octets, domains = wanted["sender"], wanted["octets"], wanted["domains"]
-        row = {"mails": mails, "recipients": recipients, "policy": wanted["policy"]}
+        row = {"emails": emails, "recipients": recipients, "policy": wanted["policy"]}
         row |= {"sender": sender, "octets": octets}
         self._db.session.execute(self._orders.insert().values(reference=reference, **row))
         options: dict[str, Any] = {"tag": reference, "priority": wanted["priority"]}
@@ -117,11 +117,11 @@ class _Shop:
         def to(number: int) -> str:
             return address(reference, number, refused, domains[number % len(domains)])
 
-        if mails == 1:
+        if emails == 1:
             message["To"] = ", ".join(map(to, range(recipients)))
             self._outbox.enqueue(message, **options)
         else:
-            self._outbox.enqueue_many(message, map(to, range(mails)), **options)
+            self._outbox.enqueue_many(message, map(to, range(emails)), **options)
 
 
 def __getattr__(name: str) -> Celery:

@@ -23,7 +23,7 @@ class Verdict:
     """What the auditor found."""
 
     findings: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    mails: int = 0
+    emails: int = 0
     copies: int = 0
     lost: int = 0  # emails that should be and are not, or that nobody got though they say so
     repeated: int = 0  # copies beyond a recipient's first
@@ -52,7 +52,7 @@ def judge(facts: Facts, bound: int) -> Verdict:
     verdict = Verdict(bound=bound)
     _judge_orders(facts, verdict)
     known: dict[str, Mail] = {}
-    for mail in facts.mails:
+    for mail in facts.emails:
         for sentence in _wrong(mail, facts):
             verdict.findings[sentence].append(_describe(mail, facts))
         known.update(dict.fromkeys(mail.recipients, mail))
@@ -70,14 +70,14 @@ def judge(facts: Facts, bound: int) -> Verdict:
     _judge_faults(facts, verdict)
     if facts.leases:
         verdict.findings["no lease is left"].append(str(facts.leases))
-    verdict.mails = len(facts.mails)
+    verdict.emails = len(facts.emails)
     verdict.lost = sum(len(verdict.findings.get(sentence, ())) for sentence in LOSSES)
     return verdict
 
 
 def _judge_orders(facts: Facts, verdict: Verdict) -> None:
     found: dict[str, int] = defaultdict(int)
-    for mail in facts.mails:
+    for mail in facts.emails:
         found[mail.order] += 1
     for reference, outcome in facts.told.items():
         there = reference in facts.orders
@@ -86,10 +86,10 @@ def _judge_orders(facts: Facts, verdict: Verdict) -> None:
         if outcome in ("rolled back", "failed") and there:
             verdict.findings["an order that was rolled back has no row"].append(reference)
     for reference, order in facts.orders.items():
-        if missing := order.mails - found[reference]:
+        if missing := order.emails - found[reference]:
             sentence = "every mail of a committed order is in the table"
             if missing < 0:
-                sentence = "an order has no more mails than it wrote"
+                sentence = "an order has no more emails than it wrote"
             verdict.findings[sentence] += [reference] * abs(missing)
     for reference in found.keys() - facts.orders.keys():
         verdict.findings["no mail is without its business row"] += [reference] * found[reference]
@@ -98,7 +98,7 @@ def _judge_orders(facts: Facts, verdict: Verdict) -> None:
 def _judge_faults(facts: Facts, verdict: Verdict) -> None:
     for name, refused in facts.refused_classes().items():
         if refused.times and not refused.taken:
-            verdict.findings["while a class of mails is refused, others are taken"].append(name)
+            verdict.findings["while a class of emails is refused, others are taken"].append(name)
     for kind, times in facts.met.items():
         if not times:
             verdict.findings["every fault was met by somebody"].append(kind)

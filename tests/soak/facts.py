@@ -20,7 +20,7 @@ from tests.soak.classes import FOR_GOOD, SHOP, kind_of
 class Order:
     """A business row."""
 
-    mails: int
+    emails: int
     recipients: int  # of each of its emails
     policy: str
     sender: str = SHOP
@@ -81,7 +81,7 @@ class Facts:
     """All that is known at the end."""
 
     orders: dict[str, Order] = field(default_factory=dict)
-    mails: list[Mail] = field(default_factory=list)
+    emails: list[Mail] = field(default_factory=list)
     told: dict[str, str] = field(default_factory=dict)  # reference -> what the web was told
     copies: dict[str, list[Copy]] = field(default_factory=lambda: defaultdict(list))
     refused: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -116,11 +116,11 @@ def read(database: str, notes: Path, told: Iterable[Path]) -> Facts:
 
 def _read_orders(facts: Facts, connection: psycopg.Connection) -> None:
     rows = connection.execute(
-        "SELECT reference, mails, recipients, policy, sender, octets FROM soak_order"
+        "SELECT reference, emails, recipients, policy, sender, octets FROM soak_order"
     )
-    for reference, mails, recipients, policy, sender, octets in rows:
+    for reference, emails, recipients, policy, sender, octets in rows:
         facts.orders[reference] = Order(
-            mails=mails, recipients=recipients, policy=policy, sender=sender, octets=octets
+            emails=emails, recipients=recipients, policy=policy, sender=sender, octets=octets
         )
 
 
@@ -141,7 +141,7 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
         " FROM outbox_email"
     )
     for id_, tag, message_id, status, recipient, age, waited in rows:
-        facts.mails.append(
+        facts.emails.append(
             Mail(
                 id=id_,
                 order=tag or "",

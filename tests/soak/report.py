@@ -59,7 +59,7 @@ def figures(
         "orders committed": len(facts.orders),
         "orders rolled back": outcomes["rolled back"] + outcomes["failed"],
         "commits of unknown outcome": outcomes["unknown"] + outcomes["begun"],
-        "mails": verdict.mails,
+        "emails": verdict.emails,
         **{f"  {status}": count for status, count in facts.status.items()},
         "copies that the server took": verdict.copies,
         "kills": kills,

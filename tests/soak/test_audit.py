@@ -33,20 +33,20 @@ def _mail(id_: int, order: str, to: dict[str, str], status: str = "sent", doubts
 def _kept() -> Facts:
     """A run in which every promise was kept: one email in doubt got its second copy."""
     facts = Facts()
-    for name, mails, recipients, policy in (
+    for name, emails, recipients, policy in (
         (GOOD, 1, 1, "hold"),
         (NEWS, 2, 1, "resend"),
         (REFUSED, 1, 1, "resend"),
         (PAIR, 1, 2, "resend"),
         (HALTED, 1, 1, "resend"),
     ):
-        facts.orders[name] = Order(mails=mails, recipients=recipients, policy=policy)
+        facts.orders[name] = Order(emails=emails, recipients=recipients, policy=policy)
         facts.told[name] = "committed"
     facts.told["never"] = "rolled back"
     nobody = address(REFUSED, 0, "refused-rcpt")
     partner = address(PAIR, 1)
     halted = address(HALTED, 0, domain=CLOSED_DOMAIN)
-    facts.mails = [
+    facts.emails = [
         _mail(1, GOOD, {address(GOOD, 0): "sent"}),
         _mail(2, NEWS, {address(NEWS, 0): "sent"}),
         _mail(3, NEWS, {address(NEWS, 1): "sent"}, doubts=1),
@@ -67,9 +67,9 @@ def _kept() -> Facts:
 
 
 def _replace(facts: Facts, number: int, **changes: object) -> None:
-    old = facts.mails[number]
+    old = facts.emails[number]
     values = {name: getattr(old, name) for name in Mail.__dataclass_fields__}
-    facts.mails[number] = Mail(**{**values, **changes})
+    facts.emails[number] = Mail(**{**values, **changes})
 
 
 def _again(facts: Facts, order: str, number: int) -> None:
@@ -84,7 +84,7 @@ def _repeat_though_held(facts: Facts) -> None:
 
 def _forget(facts: Facts) -> None:
     del facts.orders[GOOD]
-    del facts.mails[0]
+    del facts.emails[0]
     del facts.copies[address(GOOD, 0)]
 
 
@@ -92,7 +92,7 @@ def test_where_every_promise_was_kept_nothing_is_found() -> None:
     verdict = judge(_kept(), BOUND)
     assert verdict.findings == {}
     assert verdict.holds
-    assert (verdict.mails, verdict.copies, verdict.repeated) == (6, 5, 1)
+    assert (verdict.emails, verdict.copies, verdict.repeated) == (6, 5, 1)
     assert (verdict.doubts, verdict.in_doubt, verdict.lost) == (1, 1, 0)
 
 
@@ -103,11 +103,11 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         0,
     ),
     "every mail of a committed order is in the table": (
-        lambda facts: (facts.mails.pop(1), facts.copies.pop(address(NEWS, 0))),
+        lambda facts: (facts.emails.pop(1), facts.copies.pop(address(NEWS, 0))),
         1,
     ),
-    "an order has no more mails than it wrote": (
-        lambda facts: facts.orders.update({NEWS: Order(mails=1, recipients=1, policy="resend")}),
+    "an order has no more emails than it wrote": (
+        lambda facts: facts.orders.update({NEWS: Order(emails=1, recipients=1, policy="resend")}),
         0,
     ),
     "no mail is without its business row": (
@@ -122,18 +122,18 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
     "who is `sent` has a copy": (lambda facts: facts.copies.pop(address(GOOD, 0)), 1),
     "who is `failed` has no copy": (
         lambda facts: _replace(
-            facts, 4, recipients=dict.fromkeys(facts.mails[4].recipients, "failed")
+            facts, 4, recipients=dict.fromkeys(facts.emails[4].recipients, "failed")
         ),
         1,  # nor was who has a copy ever refused
     ),
     "a mail fails only if the server refused it": (lambda facts: facts.refused.clear(), 3),
     "who is refused on purpose gets nothing, and the mail says so": (
         lambda facts: _replace(
-            facts, 3, recipients=dict.fromkeys(facts.mails[3].recipients, "unknown")
+            facts, 3, recipients=dict.fromkeys(facts.emails[3].recipients, "unknown")
         ),
         0,
     ),
-    "while a class of mails is refused, others are taken": (
+    "while a class of emails is refused, others are taken": (
         lambda facts: setattr(facts.classes[f"{DOMAIN_REFUSED} at 1.5"], "taken", 0),
         0,
     ),
@@ -201,7 +201,7 @@ def test_who_is_halted_for_good_ends_and_gets_nothing(
 ) -> None:
     facts, to = _kept(), address(HALTED, 0, domain=domain)
     facts.orders[HALTED] = Order(
-        mails=1, recipients=1, policy="resend", sender=sender, octets=octets
+        emails=1, recipients=1, policy="resend", sender=sender, octets=octets
     )
     _replace(facts, 5, status=status, sent=0, recipients={to: status})
     facts.refused[to].append("450 4.7.1 rate limit exceeded")

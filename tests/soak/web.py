@@ -36,14 +36,14 @@ _ENDS = {"commit": 88, "rollback": 8, "forget": 4}
 _ORDERS = 0.2
 """The part of the emails that are orders' own; the rest are newsletters'."""
 _LARGEST = 2000
-"""Mails of one newsletter at most."""
+"""Emails of one newsletter at most."""
 _LISTED = 100
 """Domains that are drawn for one newsletter; its readers have them in turn."""
 _DOMAINS = {DOMAIN: 75.0, OTHER_DOMAIN: 15.0, MOODY_DOMAIN: 8.0}
 _HOPELESS_DOMAINS = {CLOSED_DOMAIN: 0.5, DENIED_DOMAIN: 0.5}
 """Where emails go to, by weight; the second ones never get any."""
 _PLAIN: dict[str, Any] = {
-    "mails": 1, "recipients": 1, "refused": "", "sender": SHOP, "octets": 0,
+    "emails": 1, "recipients": 1, "refused": "", "sender": SHOP, "octets": 0,
 }  # fmt: skip
 _ODD = {
     "": 80,
@@ -123,8 +123,8 @@ class _Web:
         return self._request(wanted)
 
     def _newsletter(self) -> float:
-        mails = min(_LARGEST, round(50 * self._random.paretovariate(1)))  # few are large
-        wanted = {**_PLAIN, "mails": mails}
+        emails = min(_LARGEST, round(50 * self._random.paretovariate(1)))  # few are large
+        wanted = {**_PLAIN, "emails": emails}
         wanted["sender"] = self._random.choices((NEWS, MOODY_SENDER), (9, 1))[0]
         domains = _DOMAINS | (_HOPELESS_DOMAINS if self._load.is_hopeless else {})
         wanted["domains"] = self._domains(_LISTED, domains)
@@ -145,7 +145,7 @@ class _Web:
         response = self._app.test_client().post("/orders", json=wanted)
         outcome = response.json["outcome"] if response.is_json and response.json else "unknown"
         self._note(wanted["reference"], outcome)
-        return float(wanted["mails"])
+        return float(wanted["emails"])
 
     def _note(self, reference: str, outcome: str) -> None:
         os.write(self._file, f"{reference}\t{outcome}\n".encode())

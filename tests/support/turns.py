@@ -24,6 +24,9 @@ _MEASURED = ("unit", "integration")
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 BROKERS = ("redis", "rabbitmq")
+QUICK = ("sqlite", "postgresql", "redis")
+"""The servers of `make test`, as the Makefile says."""
+
 _KINDS = {"database_url": ("database", DATABASES), "broker": ("broker", BROKERS)}
 
 
@@ -32,6 +35,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addoption("--database", action="append", choices=DATABASES, help="only on this database")
     parser.addoption("--broker", action="append", choices=BROKERS, help="on this broker, all of it")
     parser.addoption("--whole", action="store_true", help="all, on every database and broker")
+    parser.addoption("--rest", action="store_true", help="only what `make test` leaves out")
 
 
 def register(config: pytest.Config) -> None:
@@ -89,21 +93,40 @@ def _is_run(database: str, broker: str, databases: set[str]) -> bool:
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what can run on none of the servers that `--database` and `--broker` allow."""
-    homeless = [item for item in items if "NOTSET" in item.name]  # pytest's word for no turn
-    config.hook.pytest_deselected(items=homeless)
-    items[:] = [item for item in items if item not in homeless]
+    """Leave out what can run on none of the servers that `--database` and `--broker` allow.
+
+    With `--rest` also what `make test` runs.
+    """
+    rest = config.getoption("--rest")
+    left = [item for item in items if _is_homeless(item) or (rest and _is_quick(item))]
+    config.hook.pytest_deselected(items=left)
+    gone = set(left)
+    items[:] = [item for item in items if item not in gone]
+
+
+def _is_homeless(item: pytest.Item) -> bool:
+    return "NOTSET" in item.name  # pytest's word for no turn
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    """Whether `make test` runs it."""
+    callspec = getattr(item, "callspec", None)
+    used = [callspec.params[name] for name in _KINDS if name in callspec.params] if callspec else []
+    return item.get_closest_marker("long") is None and all(server in QUICK for server in used)
 
 
 def measure_once(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Measure coverage in one turn of each case, and of none that is `over_and_over`.
 
-    Coverage doubles the time of a test. The databases take turns at being measured.
+    Coverage doubles the time of a test. The databases take turns at being measured. With `--rest`
+    a case is not measured that `make test` has measured.
     """
     if config.getoption("no_cov", default=False):
         return  # pytest-cov would pause what it never started
+    rest = config.getoption("--rest")
     for number, turns in enumerate(_cases(items).values()):
-        measured = turns[number % len(turns)]
+        is_done = rest and any(map(_is_quick, turns))
+        measured = None if is_done else turns[number % len(turns)]
         for item in turns:
             if item is not measured or not _is_measured(item):
                 item.add_marker("no_cover")
@@ -113,6 +136,8 @@ def _cases(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
     """Return the turns of each case: the test with its parameters, on one database or another."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
+        if _is_homeless(item):
+            continue
         test, _, turn = item.nodeid.rstrip("]").partition("[")
         parts = [part for part in turn.split("-") if part not in DATABASES]
         cases.setdefault("-".join([test, *parts]), []).append(item)

@@ -46,7 +46,7 @@ class ServerSettings:
     command_timeout: float
     dot_timeout: float
     transaction_timeout: float
-    connection_mails: int
+    connection_emails: int
     connection_seconds: float
     tls_verify: bool
     tls_ca_file: str
@@ -72,7 +72,7 @@ class ServerSettings:
     def from_config(cls, config: Mapping[str, Any], settings: Settings) -> ServerSettings:
         """Read `MAIL_SERVER`, `_PORT`, `_USERNAME`, `_PASSWORD`, `_USE_TLS` and `_USE_SSL`.
 
-        `MAIL_MAX_EMAILS`, emails over one connection, may lower `OUTBOX_CONNECTION_MAILS`.
+        `MAIL_MAX_EMAILS`, emails over one connection, may lower `OUTBOX_CONNECTION_EMAILS`.
         """
         keys = ("server", "port", "username", "password", "use_tls", "use_ssl")
         given = {key: config.get(f"MAIL_{key.upper()}") for key in keys}
@@ -83,10 +83,10 @@ class ServerSettings:
         if CONTROL.search(host) or len(host) > MAX_HOST:
             raise ConfigurationError("MAIL_SERVER must be a host's name or address")
         server = _server(given, settings)
-        most = config.get("MAIL_MAX_EMAILS") or server.connection_mails
+        most = config.get("MAIL_MAX_EMAILS") or server.connection_emails
         if type(most) is not int or most < 1:
             raise ConfigurationError("MAIL_MAX_EMAILS must be a whole number of at least 1")
-        return dataclasses.replace(server, connection_mails=min(most, server.connection_mails))
+        return dataclasses.replace(server, connection_emails=min(most, server.connection_emails))
 
 
 def servers_from_config(

@@ -22,7 +22,7 @@ which last 24 days."""
 MOST = 2**31 - 1
 """The upper bound of every number: 68 years in seconds, 2 GiB in bytes. Databases compute with
 little more."""
-MOST_MAILS = 10_000
+MOST_EMAILS = 10_000
 """The most emails in one batch. Their ids are values of one statement; SQLite takes 32,766."""
 MOST_TRIES = 30_000
 """The most attempts of one email, or crashes with it: their columns hold up to 32,767."""
@@ -89,7 +89,7 @@ class Settings:
 
     slots: int = setting(4, "batches in flight at once; set it to your workers' processes", least=1)
     batch: int = setting(
-        400, "emails claimed for one send task, up to 10,000", least=1, most=MOST_MAILS
+        400, "emails claimed for one send task, up to 10,000", least=1, most=MOST_EMAILS
     )
     window: int = setting(20, "emails of one task that can be in doubt at any moment", least=1)
     window_bytes: int = setting(
@@ -153,7 +153,7 @@ class Settings:
         least=0.1,
         most=DAY,
     )
-    connection_mails: int = setting(1000, "emails over one SMTP connection", least=1)
+    connection_emails: int = setting(1000, "emails over one SMTP connection", least=1)
     connection_seconds: float = setting(300.0, "life of one SMTP connection", least=0.0)
     tls_verify: bool = setting(True, "verify the SMTP server's certificate and name")
     tls_ca_file: str = setting("", "a CA bundle; empty: the system's")

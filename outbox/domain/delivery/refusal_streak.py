@@ -47,7 +47,7 @@ class SystemicRefusal:
     """
 
     refusal: str  # the fingerprint, for the breaker
-    mails: frozenset[int]  # of the streak: those not recorded yet go back uncharged
+    emails: frozenset[int]  # of the streak: those not recorded yet go back uncharged
     common: Common
     known: bool  # the server's breaker is open for this very refusal
 
@@ -71,16 +71,16 @@ class RefusalStreak:
         self._needed = needed
         self._known = known
         self.refusal: str | None = None  # of the current streak; None where there is none
-        self._mails: dict[int, Traits] = {}
+        self._emails: dict[int, Traits] = {}
         self._seen: set[object] = set()
 
     @property
     def common(self) -> Common | None:
         """What the refused emails have in common, once there are too many for chance."""
-        return Common.of(self._mails.values()) if len(self._mails) >= _ODD else None
+        return Common.of(self._emails.values()) if len(self._emails) >= _ODD else None
 
     def add(
-        self, mail: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
+        self, email: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
     ) -> SystemicRefusal | None:
         """Note an email's result, by its id and its content's; return a refusal once it is proven.
 
@@ -91,17 +91,17 @@ class RefusalStreak:
         refusal = refusal_of(result)
         if refusal != self.refusal:
             self.refusal = refusal
-            self._mails, self._seen = {}, set()
+            self._emails, self._seen = {}, set()
         if refusal is None:
             return None
-        self._mails[mail] = traits()
+        self._emails[email] = traits()
         self._seen.add(_distinct(result, content))
         if refusal != self._known and len(self._seen) < self._needed:
             return None
         return SystemicRefusal(
             refusal=refusal,
-            mails=frozenset(self._mails),
-            common=Common.of(self._mails.values()),
+            emails=frozenset(self._emails),
+            common=Common.of(self._emails.values()),
             known=refusal == self._known,
         )
 

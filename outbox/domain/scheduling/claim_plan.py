@@ -34,7 +34,7 @@ LaneKey = tuple[str, Priority]
 class DueEmails:
     """Emails that wait: a lower bound of their number, and the oldest one's age in seconds."""
 
-    mails: int
+    emails: int
     age: float = 0.0
 
 
@@ -43,7 +43,7 @@ class InFlight:
     """Claims whose lease holds, and the number of emails that they took."""
 
     batches: int
-    mails: int
+    emails: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,11 +160,11 @@ class _ClaimPlanner:
     def spread(self, priority: Priority) -> None:
         """Give the free slots to the lanes in which emails of this priority wait."""
         lanes = self.next(priority)
-        mails = self._claimable(lanes, priority)
-        wanted = {lane: self._wanted(lane, priority, mails[lane]) for lane in lanes}
+        emails = self._claimable(lanes, priority)
+        wanted = {lane: self._wanted(lane, priority, emails[lane]) for lane in lanes}
         for lane, batches in self._dealt(wanted, self._room(priority)).items():
-            size = min(self.batch, max(self._least(lane), -(-mails[lane] // batches)))
-            self._add(lane, priority, min(batches, -(-mails[lane] // size)), size)
+            size = min(self.batch, max(self._least(lane), -(-emails[lane] // batches)))
+            self._add(lane, priority, min(batches, -(-emails[lane] // size)), size)
 
     def next(self, priority: Priority) -> list[str]:
         """Return the lanes that get the next slots, at most one for each free slot.
@@ -219,30 +219,30 @@ class _ClaimPlanner:
         """
         taken = self._taken(priority)
         rivals = Counter(bucket for lane in waiting for bucket in self.lanes.buckets(lane))
-        mails: dict[str, int] = {}
+        emails: dict[str, int] = {}
         for lane in waiting:
-            mails[lane] = self.due[lane, priority].mails
+            emails[lane] = self.due[lane, priority].emails
             buckets = self.lanes.buckets(lane)
             for bucket, rate in buckets.items():
                 left = rate.within(HORIZON) - taken[bucket]
-                mails[lane] = min(mails[lane], max(0, -(-left // rivals[bucket])))
-            taken.update(dict.fromkeys(buckets, mails[lane]))
+                emails[lane] = min(emails[lane], max(0, -(-left // rivals[bucket])))
+            taken.update(dict.fromkeys(buckets, emails[lane]))
             rivals.subtract(buckets.keys())
-        return mails
+        return emails
 
     def _taken(self, priority: Priority) -> Counter[str]:
         """Return by bucket how many claimed emails get their permits before these."""
         taken = Counter[str]()
         for (lane, which), found in self.flight.items():
             if which <= priority:
-                taken.update(dict.fromkeys(self.lanes.buckets(lane), found.mails))
+                taken.update(dict.fromkeys(self.lanes.buckets(lane), found.emails))
         for part in self.shares:
             taken.update(dict.fromkeys(self.lanes.buckets(part.lane), part.batches * part.size))
         return taken
 
-    def _wanted(self, lane: str, priority: Priority, mails: int) -> int:
+    def _wanted(self, lane: str, priority: Priority, emails: int) -> int:
         """Return the most batches that this lane can use. A few keep up with a rate in full use."""
-        batches = -(-mails // self._least(lane))
+        batches = -(-emails // self._least(lane))
         buckets = self.lanes.buckets(lane).items()
         pressed = [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
         if pressed:

@@ -59,10 +59,10 @@ class State:
         # A statement and not the table: a session that routes is to choose its writer.
         return insert(self.runtime.tables.email)
 
-    def discard(self, mails: int) -> None:
+    def discard(self, emails: int) -> None:
         """Count and tell emails that nobody committed."""
-        self.discarded += mails
-        _log.warning("outbox: %d emails were discarded: nobody committed their session", mails)
+        self.discarded += emails
+        _log.warning("outbox: %d emails were discarded: nobody committed their session", emails)
 
 
 def state_of(app: Flask | None = None) -> State:

@@ -15,25 +15,25 @@ _KEY = "outbox"
 
 @dataclass(kw_only=True)
 class _Pending:
-    mails: dict[SessionTransaction | None, int] = field(default_factory=dict)
+    emails: dict[SessionTransaction | None, int] = field(default_factory=dict)
     """How many each transaction holds: the session's own, or a savepoint that may be taken back."""
     wake: Callable[[], None] | None = None  # None while nothing of it is due at once
     discarded: Callable[[int], None]
 
-    def add(self, transaction: SessionTransaction | None, mails: int) -> None:
-        self.mails[transaction] = self.mails.get(transaction, 0) + mails
+    def add(self, transaction: SessionTransaction | None, emails: int) -> None:
+        self.emails[transaction] = self.emails.get(transaction, 0) + emails
 
 
 def note(
     session: Session,
-    mails: int,
+    emails: int,
     *,
     wake: Callable[[], None] | None,
     discarded: Callable[[int], None],
 ) -> None:
     """Remember emails that were added to the session's transaction."""
     pending = session.info.setdefault(_KEY, _Pending(discarded=discarded))
-    pending.add(_innermost(session), mails)
+    pending.add(_innermost(session), emails)
     pending.wake = wake or pending.wake
 
 
@@ -42,7 +42,7 @@ def _after_commit(session: Session) -> None:
     if _KEY not in session.info or session.in_nested_transaction():
         return
     pending: _Pending = session.info.pop(_KEY)
-    if pending.wake is not None and any(pending.mails.values()):
+    if pending.wake is not None and any(pending.emails.values()):
         try:
             pending.wake()
         except Exception as error:  # noqa: BLE001  (it would come out of a commit that succeeded)
@@ -52,7 +52,7 @@ def _after_commit(session: Session) -> None:
 def _after_rollback(session: Session) -> None:
     # Of a savepoint too: what was enqueued outside of it still waits.
     if _KEY in session.info:
-        session.info[_KEY].mails.pop(_innermost(session), None)
+        session.info[_KEY].emails.pop(_innermost(session), None)
 
 
 def _innermost(session: Session) -> SessionTransaction | None:
@@ -64,13 +64,13 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
     # the session fires no rollback event, so what the outermost one still has was not committed.
     if _KEY not in session.info:
         return
-    mails = session.info[_KEY].mails.pop(transaction, 0)
+    emails = session.info[_KEY].emails.pop(transaction, 0)
     if transaction.parent is not None:
-        session.info[_KEY].add(transaction.parent, mails)
+        session.info[_KEY].add(transaction.parent, emails)
         return
     pending: _Pending = session.info.pop(_KEY)
-    if mails:
-        pending.discarded(mails)
+    if emails:
+        pending.discarded(emails)
 
 
 def _listen() -> None:

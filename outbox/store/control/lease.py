@@ -62,7 +62,7 @@ def leave(connection: Connection, database: Database, token: UUID, *, unsent: bo
     table = database.tables.lease
     values: dict[str, Any] = {"expires_at": database.now(), "suspected_at": None, "server": None}
     if unsent:
-        values |= {"started_at": None, "worker": None, "mails": 0}
+        values |= {"started_at": None, "worker": None, "emails": 0}
     connection.execute(update(table).where(table.c.token == token).values(**values))
     breaker = database.tables.breaker
     connection.execute(update(breaker).where(breaker.c.prober == token).values(prober=None))

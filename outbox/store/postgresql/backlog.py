@@ -12,13 +12,13 @@ from . import lane_keys
 STATEMENT = """
 SELECT way.priority, way.lane, found.*
 FROM unnest(:priorities ::int[], :lanes ::text[], :moments ::timestamptz[], :ids ::bigint[],
-    :limits ::bigint[]) AS way (priority, lane, due_at, id, mails)
+    :limits ::bigint[]) AS way (priority, lane, due_at, id, emails)
 CROSS JOIN LATERAL (
-    SELECT count(*) AS mails, min(due_at) AS due_at, min(id) AS id FROM (
+    SELECT count(*) AS emails, min(due_at) AS due_at, min(id) AS id FROM (
         SELECT e.due_at, e.id FROM {email} AS e
         WHERE e.priority = way.priority AND e.lane = way.lane COLLATE "C"
             AND e.due_at <= :now AND (e.due_at, e.id) >= (way.due_at, way.id)
-        ORDER BY e.due_at, e.id LIMIT way.mails
+        ORDER BY e.due_at, e.id LIMIT way.emails
     ) AS seen
 ) AS found
 """

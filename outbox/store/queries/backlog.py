@@ -22,13 +22,13 @@ from ..schema.column_types import LANE
 class Backlog:
     """The emails of a way that are due: their number, and no counted one stands before `first`."""
 
-    mails: int
+    emails: int
     first: Mark
 
 
 _TERM = """
 SELECT :priority{place} AS priority, :lane{place} AS lane,
-    count(*) AS mails, min(due_at) AS due_at, min(id) AS id
+    count(*) AS emails, min(due_at) AS due_at, min(id) AS id
 FROM (
     SELECT due_at, id FROM {email}
     WHERE priority = :priority{place} AND lane = :lane{place} AND due_at <= :now
@@ -53,9 +53,11 @@ def count(
     statement = database.built(count_statement, len(starts))
     values = {"now": now, **counted(database, starts, limits)}
     return {
-        (row.lane, Priority(row.priority)): Backlog(mails=row.mails, first=Mark(row.due_at, row.id))
+        (row.lane, Priority(row.priority)): Backlog(
+            emails=row.emails, first=Mark(row.due_at, row.id)
+        )
         for row in connection.execute(statement, values)
-        if row.mails
+        if row.emails
     }
 
 
@@ -70,7 +72,7 @@ def count_statement(database: Database, ways: int) -> TextualSelect:
         text(statement)
         .bindparams(bindparam("now", type_=MOMENT))
         .columns(
-            priority=SmallInteger(), lane=LANE, mails=BigInteger(), due_at=MOMENT, id=BigInteger()
+            priority=SmallInteger(), lane=LANE, emails=BigInteger(), due_at=MOMENT, id=BigInteger()
         )
     )
 

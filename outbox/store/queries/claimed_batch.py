@@ -32,7 +32,7 @@ _NONE = frozenset[str]()  # one for all emails: an empty set of each one's own i
 def load(connection: Connection, database: Database, token: UUID) -> Batch:
     """Return the emails that carry this token, in id order."""
     standing = connection.execute(database.built(_standing), {"claim": token}).one()
-    rows = connection.execute(database.built(_mails), {"claim": token}).all()
+    rows = connection.execute(database.built(_emails), {"claim": token}).all()
     several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
     now = utc(standing.now)
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
@@ -40,11 +40,11 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
     barred = standing.any_suppressed
     suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
     if suppressed:
-        waiting = [_without(mail, suppressed) for mail in waiting]
+        waiting = [_without(email, suppressed) for email in waiting]
     breakers = circuit_breaker.read(connection, database) if standing.any_known else {}
     return Batch(
         began_at=now,
-        mails=tuple(waiting),
+        emails=tuple(waiting),
         lane=standing.lane,
         priority=Priority(standing.priority),
         breakers=breakers,
@@ -67,7 +67,7 @@ def _standing(database: Database) -> Select[*tuple[Any, ...]]:
     ).where(lease.token == bindparam("claim"))
 
 
-def _mails(database: Database) -> Select[*tuple[Any, ...]]:
+def _emails(database: Database) -> Select[*tuple[Any, ...]]:
     email = database.tables.email.c
     columns = (
         email.id, email.recipients, email.content_id, email.size, email.attempts,
@@ -150,27 +150,27 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
 
 
 def _suppressed(
-    connection: Connection, database: Database, mails: Iterable[ClaimedEmail]
+    connection: Connection, database: Database, emails: Iterable[ClaimedEmail]
 ) -> frozenset[str]:
     """Return the suppressed keys among the recipients, of which a batch may have any number."""
     address = database.tables.suppression.c.address
-    keys = {suppression_key(address) for mail in mails for address in mail.envelope.recipients}
+    keys = {suppression_key(address) for email in emails for address in email.envelope.recipients}
     found: set[str] = set()
     for part in parts(sorted(keys)):
         found.update(connection.execute(select(address).where(address.in_(part))).scalars())
     return frozenset(found)
 
 
-def _without(mail: ClaimedEmail, suppressed: frozenset[str]) -> ClaimedEmail:
+def _without(email: ClaimedEmail, suppressed: frozenset[str]) -> ClaimedEmail:
     gone = frozenset(
-        address for address in mail.envelope.recipients if suppression_key(address) in suppressed
+        address for address in email.envelope.recipients if suppression_key(address) in suppressed
     )
     if not gone:
-        return mail
-    kept = tuple(address for address in mail.envelope.recipients if address not in gone)
+        return email
+    kept = tuple(address for address in email.envelope.recipients if address not in gone)
     # Who is in doubt stays so: the status never lies, and a suppressed address may have a copy.
     return replace(
-        mail,
-        envelope=replace(mail.envelope, recipients=kept),
-        suppressed=gone - mail.doubtful,
+        email,
+        envelope=replace(email.envelope, recipients=kept),
+        suppressed=gone - email.doubtful,
     )

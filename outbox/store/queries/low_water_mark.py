@@ -40,7 +40,7 @@ class LowWater:
         most: int,
     ) -> bool:
         """Keep what a sweep saw from the `used` marks on; False where it must look without them."""
-        long = {way: first[way] for way, found in due.items() if found.mails >= most}
+        long = {way: first[way] for way, found in due.items() if found.emails >= most}
         if not used:
             self._until = self._clock() + TRUST
         elif not used.keys() <= long.keys():

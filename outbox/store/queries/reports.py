@@ -78,14 +78,14 @@ def stats(connection: Connection, database: Database, servers: Sequence[str] = (
     email, lease = database.tables.email.c, database.tables.lease
     found = counts(connection, database)
     due = (
-        select(email.priority, email.lane, func.count().label("mails"))
+        select(email.priority, email.lane, func.count().label("emails"))
         .where(email.due_at.is_not(None), email.due_at <= database.now())
         .group_by(email.priority, email.lane)
     )
     waiting, lanes = Counter[int](), Counter[str]()
     for row in connection.execute(due):
-        waiting[row.priority] += row.mails
-        lanes[row.lane] += row.mails
+        waiting[row.priority] += row.emails
+        lanes[row.lane] += row.emails
     in_flight = connection.execute(select(func.count()).select_from(lease)).scalar_one()
     scopes = paused(connection, database)
     return Stats(
@@ -168,16 +168,16 @@ def _subject(data: bytes) -> str:
 
 
 def _recipients(
-    connection: Connection, database: Database, mail: Row[Any]
+    connection: Connection, database: Database, email: Row[Any]
 ) -> tuple[RecipientDetails, ...]:
-    if mail.recipients == 1:
-        return (RecipientDetails(address=mail.recipient, status=Status(mail.status)),)
+    if email.recipients == 1:
+        return (RecipientDetails(address=email.recipient, status=Status(email.status)),)
     table = database.tables.recipient
-    statement = select(table).where(table.c.email_id == mail.id).order_by(table.c.position)
+    statement = select(table).where(table.c.email_id == email.id).order_by(table.c.position)
     return tuple(
         RecipientDetails(
             address=row.address,
-            status=_outcome(row.status, Status(mail.status)),
+            status=_outcome(row.status, Status(email.status)),
             code=row.code,
             enhanced=row.enhanced,
             reply=row.reply,
@@ -186,11 +186,11 @@ def _recipients(
     )
 
 
-def _outcome(recipient: str, mail: Status) -> Status | Literal["unsent"]:
+def _outcome(recipient: str, email: Status) -> Status | Literal["unsent"]:
     """Nobody waits in an email that has ended: who was left out shares its end."""
-    if recipient != RecipientStatus.PENDING or mail not in FINISHED:
+    if recipient != RecipientStatus.PENDING or email not in FINISHED:
         return Status(recipient)
-    return "unsent" if mail is Status.SENT else mail
+    return "unsent" if email is Status.SENT else email
 
 
 def _attempts(

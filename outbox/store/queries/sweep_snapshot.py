@@ -82,7 +82,7 @@ def survey(
             if way in counted:
                 first[way] = counted[way].first
                 age = found.age(first[way].due_at)
-                due[way] = DueEmails(mails=counted[way].mails, age=age)
+                due[way] = DueEmails(emails=counted[way].emails, age=age)
             else:  # those of the mark have gone, or others were faster
                 del due[way], first[way]
         return replace(state, due=due, first=first)
@@ -98,10 +98,10 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
     limits = server_limits.limits(found)
     first = _first(found, lanes, lags)
     return Survey(
-        due={way: DueEmails(mails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
+        due={way: DueEmails(emails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
         first=first,
         flight={
-            (row.name, Priority(row.priority)): InFlight(batches=row.number, mails=int(row.mails))
+            (row.name, Priority(row.priority)): InFlight(batches=row.number, emails=int(row.emails))
             for row in found["flight"]
         },
         lags=lags,
@@ -137,7 +137,7 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         _flag("overdue", lease.expires_at <= moment),
         _flag("expired", expired(database), database.tables.email.c.expires_at),
         # A lease that has run out holds no slot: its worker is most likely dead.
-        finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.mails))
+        finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.emails))
         .where(lease.expires_at > moment)
         .group_by(lease.lane, lease.priority),
         *server_limits.limiting(database),

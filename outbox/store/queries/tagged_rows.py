@@ -36,7 +36,7 @@ def finding(
     name: Any = "",
     priority: Any = 0,
     number: Any = 0,
-    mails: Any = 0,
+    emails: Any = 0,
     moment: Any = None,
     first: Any = 0,
 ) -> Select[*tuple[Any, ...]]:
@@ -46,7 +46,7 @@ def finding(
         _value(name).label("name"),
         _value(priority).label("priority"),
         _value(number).label("number"),
-        _value(mails).label("mails"),
+        _value(emails).label("emails"),
         (null() if moment is None else moment).label("moment"),
         _value(first).label("first"),
     )

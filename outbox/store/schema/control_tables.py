@@ -40,7 +40,7 @@ def lease(metadata: MetaData) -> Table:
         Column("token", Uuid(), primary_key=True),
         Column("priority", SmallInteger, nullable=False),
         Column("lane", LANE, nullable=False, server_default=EMPTY),
-        Column("mails", Integer, nullable=False, server_default="0"),  # as they were claimed
+        Column("emails", Integer, nullable=False, server_default="0"),  # as they were claimed
         Column("claimed_at", MOMENT, nullable=False),
         Column("expires_at", MOMENT, nullable=False),
         Column("started_at", MOMENT),

@@ -83,8 +83,8 @@ def claim_probe(
             guarded = guarded_statement(database.tables, [email_id], token)
             if connection.execute(guarded).rowcount != 1:
                 return None
-        mails = 0 if email_id is None else 1
-        made = Claim(token=token, priority=priority, mails=mails, lane=lane, is_probe=True)
+        emails = 0 if email_id is None else 1
+        made = Claim(token=token, priority=priority, emails=emails, lane=lane, is_probe=True)
         _lease(connection, database, [made], lease_seconds)
         return made
 
@@ -98,7 +98,7 @@ def _batch(
     rows = _take(connection, database, share, token, since)
     batch = [email_id for email_id, crashes in rows if crashes < ALONE_FROM]
     alone = [email_id for email_id, crashes in rows if crashes >= ALONE_FROM]
-    first = Claim(token=token, priority=share.priority, mails=len(batch), lane=share.lane)
+    first = Claim(token=token, priority=share.priority, emails=len(batch), lane=share.lane)
     moved = [_move(connection, database, first, email_id) for email_id in alone]
     return [first, *moved] if batch else moved
 
@@ -164,7 +164,7 @@ def _move(connection: Connection, database: Database, old: Claim, email_id: int)
     connection.execute(
         update(email).where(email.c.id == email_id, email.c.token == old.token).values(token=token)
     )
-    return replace(old, token=token, mails=1)
+    return replace(old, token=token, emails=1)
 
 
 def _lease(
@@ -178,7 +178,7 @@ def _lease(
             "token": claim.token,
             "priority": int(claim.priority),
             "lane": claim.lane,
-            "mails": claim.mails,
+            "emails": claim.emails,
         }
         for claim in claims
     ]

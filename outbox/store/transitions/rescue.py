@@ -117,7 +117,7 @@ def _rescue_one(
         connection.execute(left.values(server=None, **again))
         return 0
     connection.execute(delete(lease).where(lease.c.token == token))
-    if not row.mails:  # its worker had ended well, but for what somebody held
+    if not row.emails:  # its worker had ended well, but for what somebody held
         return 0
     bump(connection, database, RESCUED)
     return 1

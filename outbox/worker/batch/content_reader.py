@@ -22,21 +22,21 @@ class ContentReader:
         self._held: dict[int, bytes] = {}
         self._templates: dict[int, Template] = {}  # of those that are held
 
-    def prefetch(self, mails: Sequence[ClaimedEmail]) -> None:
+    def prefetch(self, emails: Sequence[ClaimedEmail]) -> None:
         """Tell which emails will be asked for, in their order."""
-        self._order = list(mails)
-        self._place = {mail.id: place for place, mail in enumerate(self._order)}
+        self._order = list(emails)
+        self._place = {email.id: place for place, email in enumerate(self._order)}
 
-    def body(self, mail: ClaimedEmail) -> bytes | None:
+    def body(self, email: ClaimedEmail) -> bytes | None:
         """Return the email's bytes as they go on the wire, or None where they are damaged."""
-        if mail.content_id not in self._held:
-            self._read_from(self._place[mail.id])
-        body = self._held.get(mail.content_id)
-        if body is not None and mail.merge is not None:
-            body = self._merged(mail.content_id, body, mail.merge)
-        if body is None or len(mail.headers) + len(body) != mail.size:
+        if email.content_id not in self._held:
+            self._read_from(self._place[email.id])
+        body = self._held.get(email.content_id)
+        if body is not None and email.merge is not None:
+            body = self._merged(email.content_id, body, email.merge)
+        if body is None or len(email.headers) + len(body) != email.size:
             return None
-        return mail.headers + body
+        return email.headers + body
 
     def _merged(self, content_id: int, octets: bytes, values: str) -> bytes | None:
         template = self._templates.get(content_id)
@@ -50,13 +50,13 @@ class ContentReader:
     def _read_from(self, place: int) -> None:
         wanted: set[int] = set()
         size = 0
-        for mail in self._order[place:]:
-            if mail.content_id in wanted:
+        for email in self._order[place:]:
+            if email.content_id in wanted:
                 continue
-            size += mail.size
+            size += email.size
             if wanted and size > self._limit:
                 break
-            wanted.add(mail.content_id)
+            wanted.add(email.content_id)
         database = self._database
         self._held = {}  # what was sent makes room before the next comes
         self._templates = {}

@@ -112,7 +112,7 @@ class _Sending:
         """Open a window, send it, record it, and so on; return why that ended."""
         with self._known_results_kept():
             left = deque(self._sendable())
-            end = None if self._batch.mails else self._probe()
+            end = None if self._batch.emails else self._probe()
             while left and end is None:
                 window = self._next.cut(left, before_wait=self._results.advance)
                 if isinstance(window, BatchEnd):
@@ -131,7 +131,7 @@ class _Sending:
         database, results = self._runtime.database, self._results
         if results.waiting:  # a person's transaction holds their rows: nobody waits for it
             self._runtime.unrecorded.keep(self._token, results.waiting)
-        elif results.settled == len(self._batch.mails):  # nothing is left to be given back
+        elif results.settled == len(self._batch.emails):  # nothing is left to be given back
             until_written(lambda: lease.drop(database, self._token))
         else:
             until_written(lambda: finish(database, self._token, [], worker=self._runtime.worker))
@@ -180,8 +180,8 @@ class _Sending:
 
     def _sendable(self) -> list[ClaimedEmail]:
         """Return the emails that have somebody to go to; leave out whoever is suppressed."""
-        sendable = [email for email in self._batch.mails if email.envelope.recipients]
-        barred = [email.id for email in self._batch.mails if not email.envelope.recipients]
+        sendable = [email for email in self._batch.emails if email.envelope.recipients]
+        barred = [email.id for email in self._batch.emails if not email.envelope.recipients]
         partly = {email.id: email.suppressed for email in sendable if email.suppressed}
         if barred or partly:
             database = self._runtime.database

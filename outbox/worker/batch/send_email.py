@@ -25,7 +25,7 @@ class EmailSender:
         self._clock = runtime.clock
         self._redirect_to = runtime.settings.redirect_to
         self._contents = ContentReader(runtime.database, runtime.settings.window_bytes)
-        self._contents.prefetch(batch.mails)
+        self._contents.prefetch(batch.emails)
         self.touched: int | None = None  # the email whose content may have begun to leave
 
     def may_send(self, email: ClaimedEmail) -> bool:

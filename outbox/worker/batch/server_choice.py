@@ -133,7 +133,7 @@ def _order(
     runtime: Runtime, batch: Batch, servers: Sequence[ServerSettings]
 ) -> list[ServerSettings]:
     probed = [server for server in runtime.servers if server.name == batch.probed]
-    if batch.probed is not None and not batch.mails:
+    if batch.probed is not None and not batch.emails:
         return probed  # its lane says nothing: it has no email
     return [*probed, *arrange(servers, batch.halted, runtime.random)]
 

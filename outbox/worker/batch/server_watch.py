@@ -235,7 +235,7 @@ class Watch:
         self._open(
             Cause.EMAILS, alike.reason, suspect_id=email.id, alert=True, refusal=alike.refusal
         )
-        return alike.mails
+        return alike.emails
 
     def _blames_server(self, alike: SystemicRefusal, untried: Untried) -> bool:
         """What one domain refuses is its own matter; of one sender another one's email tells."""

@@ -63,7 +63,7 @@ class Throttle:
 
     def permit(
         self,
-        mails: Sequence[ClaimedEmail],
+        emails: Sequence[ClaimedEmail],
         *,
         beside: Mapping[str, Rate] = MappingProxyType({}),
         before_wait: Callable[[], object] = lambda: None,
@@ -75,7 +75,7 @@ class Throttle:
         enough. The call `before_wait` records what was sent: it is made once before the first wait,
         so that no result waits with the window.
         """
-        recipients = [address for mail in mails for address in mail.envelope.recipients]
+        recipients = [address for email in emails for address in email.envelope.recipients]
         charge = self._lanes.cost(self._lane, recipients)
         if beside:
             more = {name: (rate, len(recipients)) for name, rate in beside.items()}
@@ -93,15 +93,15 @@ class Throttle:
             waited += seconds
         return True
 
-    def permit_moved(self, mails: Sequence[ClaimedEmail], buckets: Mapping[str, Rate]) -> int:
+    def permit_moved(self, emails: Sequence[ClaimedEmail], buckets: Mapping[str, Rate]) -> int:
         """Take the permits that a server has now for emails of an open window that move to it.
 
         Those of their lane the emails have. Returns how many of the first emails may go.
         """
         if not buckets:
-            return len(mails)
+            return len(emails)
         most = min(rate.chunk for rate in buckets.values())
-        recipients = list(accumulate(len(mail.envelope.recipients) for mail in mails))
+        recipients = list(accumulate(len(email.envelope.recipients) for email in emails))
         first = max(1, sum(total <= most for total in recipients))
         wants = {name: (rate, recipients[first - 1]) for name, rate in buckets.items()}
         return first if until_written(lambda: take(self._database, wants)) <= 0.0 else 0
@@ -173,13 +173,13 @@ def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
         return batch
     ours, homes = lanes.buckets(batch.lane).keys(), defaultdict[str, list[int]](list)
     kept: list[ClaimedEmail] = []
-    for mail in batch.mails:
-        home = lanes.of(route, mail.envelope.recipients)
+    for email in batch.emails:
+        home = lanes.of(route, email.envelope.recipients)
         if lanes.buckets(home).keys() <= ours:
-            kept.append(mail)
+            kept.append(email)
         else:
-            homes[home].append(mail.id)
+            homes[home].append(email.id)
     if not homes:
         return batch
     until_written(lambda: relane.move(runtime.database, token, homes))
-    return replace(batch, mails=tuple(kept))
+    return replace(batch, emails=tuple(kept))

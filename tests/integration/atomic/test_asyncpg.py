@@ -44,5 +44,5 @@ def test_every_way_of_writing_works_over_asyncpg(shops: Shops, catcher: Catcher)
 
     asyncio.run(run())
     drain(shop.runtime)
-    assert len(catcher.mails) == 6
+    assert len(catcher.emails) == 6
     assert shop.outbox.counts() == {Status.SENT: 6, Status.CANCELLED: 1}

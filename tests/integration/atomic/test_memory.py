@@ -107,7 +107,7 @@ def test_within_a_transaction_of_the_caller_it_is_refused_and_nothing_of_it_stan
         with pytest.raises(ConfigurationError, match="in memory"):
             USES[use](shop)
         session.rollback()
-        assert (written(shop, session), catcher.mails) == ([0, 0], ())
+        assert (written(shop, session), catcher.emails) == ([0, 0], ())
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -117,7 +117,7 @@ def test_a_command_is_refused_too(shop: Shop, catcher: Catcher, command: str) ->
         found = shop.app.test_cli_runner().invoke(args=["outbox", *command.split()])
         assert isinstance(found.exception, ConfigurationError)
         session.rollback()
-        assert (written(shop, session), catcher.mails) == ([0, 0], ())
+        assert (written(shop, session), catcher.emails) == ([0, 0], ())
 
 
 @pytest.mark.parametrize("command", ["check", "health"])
@@ -144,7 +144,7 @@ def test_what_was_committed_is_drained_by_whom_the_session_belongs_to(
         session.rollback()
         assert written(shop, session) == [2, 2]
         assert shop.outbox.counts() == {Status.SENT: 2}
-    assert len(catcher.mails) == 2
+    assert len(catcher.emails) == 2
 
 
 @pytest.mark.parametrize("pool", [SingletonThreadPool, StaticPool])
@@ -176,7 +176,7 @@ def test_a_drain_of_another_thread_is_refused_too(shops: Shops, catcher: Catcher
         write(shop, session)
         in_thread(work)
         session.rollback()
-        assert (written(shop, session), catcher.mails, len(refused)) == ([0, 0], (), 1)
+        assert (written(shop, session), catcher.emails, len(refused)) == ([0, 0], (), 1)
 
 
 def test_two_transactions_of_ours_take_turns(shops: Shops, catcher: Catcher) -> None:
@@ -217,7 +217,7 @@ def test_a_task_tells_in_one_line_and_the_next_one_goes_on(
     told = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert ["in memory" in record.getMessage() for record in told] == [True, True]
     celery.tasks[tasks.sweep.name].apply(throw=True)
-    assert len(catcher.mails) == 1
+    assert len(catcher.emails) == 1
 
 
 def test_a_result_waits_for_the_transaction_of_another_thread(

@@ -81,7 +81,7 @@ def goes_all_the_way(app: Flask, outbox: Outbox, engine: sa.Engine, catcher: Cat
         assert outbox.cancel(tag="withdrawn", session=session) == 2
         session.commit()
     drain(runtime)
-    assert len(catcher.mails) == 9
+    assert len(catcher.emails) == 9
     assert outbox.counts() == {Status.SENT: 9, Status.CANCELLED: 2}
     runtime.database.offset += 2 * DAY
     assert sum(purge(runtime.database, older_than=DAY)) == 11
@@ -179,7 +179,7 @@ def test_orders_of_tenants_commit_beside_emails_in_a_schema_that_no_map_names(
         outbox.enqueue(message(), session=session)
         session.commit()
     drain(state_of(app).runtime)
-    assert len(catcher.mails) == 1
+    assert len(catcher.emails) == 1
     with tenant.connect() as connection:
         assert connection.execute(sa.select(orders.c.customer)).scalars().all() == ["Ada"]
     state_of(app).runtime.disconnect()

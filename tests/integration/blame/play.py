@@ -99,12 +99,12 @@ def world(
 
 
 def write(
-    made: World, *mails: EmailMessage, readers: int = 0, tag: str = "bad", **options: Any
+    made: World, *emails: EmailMessage, readers: int = 0, tag: str = "bad", **options: Any
 ) -> None:
     """Write these emails, and good ones to so many readers, and commit."""
     shop = made.shop
     with shop.session() as session:
-        for mail in mails:
+        for mail in emails:
             shop.outbox.enqueue(mail, session=session, tag=tag, **options)
         if readers:
             to = addresses(readers)

@@ -103,7 +103,7 @@ class Simulation:
                 made: list[Claim] = []
                 sweep(self.shop.runtime, made.append)
                 for claim in made:
-                    self._note(claim.mails)
+                    self._note(claim.emails)
                 tokens = [claim.token for claim in made]
                 reports = list(pool.map(partial(send_batch, self.shop.runtime), tokens))
                 goes_on = any(report.is_worth_a_sweep for report in reports)

@@ -49,7 +49,7 @@ class Both:
         """Send one message object through each; return what arrived."""
         self.theirs(message := self.message(**given))
         self.ours(message)
-        theirs, ours = self.catcher.mails
+        theirs, ours = self.catcher.emails
         return theirs, ours
 
     def message(self, **given: Any) -> flask_mail.Message:

@@ -33,7 +33,7 @@ def test_a_header_with_a_line_break_is_refused(both: Both) -> None:
     """Trap 8: Flask-Mail writes a header of the attacker's choice."""
     message = both.message(extra_headers={"X-A": "ok\r\nBcc: evil@evil.example"})
     both.theirs(message)
-    assert parsed(only(both.catcher.mails))["Bcc"] == "evil@evil.example"
+    assert parsed(only(both.catcher.emails))["Bcc"] == "evil@evil.example"
     with pytest.raises(InvalidMessage, match="extra_headers"):
         both.ours(message)
 
@@ -44,7 +44,7 @@ def test_no_line_is_over_998_octets(both: Both) -> None:
     with pytest.raises(smtplib.SMTPDataError, match="Line too long"):
         both.theirs(message)
     both.ours(message)
-    mail = only(both.catcher.mails)
+    mail = only(both.catcher.emails)
     assert max(map(len, mail.content.split(b"\r\n"))) <= 998
     assert parsed(mail).get_payload(decode=True) == b"x" * 3000 + b"\r\n"
 
@@ -71,7 +71,7 @@ def test_a_local_part_outside_of_ascii_goes_out_with_smtputf8(both: Both) -> Non
     with pytest.raises(UnicodeEncodeError):
         both.theirs(message)
     both.ours(message)
-    mail = only(both.catcher.mails)
+    mail = only(both.catcher.emails)
     assert mail.recipients == ("jö@x.example",)
     assert "SMTPUTF8" in mail.mail_options
 
@@ -79,7 +79,7 @@ def test_a_local_part_outside_of_ascii_goes_out_with_smtputf8(both: Both) -> Non
 def test_an_extra_header_outside_of_ascii_is_encoded(both: Both) -> None:
     """Flask-Mail raises, or leaves raw octets, as Python's version has it."""
     both.ours(both.message(extra_headers={"X-Text": "Grüße", "Comments": "plain"}))
-    mail = only(both.catcher.mails)
+    mail = only(both.catcher.emails)
     head = mail.content.partition(b"\r\n\r\n")[0]
     assert head.isascii()
     assert email.message_from_bytes(mail.content, policy=policy.default)["X-Text"] == "Grüße"
@@ -127,7 +127,7 @@ def test_to_has_the_order_of_the_message(both: Both) -> None:
 def test_the_sender_s_name_is_quoted(both: Both, name: str) -> None:
     """Flask-Mail joins name and address without quotes, and then parses what that gives."""
     both.ours(both.message(sender=(name, "shop@shop.example")))
-    mail = only(both.catcher.mails)
+    mail = only(both.catcher.emails)
     sender = email.message_from_bytes(mail.content, policy=policy.default)["From"].addresses[0]
     assert (sender.display_name, sender.addr_spec) == (name, "shop@shop.example")
     assert mail.sender == "shop@shop.example"
@@ -147,7 +147,7 @@ def test_people_are_not_named_in_extra_headers(both: Both, name: str) -> None:
     """Flask-Mail writes the header twice, a Bcc for all to see, and writes to none of them."""
     message = both.message(extra_headers={name: "x@x.example"})
     both.theirs(message)
-    arrived = only(both.catcher.mails)
+    arrived = only(both.catcher.emails)
     assert "x@x.example" in parsed(arrived).get_all(name, [])
     assert arrived.recipients == ("ada@x.example",)
     with pytest.raises(InvalidMessage, match="extra_headers"):
@@ -161,7 +161,7 @@ def test_an_option_of_an_extension_that_is_not_offered_is_left_out(both: Both) -
     with pytest.raises((smtplib.SMTPSenderRefused, smtplib.SMTPRecipientsRefused)):
         both.theirs(message)
     both.ours(message)
-    mail = only(both.catcher.mails)
+    mail = only(both.catcher.emails)
     assert (options(mail), mail.rcpt_options) == ([], ())
 
 

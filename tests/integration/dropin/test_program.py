@@ -46,7 +46,7 @@ class Program:
         """Return what arrived so far."""
         self.db.session.commit()
         drain(self.shop.runtime)
-        return self.catcher.mails
+        return self.catcher.emails
 
 
 Start = Callable[..., Program]
@@ -75,8 +75,8 @@ def program(start: Start) -> Program:
     return start()
 
 
-def subjects(mails: tuple[CaughtMail, ...]) -> list[str]:
-    return [str(email.message_from_bytes(mail.content)["Subject"]) for mail in mails]
+def subjects(emails: tuple[CaughtMail, ...]) -> list[str]:
+    return [str(email.message_from_bytes(mail.content)["Subject"]) for mail in emails]
 
 
 def test_send(program: Program) -> None:

@@ -36,7 +36,7 @@ def test_who_is_suppressed_gets_nothing(shops: Shops, catcher: Catcher) -> None:
     email = shop.enqueue("a@x.example")
     shop.outbox.suppress("a@x.example")
     drain(shop.runtime)
-    assert (shop.status(email.id), catcher.mails) == (Status.SUPPRESSED, ())
+    assert (shop.status(email.id), catcher.emails) == (Status.SUPPRESSED, ())
 
 
 @pytest.mark.parametrize("priority", [None, Priority.BULK, "bulk", 2])

@@ -49,7 +49,7 @@ def test_on_flask_sqlalchemy_a_mail_commits_with_the_request(
         db.session.rollback()
         assert shop.outbox.counts() == {Status.PENDING: 4}
     drain(shop.runtime)
-    assert len(catcher.mails) == 4
+    assert len(catcher.emails) == 4
     assert shop.count(shop.orders) == 1
 
 
@@ -118,7 +118,7 @@ def test_the_drop_in_enqueues_in_the_requests_session(shops: Shops, catcher: Cat
             connection.send(mail_to("c@x.example"))
         db.session.commit()
     drain(shop.runtime)
-    assert [caught.recipients for caught in catcher.mails] == [
+    assert [caught.recipients for caught in catcher.emails] == [
         ("a@x.example", "b@x.example"),
         ("c@x.example",),
     ]

@@ -85,7 +85,7 @@ def test_whatever_was_put_there_and_in_whichever_order_sending_enqueues(
         drain(runtime)
         runtime.disconnect()
         db.engine.dispose()
-    (mail,) = catcher.mails
+    (mail,) = catcher.emails
     assert mail.sender == "shop@shop.example"
 
 

@@ -112,7 +112,7 @@ def link(members: Members, catcher: Catcher) -> str:
     assert catcher.sessions == 0, "SMTP was spoken in the request"
     with members.app.app_context():
         drain(state_of().runtime)
-    (mail,) = catcher.mails
+    (mail,) = catcher.emails
     assert (mail.sender, mail.recipients) == ("members@shop.example", (CUSTOMER,))
     text = message_from_bytes(mail.content, policy=policy.default).get_body(("plain",))
     assert text is not None

@@ -118,7 +118,7 @@ def test_rabbitmq_passes_messages_on_and_leaves_nothing_behind() -> None:
     with RabbitMQ() as rabbitmq:
         processes = rabbitmq.processes() | rabbitmq.port_mapper.processes()
         with connect(rabbitmq.url) as connection:
-            queue = connection.SimpleQueue("mails")
+            queue = connection.SimpleQueue("emails")
             queue.put("an email")
             assert queue.get(timeout=10).payload == "an email"
             queue.close()
@@ -134,7 +134,7 @@ def test_smtp_sink_counts_what_it_accepts(smtp_sink: SmtpSink) -> None:
 
 def test_the_catcher_remembers_an_accepted_mail_byte_by_byte(catcher: Catcher) -> None:
     send(catcher.port, "ann@example.org", "bob@example.org")
-    (mail,) = catcher.mails
+    (mail,) = catcher.emails
     assert mail.sender == "shop@shop.test"
     assert mail.recipients == ("ann@example.org", "bob@example.org")
     assert mail.message_id == "<1@shop.test>"
@@ -146,7 +146,7 @@ def test_the_catcher_answers_each_recipient_as_it_is_told(catcher: Catcher) -> N
     catcher.reply_to_recipient = {"bob@example.org": "550 5.1.1 No Bob here"}.get
     refused = send(catcher.port, "ann@example.org", "bob@example.org")
     assert refused == {"bob@example.org": (550, b"5.1.1 No Bob here")}
-    assert catcher.mails[0].recipients == ("ann@example.org",)
+    assert catcher.emails[0].recipients == ("ann@example.org",)
 
 
 def test_the_catcher_holds_a_reply_until_the_gate_opens(catcher: Catcher) -> None:
@@ -158,7 +158,7 @@ def test_the_catcher_holds_a_reply_until_the_gate_opens(catcher: Catcher) -> Non
         client.docmd("DATA")
         client.send(b"Message-ID: <2@shop.test>\r\n\r\nHello\r\n.\r\n")
         wait_until(lambda: gate.reached == 1, 10, "the final dot to arrive")
-        assert [mail.message_id for mail in catcher.mails] == ["<2@shop.test>"]
+        assert [mail.message_id for mail in catcher.emails] == ["<2@shop.test>"]
         gate.open()
         assert client.getreply()[0] == 250
 
@@ -173,7 +173,7 @@ def test_a_stopped_catcher_breaks_its_sessions_and_comes_back_on_its_port(catche
             send(catcher.port, "ann@example.org")
     catcher.start()
     send(catcher.port, "ann@example.org")
-    assert len(catcher.mails) == 1
+    assert len(catcher.emails) == 1
     wait_until(lambda: catcher.open_sessions == 0, 10, "the sessions to end")
 
 

@@ -34,7 +34,7 @@ LATER = st.sampled_from([1.0, 20.0, LEASE + 1, LEASE + 1, 700.0, 4000.0])
 
 claimed = precondition(lambda machine: machine.tokens)
 working = precondition(lambda machine: machine.workers)
-stocked = precondition(lambda machine: machine.model.mails)
+stocked = precondition(lambda machine: machine.model.emails)
 
 
 class Machine(Transactions):
@@ -54,19 +54,19 @@ class Machine(Transactions):
         database, model = self.shop.database, self.model
         due = model.due()
         state = survey(database, self.shop.runtime.lanes, self.shop.runtime.servers, limit=1000)
-        seen = sum(found.mails for found in state.due.values())
+        seen = sum(found.emails for found in state.due.values())
         assert seen == (0 if model.paused else len(due))
         assert state.overdue == any(model.past(lease.expires) for lease in model.leases.values())
         if not seen:
             return
         made = claim(database, Priority.NORMAL, limit, lease_seconds=LEASE)
-        rows = committed(self.shop).mails
+        rows = committed(self.shop).emails
         taken: set[int] = set()
         for one in made:
             ids = {i for i, row in rows.items() if row[1] == one.token}
             assert one.token not in self.tokens
-            assert one.mails == len(ids)
-            assert len(ids) == 1 or all(model.mails[i].crashes < 2 for i in ids)
+            assert one.emails == len(ids)
+            assert len(ids) == 1 or all(model.emails[i].crashes < 2 for i in ids)
             model.claim(one.token, ids)
             taken |= ids
         assert taken <= due
@@ -122,7 +122,7 @@ class Machine(Transactions):
         assert made == self.model.rescue()
 
     def _purge(self, older_than: float) -> None:
-        finished = [mail.finished for mail in self.model.mails.values()]
+        finished = [mail.finished for mail in self.model.emails.values()]
         self.clock.settle(*(moment + older_than for moment in finished if moment is not None))
         made = sum(purge.purge(self.shop.database, older_than=older_than))
         assert made == self.model.purge(older_than)
@@ -144,8 +144,8 @@ class Machine(Transactions):
         batch = start(self.shop.database, token, lease_seconds=LEASE, worker=WORKER)
         assert (batch is not None) == self.model.start(token)
         if batch is not None:
-            assert {m.id for m in batch.mails} == {m.id for m in self.model.held(token)}
-            self.workers.append(Worker(token=token, left={m.id: m for m in batch.mails}))
+            assert {m.id for m in batch.emails} == {m.id for m in self.model.held(token)}
+            self.workers.append(Worker(token=token, left={m.id: m for m in batch.emails}))
 
     @apart
     @claimed
@@ -187,7 +187,7 @@ class Machine(Transactions):
         judged = list(zip(worker.window.values(), verdicts, strict=False))
         for waiting, verdict in judged:
             # A copy that is told of after a person's word was out before it, and no lie of ours.
-            mail = None if waiting.id in worker.decided else self.model.mails.get(waiting.id)
+            mail = None if waiting.id in worker.decided else self.model.emails.get(waiting.id)
             if mail is not None and verdict in ("sent", "unknown"):
                 mail.copies += 1
             self.model.record(worker.token, waiting.id, verdict)
@@ -210,9 +210,9 @@ class Machine(Transactions):
     def _claim_what_others_have(self) -> None:
         """What was seen to be due long ago is claimed only if it still waits; then rolled back."""
         database = self.shop.database
-        waiting = [m.id for m in self.model.mails.values() if m.status is Status.PENDING]
+        waiting = [m.id for m in self.model.emails.values() if m.status is Status.PENDING]
         with self.shop.engine.connect() as connection:
-            stale = guarded_statement(database.tables, list(self.model.mails), uuid4())
+            stale = guarded_statement(database.tables, list(self.model.emails), uuid4())
             assert connection.execute(stale).rowcount == len(waiting)
             connection.rollback()
 
@@ -221,8 +221,8 @@ class Machine(Transactions):
     @alone
     @rule(key=KEYS, tag=TAGS, pick=PICK)
     def cancel(self, key: str | None, tag: str | None, pick: int) -> None:
-        mails = sorted(self.model.mails.values(), key=lambda m: (-m.unknown_count, m.id))
-        chosen: dict[str, object] = {"id": mails[pick % len(mails)].id if mails else 1}
+        emails = sorted(self.model.emails.values(), key=lambda m: (-m.unknown_count, m.id))
+        chosen: dict[str, object] = {"id": emails[pick % len(emails)].id if emails else 1}
         if key or tag:
             chosen = {"key": key} if key else {"tag": tag}
         ((name, value),) = chosen.items()
@@ -236,8 +236,8 @@ class Machine(Transactions):
     @rule(pick=PICK, outcome=st.sampled_from([Status.SENT, Status.FAILED, Status.PENDING]))
     def decide(self, pick: int, outcome: Status) -> None:
         """A person retries an email, or says what became of it."""
-        mails = sorted(self.model.mails.values(), key=lambda m: (m.status not in STUCK, m.id))
-        chosen, database = mails[pick % len(mails)].id, self.shop.database
+        emails = sorted(self.model.emails.values(), key=lambda m: (m.status not in STUCK, m.id))
+        chosen, database = emails[pick % len(emails)].id, self.shop.database
         if outcome is Status.PENDING:
             made = len(database.run(lambda c: resolve.retry(c, database, [chosen])))
             assert made == self.model.retry(chosen)
@@ -259,7 +259,7 @@ class Machine(Transactions):
     def the_table_is_the_models(self) -> None:
         """An email is there if its transaction committed; a stale token has changed nothing."""
         tables, model = committed(self.shop), self.model
-        assert tables.mails == {i: mail.row() for i, mail in model.mails.items()}
+        assert tables.emails == {i: mail.row() for i, mail in model.emails.items()}
         assert tables.leases == {
             token: (lease.started, lease.suspected is not None)
             for token, lease in model.leases.items()
@@ -268,10 +268,10 @@ class Machine(Transactions):
 
     @invariant()
     def the_promise_holds(self) -> None:
-        mails = list(self.model.mails.values())
-        assert all(_is_honest(mail) for mail in mails)
-        assert {mail.token for mail in mails if mail.status in OPEN} <= set(self.model.leases)
-        sending = Counter(mail.token for mail in mails if mail.status is Status.SENDING)
+        emails = list(self.model.emails.values())
+        assert all(_is_honest(mail) for mail in emails)
+        assert {mail.token for mail in emails if mail.status in OPEN} <= set(self.model.leases)
+        sending = Counter(mail.token for mail in emails if mail.status is Status.SENDING)
         assert max(sending.values(), default=0) <= WINDOW
 
 

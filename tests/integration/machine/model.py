@@ -69,25 +69,25 @@ class Model:
     """The committed table."""
 
     now: float = 0.0
-    mails: dict[int, Mail] = field(default_factory=dict)
+    emails: dict[int, Mail] = field(default_factory=dict)
     leases: dict[UUID, Lease] = field(default_factory=dict)
     paused: bool = False
 
     def due(self) -> set[int]:
         return {
-            mail.id for mail in self.mails.values() if mail.due is not None and self.past(mail.due)
+            mail.id for mail in self.emails.values() if mail.due is not None and self.past(mail.due)
         }
 
     def past(self, moment: float | None) -> bool:
         return moment is not None and moment <= self.now
 
     def held(self, token: UUID) -> list[Mail]:
-        return [mail for mail in self.mails.values() if mail.token == token]
+        return [mail for mail in self.emails.values() if mail.token == token]
 
     def claim(self, token: UUID, ids: Iterable[int]) -> None:
         self.leases[token] = Lease(expires=self.now + LEASE)
         for email_id in ids:
-            mail = self.mails[email_id]
+            mail = self.emails[email_id]
             mail.status, mail.token, mail.due, mail.unknown_token = (
                 Status.CLAIMED,
                 token,
@@ -110,14 +110,14 @@ class Model:
         return True
 
     def open(self, token: UUID, ids: Iterable[int]) -> set[int]:
-        mails = [m for i in ids if (m := self.mails.get(i)) and m.token == token]
-        opened = [m for m in mails if m.status in OPEN and not self.past(m.expires)]
+        emails = [m for i in ids if (m := self.emails.get(i)) and m.token == token]
+        opened = [m for m in emails if m.status in OPEN and not self.past(m.expires)]
         for mail in opened:
             mail.status = Status.SENDING
         return {mail.id for mail in opened}
 
     def record(self, token: UUID, email_id: int, verdict: str) -> None:
-        mail = self.mails.get(email_id)
+        mail = self.emails.get(email_id)
         if mail is None:
             return
         if mail.token == token and mail.status is Status.SENDING:
@@ -214,19 +214,19 @@ class Model:
         mail.token, mail.due, mail.finished = None, None, self.now
 
     def expire(self) -> None:
-        for mail in self.mails.values():
+        for mail in self.emails.values():
             if mail.due is not None and self.past(mail.expires):
                 self._end(mail, Status.EXPIRED)
 
     def cancel(self, which: Callable[[Mail], bool]) -> int:
-        waiting = [m for m in self.mails.values() if m.status in (Status.PENDING, Status.CLAIMED)]
+        waiting = [m for m in self.emails.values() if m.status in (Status.PENDING, Status.CLAIMED)]
         withdrawn = [mail for mail in waiting if which(mail)]
         for mail in withdrawn:
             self._end(mail, Status.CANCELLED)
         return sum(mail.status is Status.CANCELLED for mail in withdrawn)
 
     def retry(self, email_id: int) -> int:
-        mail = self.mails[email_id]
+        mail = self.emails[email_id]
         if mail.status not in (Status.FAILED, Status.UNKNOWN):
             return 0
         mail.attempts = mail.crashes = 0
@@ -237,7 +237,7 @@ class Model:
         return 1
 
     def resolve(self, email_id: int, outcome: Status) -> int:
-        mail = self.mails[email_id]
+        mail = self.emails[email_id]
         if mail.status is not Status.UNKNOWN:
             return 0
         mail.unknown_count, mail.unknown_token, mail.copies = 0, None, 0
@@ -247,13 +247,13 @@ class Model:
     def purge(self, older_than: float) -> int:
         over = [
             mail.id
-            for mail in self.mails.values()
+            for mail in self.emails.values()
             if mail.status in OVER
             and mail.finished is not None
             and self.past(mail.finished + older_than)
         ]
         for email_id in over:
-            del self.mails[email_id]
+            del self.emails[email_id]
         return len(over)
 
     def moments(self) -> list[float]:
@@ -262,7 +262,7 @@ class Model:
         ends += [
             lease.suspected + LEASE for lease in self.leases.values() if lease.suspected is not None
         ]
-        for mail in self.mails.values():
+        for mail in self.emails.values():
             ends += [moment for moment in (mail.due, mail.expires) if moment is not None]
         return ends
 

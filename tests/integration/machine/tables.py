@@ -60,14 +60,14 @@ class Clock:
 class Tables:
     """All that is committed, as the model would have it."""
 
-    mails: dict[int, tuple[object, ...]]
+    emails: dict[int, tuple[object, ...]]
     leases: dict[UUID, tuple[bool, bool]]
     customers: set[str]
 
 
 def committed(shop: Shop) -> Tables:
     email, lease = shop.tables.email.c, shop.tables.lease.c
-    mails = sa.select(
+    emails = sa.select(
         email.id, email.status, email.token, email.unknown_token, email.attempts, email.crashes,
         email.unknown_count, email.due_at.is_not(None), email.finished_at.is_not(None),
     )  # fmt: skip
@@ -75,7 +75,7 @@ def committed(shop: Shop) -> Tables:
 
     def read(connection: sa.Connection) -> Tables:
         return Tables(
-            mails={row[0]: tuple(row[1:]) for row in connection.execute(mails)},
+            emails={row[0]: tuple(row[1:]) for row in connection.execute(emails)},
             leases={row[0]: (bool(row[1]), bool(row[2])) for row in connection.execute(held)},
             customers=set(connection.execute(sa.select(shop.orders.c.customer)).scalars()),
         )

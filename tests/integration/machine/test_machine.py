@@ -53,7 +53,7 @@ def test_a_verdict_that_comes_after_a_person_s_word_changes_nothing(shops: Shops
     state.finish(pick=0, verdicts=["sent", "sent"])
     state.the_promise_holds()
     state.the_table_is_the_models()
-    assert [mail.status for mail in state.model.mails.values()] == [Status.FAILED]
+    assert [mail.status for mail in state.model.emails.values()] == [Status.FAILED]
 
 
 def test_a_retry_of_a_mail_in_doubt_keeps_the_doubt(shops: Shops) -> None:
@@ -66,4 +66,4 @@ def test_a_retry_of_a_mail_in_doubt_keeps_the_doubt(shops: Shops) -> None:
     state.cancel(key=None, tag=None, pick=0)
     state.the_promise_holds()
     state.the_table_is_the_models()
-    assert [mail.status for mail in state.model.mails.values()] == [Status.UNKNOWN]
+    assert [mail.status for mail in state.model.emails.values()] == [Status.UNKNOWN]

@@ -28,7 +28,7 @@ class Told(Machine):
 
     @invariant()
     def every_end_is_told_once(self) -> None:
-        now = {i: Status(str(row[0])) for i, row in committed(self.shop).mails.items()}
+        now = {i: Status(str(row[0])) for i, row in committed(self.shop).emails.items()}
         ended = ((status, i) for i, status in now.items() if status is not self._before.get(i))
         told = Counter((status, i) for status, ids in self._heard.new() for i in ids)
         assert told == Counter(end for end in ended if end[0] in TOLD)

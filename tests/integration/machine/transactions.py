@@ -56,8 +56,8 @@ class Transactions(RuleBasedStateMachine):
         self.frames[-1][1].add(f"customer-{self.orders}")
 
     def _visible(self) -> list[Mail]:
-        mails = list(self.model.mails.values())
-        return mails + [mail for frame, _ in self.frames for mail in frame.values()]
+        emails = list(self.model.emails.values())
+        return emails + [mail for frame, _ in self.frames for mail in frame.values()]
 
     @initialize(count=FEW, hold=st.booleans())
     def stock(self, count: int, hold: bool) -> None:
@@ -164,10 +164,10 @@ class Transactions(RuleBasedStateMachine):
         self._order()
 
     def _leave_savepoint(self, *, commits: bool) -> None:
-        mails, customers = self.frames.pop()
+        emails, customers = self.frames.pop()
         if commits:
             self.savepoints.pop().commit()
-            self.frames[-1][0].update(mails)
+            self.frames[-1][0].update(emails)
             self.frames[-1][1].update(customers)
         else:
             self.savepoints.pop().rollback()
@@ -175,8 +175,8 @@ class Transactions(RuleBasedStateMachine):
     def _commit(self) -> None:
         assert self.session is not None
         self.session.commit()
-        for mails, customers in self.frames:
-            self.model.mails.update({i: replace(mail) for i, mail in mails.items()})
+        for emails, customers in self.frames:
+            self.model.emails.update({i: replace(mail) for i, mail in emails.items()})
             self.customers |= customers
         self._over()
 

@@ -26,7 +26,7 @@ def url_of(address: str) -> str:
 
 def arrived(shop: Shop, catcher: Catcher) -> list[Message[Any, Any]]:
     drain(shop.runtime)
-    return [email.message_from_bytes(mail.content) for mail in catcher.mails]
+    return [email.message_from_bytes(mail.content) for mail in catcher.emails]
 
 
 @pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
@@ -75,12 +75,12 @@ def test_each_reader_of_a_newsletter_has_a_url_of_their_own(
         session.commit()
     assert added == 30
     assert sending.count(sending.tables.content) == 1
-    mails = arrived(sending, catcher)
-    assert {mail["To"]: mail["List-Unsubscribe"] for mail in mails} == {
+    emails = arrived(sending, catcher)
+    assert {mail["To"]: mail["List-Unsubscribe"] for mail in emails} == {
         address: f"<{url_of(address)}>" for address in addresses(30)
     }
-    assert {mail["List-Unsubscribe-Post"] for mail in mails} == {ONE_CLICK}
-    assert {mail["Auto-Submitted"] for mail in mails} == {"auto-generated"}
+    assert {mail["List-Unsubscribe-Post"] for mail in emails} == {ONE_CLICK}
+    assert {mail["Auto-Submitted"] for mail in emails} == {"auto-generated"}
 
 
 def test_of_many_messages_each_has_its_own_url(sending: Shop, catcher: Catcher) -> None:

@@ -110,7 +110,7 @@ def test_a_nul_in_a_body_is_encoded_and_arrives(sending: Shop, catcher: Catcher)
         session.commit()
     drain(sending.runtime)
     assert sending.status(row.id) is Status.SENT
-    content = catcher.mails[0].content
+    content = catcher.emails[0].content
     assert b"\0" not in content
     arrived: EmailMessage = email.message_from_bytes(content, policy=policy.default)
     assert arrived.get_content() == "before\0after\r\n"
@@ -205,7 +205,7 @@ def test_beside_an_international_address_a_name_is_read_as_a_name(
         sending.outbox.enqueue(mail, session=session)
         session.commit()
     drain(sending.runtime)
-    text = catcher.mails[0].content.decode()
+    text = catcher.emails[0].content.decode()
     arrived: Any = email.message_from_string(text, policy=policy.default)
     assert [(a.display_name, a.addr_spec) for a in arrived["To"].addresses] == to
     reply_to = [(a.display_name, a.addr_spec) for a in arrived["Reply-To"].addresses]

@@ -140,7 +140,7 @@ def test_every_mail_of_the_corpus_arrives_byte_for_byte(
             session.commit()
         assert drain(sending.runtime) == 1
         assert sending.status(row.id) is Status.SENT, name
-        arrived = catcher.mails[-1].content
+        arrived = catcher.emails[-1].content
         expected = edited(wanted(name), UNKEPT.get(name, []))
         assert arrives_as(found, expected).fullmatch(arrived), (name, arrived, expected)
 

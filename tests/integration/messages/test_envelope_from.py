@@ -32,7 +32,7 @@ def flask_message(**options: Any) -> flask_mail.Message:
 
 def arrived(shop: Shop, catcher: Catcher) -> list[CaughtMail]:
     drain(shop.runtime)
-    return list(catcher.mails)
+    return list(catcher.emails)
 
 
 def automatic() -> EmailMessage:
@@ -162,7 +162,7 @@ def test_a_newsletter_keeps_the_options_of_its_message(shops: Shops) -> None:
         for mail in arrived(shop, catcher):
             assert "RET=HDRS" in mail.mail_options
             assert mail.rcpt_options == ("NOTIFY=NEVER",)
-        assert len(catcher.mails) == 2
+        assert len(catcher.emails) == 2
 
 
 def test_what_must_not_be_left_out_goes_over_a_server_that_offers_it(shops: Shops) -> None:

@@ -41,12 +41,12 @@ def test_the_corpus_is_large_enough_and_all_of_it_is_written() -> None:
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_message_is_read_as_it_was_meant(writer: str, reader: str, tmp_path: Path) -> None:
     written = {name: meant for name, meant in CORPUS.items() if can_say(writer, meant)}
-    mails = {name: rendered(WRITERS[writer](meant)) for name, meant in written.items()}
+    emails = {name: rendered(WRITERS[writer](meant)) for name, meant in written.items()}
     if writer in ("Flask-Mail", "EmailMessage"):
-        assert [name for name, mail in mails.items() if mail.eightbit] == [
+        assert [name for name, mail in emails.items() if mail.eightbit] == [
             name for name, meant in written.items() if meant.needs_smtputf8
         ]
-    assert misread(reader, {name: octets(mail) for name, mail in mails.items()}, tmp_path) == {}
+    assert misread(reader, {name: octets(mail) for name, mail in emails.items()}, tmp_path) == {}
 
 
 @pytest.mark.parametrize("reader", READERS)

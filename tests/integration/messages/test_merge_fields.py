@@ -52,8 +52,8 @@ def test_each_reader_gets_their_own_values_over_one_stored_content(
     assert write(sending, 30) == 30
     assert sending.count(sending.tables.content) == 1
     drain(sending.runtime)
-    assert len(catcher.mails) == 30
-    for mail in catcher.mails:
+    assert len(catcher.emails) == 30
+    for mail in catcher.emails:
         found, values = parsed(mail.content), fields_of(mail.recipients[0])
         text, html = (found.get_body((kind,)).get_content() for kind in ("plain", "html"))
         assert found["Subject"] == f"News for {values['name']}"
@@ -141,7 +141,7 @@ def test_keys_unsubscription_and_fields_go_together(sending: Shop, catcher: Catc
     assert write(sending, 10, **options) == 10
     assert write(sending, 12, **options) == 2
     drain(sending.runtime)
-    for mail in catcher.mails:
+    for mail in catcher.emails:
         found = parsed(mail.content)
         assert found["List-Unsubscribe"] == f"<https://shop.example/leave/{mail.recipients[0]}>"
         assert fields_of(mail.recipients[0])["name"] in found["Subject"]
@@ -179,7 +179,7 @@ def test_without_fields_braces_are_what_they_are(sending: Shop, catcher: Catcher
         sending.outbox.enqueue_many(made("{{ name }}"), addresses(1), session=session)
         session.commit()
     drain(sending.runtime)
-    found = parsed(catcher.mails[0].content)
+    found = parsed(catcher.emails[0].content)
     assert found["Subject"] == "{{ name }}"
     assert "Hello {{ name }}," in found.get_body(("plain",)).get_content()
 

@@ -31,8 +31,8 @@ def sent(shop: Shop, catcher: Catcher, mail: Message[Any, Any]) -> CaughtMail:
         session.commit()
     drain(shop.runtime)
     assert shop.status(row.id) is Status.SENT
-    assert len(catcher.mails) == 1
-    return catcher.mails[0]
+    assert len(catcher.emails) == 1
+    return catcher.emails[0]
 
 
 def read(mail: CaughtMail) -> EmailMessage:
@@ -76,8 +76,8 @@ def test_a_thousand_recipients_of_flask_mail(shops: Shops, catcher: Catcher) -> 
         mail.send_message("News", sender="shop@shop.example", bcc=everybody, body="x")
         db.session.commit()
     drain(shop.runtime)
-    assert list(catcher.mails[0].recipients) == everybody
-    assert b"reader" not in catcher.mails[0].content
+    assert list(catcher.emails[0].recipients) == everybody
+    assert b"reader" not in catcher.emails[0].content
 
 
 @pytest.mark.parametrize("kind", [EmailMessage, Message])
@@ -166,7 +166,7 @@ def test_a_damaged_content_fails_alone_and_is_named(
     spoil(sending, hurt, damage)
     drain(sending.runtime)
     assert sending.statuses() == ["sent", "failed", "sent"]
-    assert [mail.recipients for mail in catcher.mails] == [("a@x.example",), ("c@x.example",)]
+    assert [mail.recipients for mail in catcher.emails] == [("a@x.example",), ("c@x.example",)]
     result = sending.app.test_cli_runner().invoke(args=["outbox", "show", str(hurt), "--json"])
     shown = json.loads(result.stdout)
     assert shown["status"] == "failed"
@@ -218,7 +218,7 @@ def test_a_mail_that_needs_smtputf8_waits_with_its_reason_and_the_next_one_goes(
     first, second = shop.enqueue("jö@x.example"), shop.enqueue("a@x.example")
     drain(shop.runtime)
     assert (shop.status(first.id), shop.status(second.id)) == (Status.PENDING, Status.SENT)
-    assert [mail.recipients for mail in old_server.mails] == [("a@x.example",)]
+    assert [mail.recipients for mail in old_server.emails] == [("a@x.example",)]
     reasons = {row.email_id: row.reply for row in shop.rows(shop.tables.attempt)}
     assert "does not offer SMTPUTF8" in reasons[first.id]
 
@@ -229,7 +229,7 @@ def test_smtputf8_is_asked_for_only_by_the_mail_that_needs_it(
     sending.enqueue("jö@bücher.example")
     sending.enqueue("a@straße.example")
     drain(sending.runtime)
-    first, second = catcher.mails
+    first, second = catcher.emails
     assert first.recipients == ("jö@xn--bcher-kva.example",)
     assert "SMTPUTF8" in first.mail_options
     assert "To: jö@xn--bcher-kva.example\r\n".encode() in first.content

@@ -34,7 +34,7 @@ ONE_MAIL: Script = (*HELLO, MAIL, RCPT, DATA, content("250 ok"))
 
 def test_a_connection_is_used_for_so_many_mails_and_ends_with_quit() -> None:
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port, connection_mails=2))
+        connection = Connection(server_settings(server.port, connection_emails=2))
         for _ in range(5):
             assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
         connection.close()

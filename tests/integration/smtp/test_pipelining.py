@@ -29,12 +29,12 @@ GROUP: Script = (*ENVELOPE, say("250 ok\n250 ok\n354 go on"))
 FIRST, SECOND, THIRD = (envelope(f"{name}@example.org") for name in ("a", "b", "c"))
 
 
-def send(connection: Connection, *mails: Envelope, announce: bool = True) -> list[Transaction]:
+def send(connection: Connection, *emails: Envelope, announce: bool = True) -> list[Transaction]:
     """Send the emails in their order, each announced with the one before it."""
-    following = [*mails[1:], None] if announce else [None] * len(mails)
+    following = [*emails[1:], None] if announce else [None] * len(emails)
     return [
         connection.send(mail, CONTENT, lease_held, behind)
-        for mail, behind in zip(mails, following, strict=True)
+        for mail, behind in zip(emails, following, strict=True)
     ]
 
 
@@ -270,7 +270,7 @@ def test_a_lease_that_ends_before_the_content_of_an_announced_mail_sends_none_of
 
 def test_the_last_mail_of_a_connections_life_announces_nobody() -> None:
     with scripted(*GROUP, content("250 ok"), expect("QUIT", "221 bye")) as server:
-        connection = Connection(server_settings(server.port, connection_mails=1))
+        connection = Connection(server_settings(server.port, connection_emails=1))
         assert verdicts(send(connection, FIRST, SECOND)) == [Verdict.SENT] * 2
         connection.close()
     assert server.verbs(0) == ["EHLO", "MAIL", "RCPT", "DATA", "QUIT"]

@@ -39,7 +39,7 @@ class Played:
     phase: Phase = AT.DOT
     code: int = 0
     enhanced: str = ""
-    mails: int = 100  # over one connection
+    emails: int = 100  # over one connection
 
     @property
     def id(self) -> str:
@@ -97,7 +97,7 @@ BY_SMTP_SINK = (
     closing(".", AT.DOT),
     gone(".", UNKNOWN, AT.DOT),
     *(
-        Played(options=(option, "QUIT"), verdict=SENT, code=250, enhanced="2.0.0", mails=1)
+        Played(options=(option, "QUIT"), verdict=SENT, code=250, enhanced="2.0.0", emails=1)
         for option in ("-q", "-Q", "-r", "-f")
     ),
 )
@@ -108,7 +108,7 @@ def test_smtp_sink_plays_the_row_to_two_mails_and_then_takes_what_is_left(
     played: Played, shops: Shops
 ) -> None:
     with SmtpSink(*played.options) as sink:
-        shop = shops.open(MAIL_PORT=sink.port, OUTBOX_CONNECTION_MAILS=played.mails)
+        shop = shops.open(MAIL_PORT=sink.port, OUTBOX_CONNECTION_EMAILS=played.emails)
         for name in "ab":
             shop.enqueue(f"{name}@x.example")
         drain(shop.runtime)

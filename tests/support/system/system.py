@@ -147,10 +147,10 @@ class System:
         known = database.run(lambda connection: read(connection, database))
         return [breaker for breaker in known.values() if breaker.is_open]
 
-    def wait_sent(self, mails: int) -> None:
+    def wait_sent(self, emails: int) -> None:
         """Wait until all of these emails are sent and none is in any other status."""
         wait_until(
-            lambda: self.counts() == {Status.SENT: mails},
+            lambda: self.counts() == {Status.SENT: emails},
             DEADLINE,
             lambda: f"all sent: {self.stats()}",
         )

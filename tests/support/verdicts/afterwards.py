@@ -41,7 +41,7 @@ AFTERWARDS: tuple[Case, ...] = (
             SENT,
             AT.DOT,
             QUEUED,
-            config={"OUTBOX_CONNECTION_MAILS": 1, "OUTBOX_COMMAND_TIMEOUT": 1.0},
+            config={"OUTBOX_CONNECTION_EMAILS": 1, "OUTBOX_COMMAND_TIMEOUT": 1.0},
             **NEW,
         )
         for name, answer in (

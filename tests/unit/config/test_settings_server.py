@@ -58,11 +58,11 @@ def test_a_port_is_a_number_in_its_range(port: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "mails"), [(None, 1000), (0, 1000), (1, 1), (999, 999), (1001, 1000)]
+    ("most", "emails"), [(None, 1000), (0, 1000), (1, 1), (999, 999), (1001, 1000)]
 )
-def test_flask_mail_s_mails_a_connection_can_only_lower_ours(most: int | None, mails: int) -> None:
-    assert read(MAIL_MAX_EMAILS=most).connection_mails == mails
-    assert read(MAIL_MAX_EMAILS=most, OUTBOX_CONNECTION_MAILS=1).connection_mails == 1
+def test_flask_mail_s_mails_a_connection_can_only_lower_ours(most: int | None, emails: int) -> None:
+    assert read(MAIL_MAX_EMAILS=most).connection_emails == emails
+    assert read(MAIL_MAX_EMAILS=most, OUTBOX_CONNECTION_EMAILS=1).connection_emails == 1
 
 
 @pytest.mark.parametrize("most", ["5", 2.5, True, -1])
@@ -99,14 +99,14 @@ def test_time_outs_and_tls_come_from_our_settings() -> None:
         OUTBOX_CONNECT_TIMEOUT=1,
         OUTBOX_COMMAND_TIMEOUT=2,
         OUTBOX_DOT_TIMEOUT=3,
-        OUTBOX_CONNECTION_MAILS=4,
+        OUTBOX_CONNECTION_EMAILS=4,
         OUTBOX_CONNECTION_SECONDS=5,
         OUTBOX_TLS_VERIFY=False,
         OUTBOX_TLS_CA_FILE="ca.pem",
         OUTBOX_HELO_NAME="mx.example",
     )
     assert (server.connect_timeout, server.command_timeout, server.dot_timeout) == (1, 2, 3)
-    assert (server.connection_mails, server.connection_seconds) == (4, 5)
+    assert (server.connection_emails, server.connection_seconds) == (4, 5)
     assert (server.tls_verify, server.tls_ca_file, server.helo_name) == (
         False,
         "ca.pem",

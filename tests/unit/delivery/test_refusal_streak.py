@@ -58,7 +58,7 @@ def test_so_many_mails_refused_alike_in_a_row_are_the_servers_fault() -> None:
     *before, full = run(*refusals(NEEDED))
     assert before == [None] * (NEEDED - 1)
     assert full is not None
-    assert full.mails == {0, 1, 2}
+    assert full.emails == {0, 1, 2}
     assert full.reason.startswith("every email is refused alike: rcpt: 554 5.7.1 Service")
 
 
@@ -73,7 +73,7 @@ def test_from_the_third_refusal_on_it_is_told_what_they_have_in_common() -> None
 def test_what_was_on_its_way_when_the_row_was_full_belongs_to_it() -> None:
     last = run(*refusals(NEEDED + 2))[-1]
     assert last is not None
-    assert last.mails == {0, 1, 2, 3, 4}
+    assert last.emails == {0, 1, 2, 3, 4}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_judges_no_mail_neither_counts_nor_breaks_the_row(verdict: Verdict)
     nothing = result("n@x.example", verdict=verdict, phase=Phase.BODY, reply=Reply(code=0))
     *_, full = run(*refusals(2), nothing, result("z@x.example"))
     assert full is not None
-    assert full.mails == {0, 1, 3}
+    assert full.emails == {0, 1, 3}
 
 
 def test_mails_to_one_recipient_count_once() -> None:
@@ -123,7 +123,7 @@ def test_a_probe_that_meets_the_known_refusal_is_enough() -> None:
     (alike,) = run(result("b@x.example"), known=known)
     assert alike is not None
     assert alike.refusal == known
-    assert alike.mails == {0}
+    assert alike.emails == {0}
     other = Reply(code=554, enhanced="5.7.9", text="something else")
     assert run(result("b@x.example", reply=other), known=known) == [None]
 

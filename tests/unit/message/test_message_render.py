@@ -191,12 +191,12 @@ def test_an_author_cannot_put_a_boundary_in_the_text() -> None:
 
 
 def test_an_empty_boundary_is_replaced_by_a_repeatable_one() -> None:
-    mails = []
+    emails = []
     for _ in range(2):
         message = legacy()
         message.set_param("boundary", "")
-        mails.append(ready(message))
-    assert mails[0].fingerprint() == mails[1].fingerprint()
+        emails.append(ready(message))
+    assert emails[0].fingerprint() == emails[1].fingerprint()
 
 
 @pytest.mark.parametrize("text", ["", "\n", ".", ".\n..\n", "\n\n.\n", "no end"])

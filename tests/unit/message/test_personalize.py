@@ -149,8 +149,8 @@ def test_recipients_are_read_one_by_one() -> None:
             number += 1
             yield f"x{number}@y.example"
 
-    mails = individuals(
+    emails = individuals(
         endless(), message_ids("a@b.example"), sender="a@b.example", content=CONTENT, smtputf8=False
     )
-    assert next(mails).recipients == ("x1@y.example",)
-    assert next(mails).recipients == ("x2@y.example",)
+    assert next(emails).recipients == ("x1@y.example",)
+    assert next(emails).recipients == ("x2@y.example",)

@@ -39,8 +39,8 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     due = draw(st.dictionaries(st.sampled_from(Priority), st.integers(1, 5000)))
     window = draw(st.integers(1, 50))
     return {
-        "due": {("", priority): DueEmails(mails=mails) for priority, mails in due.items()},
-        "flight": {("", p): InFlight(batches=n, mails=n * window) for p, n in flight.items()},
+        "due": {("", priority): DueEmails(emails=emails) for priority, emails in due.items()},
+        "flight": {("", p): InFlight(batches=n, emails=n * window) for p, n in flight.items()},
         "lanes": Lanes(),
         "lags": {},
         "slots": slots,
@@ -61,8 +61,8 @@ def free(case: dict[str, Any]) -> int:
 
 
 def waiting(case: dict[str, Any], priority: Priority) -> int:
-    due: DueEmails = case["due"].get(("", priority), DueEmails(mails=0))
-    return due.mails
+    due: DueEmails = case["due"].get(("", priority), DueEmails(emails=0))
+    return due.emails
 
 
 @settings(deadline=None, suppress_health_check=SLOW)
@@ -124,14 +124,14 @@ def spread(
     lanes: Lanes | None = None,
     slots: int = 4,
     lag: float = -1.0,
-    mails: int = 20,
+    emails: int = 20,
     rooms: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[LaneKey, tuple[int, int]]:
     """Return the batches and their size of each lane and priority; every bucket has this lag."""
     lanes = lanes or Lanes()
     shares = plan_claims(
-        {way: DueEmails(mails=n) if isinstance(n, int) else n for way, n in due.items()},
-        {way: InFlight(batches=n, mails=n * mails) for way, n in (flight or {}).items()},
+        {way: DueEmails(emails=n) if isinstance(n, int) else n for way, n in due.items()},
+        {way: InFlight(batches=n, emails=n * emails) for way, n in (flight or {}).items()},
         lanes=lanes,
         lags=dict.fromkeys(lanes.all_buckets, lag),
         slots=slots,
@@ -220,18 +220,18 @@ LIMITED = Lanes(rate=Rate(500, 60))  # 16 in two seconds
 def test_of_a_limited_lane_two_seconds_worth_is_claimed_and_no_more() -> None:
     assert spread({("", N): 16}, lanes=LIMITED) == {("", N): (4, 4)}
     assert spread({("", N): 10_000}, lanes=LIMITED) == {("", N): (4, 4)}
-    assert spread({("", N): 10_000}, {("", N): 1}, lanes=LIMITED, mails=15) == {("", N): (1, 1)}
-    assert spread({("", N): 10_000}, {("", N): 1}, lanes=LIMITED, mails=16) == {}
+    assert spread({("", N): 10_000}, {("", N): 1}, lanes=LIMITED, emails=15) == {("", N): (1, 1)}
+    assert spread({("", N): 10_000}, {("", N): 1}, lanes=LIMITED, emails=16) == {}
 
 
 def test_what_less_urgent_mail_has_claimed_leaves_urgent_mail_its_own() -> None:
-    found = spread({("", U): 1, ("", N): 9}, {("", B): 2}, lanes=LIMITED, mails=16)
+    found = spread({("", U): 1, ("", N): 9}, {("", B): 2}, lanes=LIMITED, emails=16)
     assert found == {("", U): (1, 1), ("", N): (1, 9)}
 
 
 def test_of_a_rate_in_full_use_two_batches_keep_up_and_slots_stay_free() -> None:
     assert spread({("", N): 10_000}, lanes=LIMITED, lag=0.1) == {("", N): (2, 8)}
-    assert spread({("", N): 10_000}, {("", N): 2}, lanes=LIMITED, lag=0.1, mails=1) == {}
+    assert spread({("", N): 10_000}, {("", N): 2}, lanes=LIMITED, lag=0.1, emails=1) == {}
 
 
 def test_a_fast_rate_in_full_use_takes_every_slot() -> None:
@@ -241,7 +241,7 @@ def test_a_fast_rate_in_full_use_takes_every_slot() -> None:
 
 def test_a_lane_s_own_bucket_counts_only_what_draws_on_it() -> None:
     lanes = Lanes(rate=Rate(1000, 1), domains={"slow.example": Rate(2, 1)})
-    found = spread({("@slow.example", N): 100}, {("", N): 2}, lanes=lanes, mails=200)
+    found = spread({("@slow.example", N): 100}, {("", N): 2}, lanes=lanes, emails=200)
     assert found == {("@slow.example", N): (2, 2)}
 
 

@@ -13,7 +13,7 @@ from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneK
 from outbox.domain.scheduling.lanes import Lanes
 from tests.unit.scheduling.test_claim_plan import SLOW, B, N, U, cases, free, made, spread
 
-OLD = DueEmails(mails=100_000, age=AGED + 1)
+OLD = DueEmails(emails=100_000, age=AGED + 1)
 
 
 def test_bulk_that_has_waited_too_long_goes_out_though_normal_mail_takes_every_slot() -> None:
@@ -68,10 +68,10 @@ def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(
     flying: list[tuple[LaneKey, int, int]] = []  # the way, its emails, and the rounds that are left
     oldest = dict.fromkeys((N, B), 0.0)
     for number in range(200):
-        due = {("", U): DueEmails(mails=urgent[number % len(urgent)])}
-        due |= {("", which): DueEmails(mails=100_000, age=age) for which, age in oldest.items()}
+        due = {("", U): DueEmails(emails=urgent[number % len(urgent)])}
+        due |= {("", which): DueEmails(emails=100_000, age=age) for which, age in oldest.items()}
         flight = {
-            way: InFlight(batches=sum(w == way for w, *_ in flying), mails=20)
+            way: InFlight(batches=sum(w == way for w, *_ in flying), emails=20)
             for way in {way for way, *_ in flying}
         }
         for part in plan_claims(
@@ -80,7 +80,7 @@ def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(
             way = (part.lane, part.priority)
             flying += [(way, part.size, rounds)] * part.batches
             oldest |= {part.priority: 0.0} if part.priority in oldest else {}
-        flying = [(way, mails, left - 1) for way, mails, left in flying if left > 1]
+        flying = [(way, emails, left - 1) for way, emails, left in flying if left > 1]
         oldest = {which: age + 10.0 for which, age in oldest.items()}
         assert len(flying) <= slots + 3
         assert max(oldest.values()) <= AGED + 10.0 * (rounds + 1)
@@ -91,7 +91,7 @@ def test_old_bulk_takes_its_usual_slots_where_they_are_free() -> None:
 
 
 def test_old_bulk_without_a_server_does_not_hold_back_that_of_another_route() -> None:
-    due = {("news", B): DueEmails(mails=9, age=AGED + 9), ("", B): OLD}
+    due = {("news", B): DueEmails(emails=9, age=AGED + 9), ("", B): OLD}
     busy = {("", N): 4}
     assert spread(due, busy) == {("news", B): (1, 20)}
     assert spread(due, busy, rooms={"news": 0}) == {("", B): (1, 20)}

@@ -103,7 +103,7 @@ def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> Non
     for _ in range(3):
         shop.enqueue()
     assert "3 emails handled" in run("drain").output
-    assert len(catcher.mails) == 3
+    assert len(catcher.emails) == 3
     catcher.stop()
     shop.enqueue()
     assert "is halted since" in run("drain", code=1).output
@@ -119,7 +119,7 @@ def test_drain_has_done_its_work_where_another_server_took_the_mails(
     shop = shops.open(OUTBOX_SERVERS=servers)
     shop.enqueue()
     assert "1 emails handled" in runner(shop)("drain").output
-    assert len(catcher.mails) == 1
+    assert len(catcher.emails) == 1
 
 
 def test_pause_and_resume_say_what_changed(shop: Shop, run: Run) -> None:

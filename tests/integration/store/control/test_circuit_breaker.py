@@ -50,7 +50,7 @@ def probes(shop: Shop) -> list[int]:
     """Sweep; return of each claim how many emails it has."""
     made: list[Claim] = []
     sweep(shop.runtime, made.append)
-    return [claim.mails for claim in made if claim.is_probe]
+    return [claim.emails for claim in made if claim.is_probe]
 
 
 def test_where_no_session_could_be_had_a_session_is_the_probe_and_no_email(shop: Shop) -> None:

@@ -47,8 +47,8 @@ def test_a_newsletter_vanishes_with_its_rollback(shop: Shop) -> None:
 @pytest.mark.usefixtures("small_chunks")
 def test_an_iterable_of_messages_is_a_mail_each(shop: Shop) -> None:
     with shop.session() as session:
-        mails = (message(address, subject=address) for address in addresses(120))
-        assert shop.outbox.enqueue_many(mails, session=session, priority="normal") == 120
+        emails = (message(address, subject=address) for address in addresses(120))
+        assert shop.outbox.enqueue_many(emails, session=session, priority="normal") == 120
         session.commit()
     rows = shop.rows(shop.tables.email)
     contents = {row.id: row.body for row in shop.rows(shop.tables.content)}
@@ -90,7 +90,7 @@ def test_a_bad_recipient_in_the_middle_stores_nothing_and_leaves_the_transaction
 def test_a_bad_message_in_the_middle_stores_nothing_and_leaves_the_transaction_usable(
     shop: Shop,
 ) -> None:
-    def mails() -> Iterator[EmailMessage]:
+    def emails() -> Iterator[EmailMessage]:
         for address in addresses(110):
             yield message(address)
         yield newsletter()  # for nobody
@@ -98,7 +98,7 @@ def test_a_bad_message_in_the_middle_stores_nothing_and_leaves_the_transaction_u
     with shop.session() as session:
         shop.order(session)
         with pytest.raises(InvalidMessage):
-            shop.outbox.enqueue_many(mails(), session=session)
+            shop.outbox.enqueue_many(emails(), session=session)
         session.commit()
     assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 0
     assert shop.count(shop.orders) == 1

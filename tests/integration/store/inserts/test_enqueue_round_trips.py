@@ -77,8 +77,8 @@ def test_a_newsletter_asks_less_than_once_for_a_hundred_readers(counted: Counted
 @pytest.mark.long
 def test_different_mails_ask_less_than_once_for_a_hundred(counted: Counted) -> None:
     def run(session: Session) -> None:
-        mails = (message(address) for address in addresses(MANY))
-        counted.shop.outbox.enqueue_many(mails, session=session)
+        emails = (message(address) for address in addresses(MANY))
+        counted.shop.outbox.enqueue_many(emails, session=session)
 
     assert 0 < counted.trips(run) < MANY / 100
 

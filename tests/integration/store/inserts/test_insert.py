@@ -78,7 +78,7 @@ def test_the_iterables_and_functions_of_the_user_may_ask_the_same_session(shop: 
                 assert session.execute(select(shop.orders.c.customer)).scalar_one() == "Ada"
                 yield address
 
-        def mails() -> Iterator[EmailMessage]:
+        def emails() -> Iterator[EmailMessage]:
             for address in readers():
                 yield message(address)
 
@@ -88,7 +88,7 @@ def test_the_iterables_and_functions_of_the_user_may_ask_the_same_session(shop: 
 
         shop.outbox.enqueue_many(newsletter(), readers(), session=session)
         shop.outbox.enqueue_many(newsletter(), addresses(150), session=session, unsubscribe=url)
-        shop.outbox.enqueue_many(mails(), session=session)
+        shop.outbox.enqueue_many(emails(), session=session)
         session.commit()
     assert shop.count(shop.tables.email) == 450
 
@@ -96,8 +96,8 @@ def test_the_iterables_and_functions_of_the_user_may_ask_the_same_session(shop: 
 def test_large_mails_of_one_run_share_what_is_the_same_in_them(shop: Shop) -> None:
     terms = "Terms. " * 20_000
     with shop.session() as session:
-        mails = [message(address, text=terms) for address in addresses(5)]
-        shop.outbox.enqueue_many(mails, session=session)
+        emails = [message(address, text=terms) for address in addresses(5)]
+        shop.outbox.enqueue_many(emails, session=session)
         session.commit()
     assert shop.count(shop.tables.email) == 5
     assert shop.count(shop.tables.content) == 1

@@ -86,7 +86,7 @@ def drain_through(
     execute(shop, *TRIGGERS["postgresql" if isinstance(code, str) else "mariadb"])
 
     def fail(_: CaughtMail) -> None:
-        if len(catcher.mails) == WINDOW - 1:
+        if len(catcher.emails) == WINDOW - 1:
             execute(shop, f"INSERT INTO fault VALUES ({code!r})")
 
     catcher.reply_to_content = fail
@@ -119,7 +119,7 @@ def test_what_was_sent_before_the_database_became_read_only_is_recorded_afterwar
     shop: Shop, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
     def read_only(_: CaughtMail) -> None:
-        if len(catcher.mails) == WINDOW - 1:
+        if len(catcher.emails) == WINDOW - 1:
             execute(shop, READ_ONLY, RELOAD)
 
     catcher.reply_to_content = read_only

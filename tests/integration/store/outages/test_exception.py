@@ -33,7 +33,7 @@ def test_what_was_sent_before_an_exception_is_recorded_and_the_rest_is_no_doubt(
         fence: Callable[[], bool],
         following: Envelope | None,
     ) -> Transaction:
-        if len(catcher.mails) == 2:
+        if len(catcher.emails) == 2:
             raise error
         return send(self, envelope, content, fence, following)
 
@@ -43,4 +43,4 @@ def test_what_was_sent_before_an_exception_is_recorded_and_the_rest_is_no_doubt(
     with pytest.raises(error):
         send_batch(sending.runtime, made.token)
     assert sending.statuses() == ["sent", "sent", "pending", "pending"]
-    assert len(catcher.mails) == 2
+    assert len(catcher.emails) == 2

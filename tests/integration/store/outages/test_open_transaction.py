@@ -22,10 +22,10 @@ STEPS: dict[str, Step] = {
 
 
 @pytest.mark.databases("postgresql", "mariadb")
-@pytest.mark.parametrize("mails", [3, 40])
+@pytest.mark.parametrize("emails", [3, 40])
 @pytest.mark.parametrize("step", STEPS)
-def test_it_waits_for_no_mail_that_is_not_committed(shop: Shop, step: str, mails: int) -> None:
-    ids = [shop.enqueue().id for _ in range(mails)]
+def test_it_waits_for_no_mail_that_is_not_committed(shop: Shop, step: str, emails: int) -> None:
+    ids = [shop.enqueue().id for _ in range(emails)]
     made = shop.started()
     shop.open(made.token, *ids[:2])
     with shop.session() as session, ThreadPoolExecutor(1) as pool:

@@ -42,7 +42,7 @@ def test_a_window_whose_contents_cannot_be_read_is_recorded_after_the_outage(
         )
 
         def die(_: CaughtMail) -> None:
-            if len(catcher.mails) == 2:  # and this is the third
+            if len(catcher.emails) == 2:  # and this is the third
                 server.kill_9()
 
         catcher.reply_to_content = die
@@ -64,7 +64,7 @@ def test_a_window_that_meets_two_outages_is_recorded_after_them(
             shop.enqueue(address)
 
         def die(_: CaughtMail) -> str | None:
-            if len(catcher.mails) < 2:
+            if len(catcher.emails) < 2:
                 return None
             if server.running:
                 server.kill_9()

@@ -50,8 +50,8 @@ def strict(shop: Shop) -> Iterator[Shop]:
 @pytest.mark.databases("sqlite", "postgresql")
 def test_a_batch_with_more_recipients_than_a_statement_takes_is_started(strict: Shop) -> None:
     shop = strict
-    mails = LIMITS[shop.database.dialect] // MAX_RECIPIENTS + 1
-    emails = [shop.enqueue("a@x.example", "b@x.example") for _ in range(mails)]
+    count = LIMITS[shop.database.dialect] // MAX_RECIPIENTS + 1
+    emails = [shop.enqueue("a@x.example", "b@x.example") for _ in range(count)]
     with shop.engine.begin() as connection:
         connection.exec_driver_sql(_MORE_RECIPIENTS)
         connection.exec_driver_sql(f"UPDATE outbox_email SET recipients = {MAX_RECIPIENTS}")
@@ -60,11 +60,11 @@ def test_a_batch_with_more_recipients_than_a_statement_takes_is_started(strict: 
     (made,) = shop.claim()
     batch = shop.start(made.token)
     assert batch is not None
-    assert [len(mail.envelope.recipients) for mail in batch.mails] == [
-        *[MAX_RECIPIENTS] * (mails - 1),
+    assert [len(mail.envelope.recipients) for mail in batch.emails] == [
+        *[MAX_RECIPIENTS] * (count - 1),
         MAX_RECIPIENTS - 1,
     ]
-    assert batch.mails[-1].suppressed == {last}
+    assert batch.emails[-1].suppressed == {last}
 
 
 def test_of_very_many_lapsed_leases_each_is_suspected(

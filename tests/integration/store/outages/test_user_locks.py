@@ -212,13 +212,13 @@ def test_recipients_of_whom_one_window_could_not_be_recorded_wait_for_another_ba
 
         catcher.reply_to_recipient = one_at_a_time
         in_time(motion.work, session)
-        assert [mail.recipients for mail in catcher.mails] == [("a@x.example",)]
+        assert [mail.recipients for mail in catcher.emails] == [("a@x.example",)]
         session.rollback()
         assert worker.runtime.unrecorded.wait(PATIENCE)
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "pending"}
     assert shop.status(email.id) is Status.PENDING
     motion.beat()
-    assert [mail.recipients for mail in catcher.mails] == [("a@x.example",), ("b@x.example",)]
+    assert [mail.recipients for mail in catcher.emails] == [("a@x.example",), ("b@x.example",)]
     assert shop.status(email.id) is Status.SENT
 
 

@@ -63,8 +63,8 @@ def test_a_batch_is_of_one_lane_and_its_lease_says_which(shop: Shop) -> None:
     for address in ("a@x.example", "a@gmail.com", "b@gmail.com"):
         shop.enqueue(address)
     claims = swept(shop)
-    assert {(made.lane, made.mails) for made in claims} == {("", 1), ("@gmail.com", 2)}
-    leases = {(row.lane, row.mails) for row in shop.rows(shop.tables.lease)}
+    assert {(made.lane, made.emails) for made in claims} == {("", 1), ("@gmail.com", 2)}
+    leases = {(row.lane, row.emails) for row in shop.rows(shop.tables.lease)}
     assert leases == {("", 1), ("@gmail.com", 2)}
     batches = [shop.start(made.token) for made in claims]
     assert {batch.lane for batch in batches if batch} == {"", "@gmail.com"}
@@ -114,7 +114,7 @@ def test_of_a_limited_lane_two_seconds_worth_is_in_flight_and_the_rest_waits_in_
     shop: Shop,
 ) -> None:
     bulk(shop, 100, "gmail.com")
-    claimed = sum(made.mails for made in swept(shop))
+    claimed = sum(made.emails for made in swept(shop))
     assert 40 <= claimed <= 42  # three batches of the same size
     assert swept(shop) == []
     assert shop.statuses().count("pending") == 100 - claimed

@@ -65,7 +65,7 @@ def test_a_survey_tells_where_the_due_mails_begin_and_looks_from_there_on(shop: 
 
     since = {WAY: Mark(found.first[WAY].due_at, ids[1])}
     found = survey(shop.database, lanes, servers, limit=9, since=since)
-    assert (found.due[WAY].mails, found.first[WAY].id) == (2, ids[1])
+    assert (found.due[WAY].emails, found.first[WAY].id) == (2, ids[1])
 
 
 ENDS = (Priority.URGENT, Priority.BULK)
@@ -87,7 +87,7 @@ def test_marked_ways_hide_no_other_and_none_is_found_twice(shop: Shop, marked: l
     lanes, servers = shop.runtime.lanes, shop.runtime.servers
     found = survey(shop.database, lanes, servers, limit=9, since=since)
     assert found.first == first
-    assert {due.mails for due in found.due.values()} == {2}
+    assert {due.emails for due in found.due.values()} == {2}
 
 
 def test_a_mail_behind_the_mark_waits_a_moment_at_most(

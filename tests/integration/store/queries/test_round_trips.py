@@ -37,8 +37,8 @@ def test_a_drain_asks_the_database_at_most_once_for_ten_mails(
             # so it would be counted where the machine is slow.
             shop.runtime.clock = lambda: 0.0
             with shop.session() as session:
-                mails = (message(address) for address in addresses(MAILS))
-                shop.outbox.enqueue_many(mails, session=session)
+                emails = (message(address) for address in addresses(MAILS))
+                shop.outbox.enqueue_many(emails, session=session)
                 session.commit()
             before = proxy.count
             claims = deque[Claim]()
@@ -47,7 +47,7 @@ def test_a_drain_asks_the_database_at_most_once_for_ten_mails(
                 send_batch(shop.runtime, claims.popleft().token)
                 sweep(shop.runtime, claims.append)
             trips = proxy.count - before
-            assert len(catcher.mails) == MAILS
+            assert len(catcher.emails) == MAILS
             assert 0 < trips <= MAILS * MOST
         finally:
             shops.close()

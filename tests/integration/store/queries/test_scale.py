@@ -37,12 +37,14 @@ def opened(shops: Shops, domains: int, **settings: Any) -> Shop:
     )
 
 
-def enqueue(shop: Shop, domains: int, priority: Priority = Priority.NORMAL, mails: int = 1) -> None:
+def enqueue(
+    shop: Shop, domains: int, priority: Priority = Priority.NORMAL, emails: int = 1
+) -> None:
     """Write so many emails to each of these domains, over the routes in turn."""
     tags = [None, *ROUTES]
     with shop.session() as session:
         for number in range(domains):
-            readers = (message(f"a{n}@d{number}.example") for n in range(mails))
+            readers = (message(f"a{n}@d{number}.example") for n in range(emails))
             tag = tags[number % len(tags)]
             shop.outbox.enqueue_many(readers, session=session, priority=priority, tag=tag)
         session.commit()
@@ -84,10 +86,10 @@ def test_no_statement_grows_with_the_lanes_that_hold_nothing(shops: Shops) -> No
 
 def test_of_a_thousand_domains_what_holds_emails_is_claimed(shops: Shops) -> None:
     shop = opened(shops, DOMAINS, OUTBOX_SLOTS=7)
-    enqueue(shop, 5, mails=2)
+    enqueue(shop, 5, emails=2)
     claims = swept(shop)
     expected = [f"{route}@d{number}.example" for number, route in enumerate(["", *ROUTES])]
-    assert [(made.lane, made.mails) for made in claims] == [(lane, 2) for lane in expected]
+    assert [(made.lane, made.emails) for made in claims] == [(lane, 2) for lane in expected]
 
 
 @pytest.mark.long
@@ -96,7 +98,7 @@ def test_more_lanes_than_are_counted_are_all_emptied(shops: Shops) -> None:
     lanes = COUNTED + 10
     enqueue(shop, lanes)
     claims = swept(shop)
-    assert len({made.lane for made in claims}) == sum(made.mails for made in claims) == lanes
+    assert len({made.lane for made in claims}) == sum(made.emails for made in claims) == lanes
 
 
 def read_by(shop: Shop, look: Callable[[], object]) -> int:
@@ -139,7 +141,7 @@ def test_a_survey_takes_a_step_for_each_lane_that_holds_emails(shops: Shops) -> 
         return survey(shop.database, lanes, servers, limit=1600)
 
     assert read_by(shop, look) == 0
-    enqueue(shop, 30, mails=3)
+    enqueue(shop, 30, emails=3)
     assert read_by(shop, look) == 30 + 90, "a step to each, and its emails are counted"
     close(shop, "domain:d7.example")
     assert read_by(shop, look) == 30 + 87, "a closed lane costs no look at its emails"
@@ -151,7 +153,7 @@ def test_a_survey_takes_a_step_for_each_lane_that_holds_emails(shops: Shops) -> 
 def test_a_look_for_urgent_mail_passes_over_lanes_in_which_other_mail_waits(shops: Shops) -> None:
     shop = opened(shops, DOMAINS)
     enqueue(shop, 30)
-    enqueue(shop, 2, Priority.URGENT, mails=9)
+    enqueue(shop, 2, Priority.URGENT, emails=9)
     for look in looks(shop)[1:]:
         assert read_by(shop, look) == 2
 

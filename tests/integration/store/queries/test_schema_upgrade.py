@@ -27,6 +27,7 @@ OLD_NAMES = {
     "crashes": "deliveries",
     "unknown_count": "doubts",
     "unknown_token": "doubt_token",
+    "emails": "mails",
     "ck_outbox_email_unknown": "ck_outbox_email_doubt",
     "ix_outbox_schema_6": "ix_outbox_schema_5",
 }

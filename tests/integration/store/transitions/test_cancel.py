@@ -206,7 +206,7 @@ def test_a_retry_writes_to_nobody_again_who_has_the_mail(shop: Shop) -> None:
     (made,) = shop.claim()
     batch = shop.start(made.token)
     assert batch is not None
-    assert batch.mails[0].envelope.recipients == ("b@x.example",)
+    assert batch.emails[0].envelope.recipients == ("b@x.example",)
 
 
 def test_a_retry_of_a_mail_that_is_not_stuck_leaves_its_recipients_alone(shop: Shop) -> None:

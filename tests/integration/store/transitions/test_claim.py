@@ -33,9 +33,9 @@ def test_the_mails_that_were_due_first_are_claimed_first(shop: Shop) -> None:
     early = shop.enqueue(send_at=START - timedelta(days=2))
     newest = shop.enqueue()
 
-    assert sum(made.mails for made in shop.claim(1)) == 1
+    assert sum(made.emails for made in shop.claim(1)) == 1
     assert claimed(shop) == [early.id]
-    assert sum(made.mails for made in shop.claim(1)) == 1
+    assert sum(made.emails for made in shop.claim(1)) == 1
     assert claimed(shop) == [late.id, early.id]
     shop.claim(1)
     assert claimed(shop) == [late.id, early.id, newest.id]
@@ -48,11 +48,11 @@ def test_mails_due_at_the_same_moment_are_claimed_in_the_order_of_their_ids(shop
 
 
 def test_a_claim_takes_one_priority_only(shop: Shop) -> None:
-    mails = {priority: shop.enqueue(priority=priority).id for priority in Priority}
+    emails = {priority: shop.enqueue(priority=priority).id for priority in Priority}
     shop.claim(priority=Priority.URGENT)
-    assert claimed(shop) == [mails[Priority.URGENT]]
+    assert claimed(shop) == [emails[Priority.URGENT]]
     shop.claim(priority=Priority.BULK)
-    assert claimed(shop) == [mails[Priority.URGENT], mails[Priority.BULK]]
+    assert claimed(shop) == [emails[Priority.URGENT], emails[Priority.BULK]]
 
 
 def test_a_sweep_hands_out_urgent_mail_before_normal_and_bulk(shop: Shop) -> None:
@@ -84,7 +84,7 @@ def test_a_claim_is_one_lease_of_its_priority(shop: Shop) -> None:
     shop.enqueue(priority=Priority.BULK)
     (made,) = shop.claim(priority=Priority.BULK)
     (lease,) = shop.rows(shop.tables.lease)
-    assert made.mails == 2
+    assert made.emails == 2
     assert (lease.token, lease.priority, lease.started_at) == (made.token, Priority.BULK, None)
     assert lease.expires_at - lease.claimed_at >= timedelta(seconds=LEASE - 1)
 
@@ -116,9 +116,9 @@ def test_pausing_one_priority_lets_the_others_go(shop: Shop) -> None:
 
 
 def test_many_who_claim_at_once_claim_every_mail_and_none_twice(shop: Shop) -> None:
-    threads, mails = 6, 300
+    threads, emails = 6, 300
     with shop.session() as session:
-        shop.outbox.enqueue_many(newsletter(), addresses(mails), session=session)
+        shop.outbox.enqueue_many(newsletter(), addresses(emails), session=session)
         session.commit()
     barrier = Barrier(threads)
 
@@ -127,7 +127,7 @@ def test_many_who_claim_at_once_claim_every_mail_and_none_twice(shop: Shop) -> N
         barrier.wait(30)
         found: list[tuple[UUID, int]] = []
         while made := claim(own, Priority.BULK, 7, lease_seconds=LEASE):
-            found += [(one.token, one.mails) for one in made]
+            found += [(one.token, one.emails) for one in made]
         return found
 
     with ThreadPoolExecutor(threads) as pool:
@@ -136,7 +136,7 @@ def test_many_who_claim_at_once_claim_every_mail_and_none_twice(shop: Shop) -> N
     claims = [one for result in results for one in result]
     tokens = [row.token for row in shop.rows(shop.tables.email)]
     assert None not in tokens
-    assert sum(size for _, size in claims) == mails
+    assert sum(size for _, size in claims) == emails
     assert len({token for token, _ in claims}) == len(claims)
     assert {token: tokens.count(token) for token in set(tokens)} == dict(claims)
     assert max(size for _, size in claims) <= 7
@@ -151,7 +151,7 @@ def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
 
     claims = shop.claim()
     tokens = {row.id: row.token for row in shop.rows(email)}
-    assert sorted(made.mails for made in claims) == [1, 3]
+    assert sorted(made.emails for made in claims) == [1, 3]
     assert tokens[ids[0]] == tokens[ids[2]] == tokens[ids[3]] != tokens[ids[1]]
     assert {made.token for made in claims} == set(tokens.values())
     assert {row.token for row in shop.rows(shop.tables.lease)} == set(tokens.values())
@@ -168,14 +168,14 @@ def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Sh
         shop.enqueue(priority=Priority.URGENT)
     shop.enqueue(priority=Priority.BULK)
     found = look(shop, limit=2)
-    assert {way: due.mails for way, due in found.due.items()} == {urgent: 2, bulk: 1}
+    assert {way: due.emails for way, due in found.due.items()} == {urgent: 2, bulk: 1}
     assert (found.flight, found.overdue) == ({}, False)
 
     shop.claim(priority=Priority.BULK)
     shop.claim(1, priority=Priority.URGENT)
     found = look(shop)
-    assert {way: due.mails for way, due in found.due.items()} == {urgent: 2}
-    one = InFlight(batches=1, mails=1)
+    assert {way: due.emails for way, due in found.due.items()} == {urgent: 2}
+    one = InFlight(batches=1, emails=1)
     assert found.flight == {urgent: one, bulk: one}
 
     shop.later(LEASE + 1)

@@ -24,7 +24,7 @@ def test_to_cc_and_bcc_each_get_the_mail_and_nobody_sees_the_bcc(
         email = sending.outbox.enqueue(mail, session=session)
         session.commit()
     assert drain(sending.runtime) == 1
-    (caught,) = catcher.mails
+    (caught,) = catcher.emails
     assert caught.sender == "shop@shop.example"
     assert set(caught.recipients) == {"a@x.example", "b@x.example", "c@x.example"}
     assert b"b@x.example" not in caught.content
@@ -42,7 +42,7 @@ def test_the_bytes_that_arrive_are_the_bytes_that_are_stored(
         session.commit()
     drain(sending.runtime)
     (row,), (content,) = sending.rows(sending.tables.email), sending.rows(sending.tables.content)
-    (caught,) = catcher.mails
+    (caught,) = catcher.emails
     assert caught.content == row.headers + content.body
     assert bool(row.headers) is large
     assert caught.message_id == email.message_id
@@ -55,10 +55,10 @@ def test_a_newsletter_arrives_with_each_readers_own_to(sending: Shop, catcher: C
         sending.outbox.enqueue_many(newsletter(), readers, session=session)
         session.commit()
     assert drain(sending.runtime) == 451
-    assert len(catcher.mails) == 451
+    assert len(catcher.emails) == 451
     assert all(
         caught.recipients[0].encode() in caught.content.partition(b"\r\nMessage-ID")[0]
-        for caught in catcher.mails
+        for caught in catcher.emails
     )
     assert len(catcher.copies()) == 451
     assert set(sending.statuses()) == {"sent"}
@@ -69,7 +69,7 @@ def test_urgent_mail_leaves_first(sending: Shop, catcher: Catcher) -> None:
     for priority in (Priority.BULK, Priority.NORMAL, Priority.URGENT):
         sending.enqueue(f"{priority.name.lower()}@x.example", priority=priority)
     drain(sending.runtime)
-    order = [caught.recipients[0].partition("@")[0] for caught in catcher.mails]
+    order = [caught.recipients[0].partition("@")[0] for caught in catcher.emails]
     assert order == ["urgent", "normal", "bulk"]
 
 
@@ -83,7 +83,7 @@ def test_a_damaged_content_fails_alone_and_the_rest_goes_on(
         connection.execute(update(content).where(content.c.id == damaged).values(body=b"torn"))
     drain(sending.runtime)
     assert sending.statuses() == ["sent", "failed", "sent"]
-    assert {r for caught in catcher.mails for r in caught.recipients} == {
+    assert {r for caught in catcher.emails for r in caught.recipients} == {
         "a@x.example",
         "c@x.example",
     }
@@ -144,7 +144,7 @@ def test_a_server_that_goes_away_in_the_middle_charges_nobody(
         sending.enqueue(address)
     catcher.reply_to_recipient = full
     drain(sending.runtime)
-    assert sending.statuses().count("sent") == len(catcher.mails) == 7
+    assert sending.statuses().count("sent") == len(catcher.emails) == 7
     assert sending.statuses().count("pending") == 13
     assert len(seen) == 9  # two show that it is the server: nothing more was tried
     assert sending.rows(sending.tables.breaker)[0].failures == 1
@@ -181,7 +181,7 @@ def test_only_who_was_put_off_is_written_to_again_with_the_same_bytes(
     replies["b@x.example"] = None
     sending.later(86_400)
     drain(sending.runtime)
-    first, second = catcher.mails
+    first, second = catcher.emails
     assert (first.recipients, second.recipients) == (("a@x.example",), ("b@x.example",))
     assert first.content == second.content
     assert sending.status(email.id) is Status.SENT

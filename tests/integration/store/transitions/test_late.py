@@ -92,7 +92,7 @@ def test_a_late_250_for_one_of_several_leaves_the_other_in_doubt(
     (again,) = shop.claim()
     batch = shop.start(again.token)
     assert batch is not None
-    assert batch.mails[0].envelope.recipients == TWO[1:]
+    assert batch.emails[0].envelope.recipients == TWO[1:]
 
 
 def test_a_late_250_for_several_after_the_next_claim_changes_nothing(shop: Shop) -> None:

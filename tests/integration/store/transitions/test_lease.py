@@ -40,7 +40,7 @@ def test_a_lease_starts_once(shop: Shop) -> None:
     (made,) = shop.claim()
     batch = shop.start(made.token)
     assert batch is not None
-    assert [mail.id for mail in batch.mails] == [email.id]
+    assert [mail.id for mail in batch.emails] == [email.id]
     before = snapshot(shop)
     assert shop.start(made.token) is None
     assert shop.start(uuid4()) is None

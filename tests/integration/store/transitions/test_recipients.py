@@ -17,7 +17,7 @@ def test_recipients_over_the_servers_limit_go_with_the_next_transaction(
     full: list[str] = []
 
     def two_at_a_time(address: str) -> str | None:
-        if address.startswith(("c@", "d@")) and len(catcher.mails) == 0:
+        if address.startswith(("c@", "d@")) and len(catcher.emails) == 0:
             full.append(address)
             return "452 4.5.3 too many recipients"
         return None
@@ -26,11 +26,11 @@ def test_recipients_over_the_servers_limit_go_with_the_next_transaction(
     email = sending.enqueue("a@x.example", "b@x.example", "c@x.example", "d@x.example")
     drain(sending.runtime)
     assert full == ["c@x.example"], "after the first one the rest is not asked for"
-    assert [mail.recipients for mail in catcher.mails] == [
+    assert [mail.recipients for mail in catcher.emails] == [
         ("a@x.example", "b@x.example"),
         ("c@x.example", "d@x.example"),
     ]
-    assert len({mail.content for mail in catcher.mails}) == 1
+    assert len({mail.content for mail in catcher.emails}) == 1
     row = sending.mail(email.id)
     assert (row.status, row.attempts, row.unknown_count) == ("sent", 1, 0)
     assert set(sending.recipients(email.id).values()) == {"sent"}
@@ -42,14 +42,14 @@ def test_who_was_put_off_beside_the_rest_is_tried_again_alone(
     def reply(address: str) -> str | None:
         if address.startswith("b@"):
             return "450 4.2.0 later"
-        if address.startswith("c@") and len(catcher.mails) == 0:
+        if address.startswith("c@") and len(catcher.emails) == 0:
             return "452 4.5.3 too many recipients"
         return None
 
     catcher.reply_to_recipient = reply
     email = sending.enqueue("a@x.example", "b@x.example", "c@x.example")
     drain(sending.runtime)
-    assert [mail.recipients for mail in catcher.mails] == [("a@x.example",), ("c@x.example",)]
+    assert [mail.recipients for mail in catcher.emails] == [("a@x.example",), ("c@x.example",)]
     assert sending.mail(email.id).status == "pending"
     assert sending.recipients(email.id) == {
         "a@x.example": "sent",
@@ -59,7 +59,7 @@ def test_who_was_put_off_beside_the_rest_is_tried_again_alone(
     catcher.reply_to_recipient = lambda _: None
     sending.later(3600)
     drain(sending.runtime)
-    assert catcher.mails[-1].recipients == ("b@x.example",)
+    assert catcher.emails[-1].recipients == ("b@x.example",)
     assert sending.mail(email.id).status == "sent"
 
 
@@ -70,7 +70,7 @@ def test_the_outcomes_so_far_are_committed_before_the_rest_is_sent(
 
     def reply(address: str) -> str | None:
         if address.startswith("b@"):
-            if len(catcher.mails) == 0:
+            if len(catcher.emails) == 0:
                 return "452 4.5.3 too many recipients"
             stood.append(sending.recipients(email.id))
         return None

@@ -46,7 +46,7 @@ def attempt(shop: Shop, *verdicts: tuple[str, Verdict, int], **changes: object) 
     (made,) = shop.claim()
     batch = shop.start(made.token)
     assert batch is not None
-    (mail,) = batch.mails
+    (mail,) = batch.emails
     shop.open(made.token, mail.id)
     results = tuple(
         RecipientResult(address=a, verdict=v, reply=Reply(code=c, text=f"{v} of it"))
@@ -265,7 +265,7 @@ def test_a_suppressed_recipient_gets_nothing_and_the_others_outcomes_are_recorde
     email = shop.enqueue(*TWO)
     nobody = shop.enqueue("b@X.example")
     drain(shop.runtime)
-    assert [mail.recipients for mail in catcher.mails] == [("a@x.example",)]
+    assert [mail.recipients for mail in catcher.emails] == [("a@x.example",)]
     assert shop.status(email.id) is Status.SENT
     assert shop.status(nobody.id) is Status.SUPPRESSED
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "suppressed"}
@@ -284,7 +284,7 @@ def test_a_mail_of_which_all_recipients_are_suppressed_is_suppressed(
     drain(shop.runtime)
     assert shop.status(email.id) is Status.SUPPRESSED
     assert set(shop.recipients(email.id).values()) == {"suppressed"}
-    assert catcher.mails == ()
+    assert catcher.emails == ()
     assert shop.database.run(lambda c: suppression.allow(c, shop.database, "A@X.example"))
     [left] = shop.database.run(lambda c: suppression.suppressed(c, shop.database))
     assert (left.address, left.reason) == ("b@x.example", "")

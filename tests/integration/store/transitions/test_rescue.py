@@ -221,7 +221,7 @@ def test_only_recipients_without_an_outcome_are_in_doubt(shop: Shop) -> None:
     (again,) = shop.claim()
     batch = shop.start(again.token)
     assert batch is not None
-    (mail,) = batch.mails
+    (mail,) = batch.emails
     assert mail.envelope.recipients == ("c@x.example",)
     assert mail.doubtful == {"c@x.example"}
     assert mail.settled == {"sent", "failed"}

@@ -40,7 +40,7 @@ def judged(shop: Shop, verdict: Verdict, **changes: object) -> None:
     (made,) = shop.claim()
     batch = shop.start(made.token)
     assert batch is not None
-    (mail,) = batch.mails
+    (mail,) = batch.emails
     shop.open(made.token, mail.id)
     reply = Reply(code=550 if verdict is Verdict.FAIL else 450)
     results = tuple(
@@ -170,7 +170,7 @@ def test_whom_the_list_bars_no_lost_worker_brings_into_doubt(shop: Shop) -> None
     (made,) = shop.claim()
     batch = shop.start(made.token)
     assert batch is not None
-    partly = {mail.id: mail.suppressed for mail in batch.mails}
+    partly = {mail.id: mail.suppressed for mail in batch.emails}
     shop.database.run(lambda c: suppress(c, shop.database, made.token, [], partly))
     shop.open(made.token, email.id)
     shop.rescue()

@@ -178,7 +178,7 @@ def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
     since = {way: mark for way, mark in marks.items() if mark is not None}
     own, other = twins.both(
         lambda database: [
-            (made.lane, made.priority, made.mails)
+            (made.lane, made.priority, made.emails)
             for made in claim_shares(database, shares, lease_seconds=LEASE, since=since)
         ],
         content=[content()],

@@ -82,7 +82,7 @@ def test_a_lease_that_is_lost_in_the_middle_sends_nothing_more(
     catcher.reply_to_recipient = linger
     (made,) = sending.claim()
     send_batch(sending.runtime, made.token)
-    assert len(catcher.mails) == 2
+    assert len(catcher.emails) == 2
     assert sending.statuses() == ["sent"] * 2 + ["pending"] * 4
     assert {row.attempts for row in sending.rows(sending.tables.email)[2:]} == {0}
     assert sending.count(sending.tables.breaker) == 0
@@ -105,7 +105,7 @@ def test_a_worker_that_slept_through_its_rescue_sends_and_changes_nothing(
         after = sending.rows(sending.tables.email)
         gate.open()
         assert working.result(PATIENCE).end is BatchEnd.LEASE_LOST
-    assert catcher.mails == ()
+    assert catcher.emails == ()
     assert sending.rows(sending.tables.email) == after
     assert sending.counter(LOST) > 0
 
@@ -125,7 +125,7 @@ def test_a_mail_withdrawn_while_its_batch_is_at_work_is_not_sent(
         gate.open()
         working.result(PATIENCE)
     assert shop.statuses() == ["sent", "sent", "cancelled"]
-    assert len(catcher.mails) == 2
+    assert len(catcher.emails) == 2
 
 
 def test_the_progress_of_a_drain_is_told(sending: Shop) -> None:

@@ -109,7 +109,7 @@ def test_mails_of_a_rate_that_was_set_later_go_back_uncharged_and_the_rest_of_th
     motion = Motion(shop=shop)
     assert motion.beat() <= 3
     assert standing(shop) == {SENT: 4, UNTOUCHED: 2}
-    assert sum(mail.recipients[0].endswith("gmail.com") for mail in catcher.mails) == 1
+    assert sum(mail.recipients[0].endswith("gmail.com") for mail in catcher.emails) == 1
     for _ in range(2):
         shop.later(HOUR)
         motion.beat()
@@ -128,5 +128,5 @@ def test_of_a_batch_of_which_nothing_is_left_nothing_is_said_to_the_server(
         cancel(shop, email_id)
     motion.work()
     assert motion.beat() == 0
-    assert (catcher.mails, standing(shop)) == ((), {CANCELLED: 3})
+    assert (catcher.emails, standing(shop)) == ((), {CANCELLED: 3})
     assert shop.count(shop.tables.lease) == 0

@@ -59,7 +59,7 @@ def test_a_bulk_batch_gives_way_to_urgent_mail_and_goes_on_after_it(
     assert standing(shop) == {SENT: WINDOW, UNTOUCHED: 20 - WINDOW + 1}
     motion.beat()
     assert standing(shop) == {SENT: 21}
-    order = [mail.recipients[0][0] for mail in catcher.mails]
+    order = [mail.recipients[0][0] for mail in catcher.emails]
     assert order == ["r"] * WINDOW + ["u"] + ["r"] * (20 - WINDOW)
     assert set(catcher.copies().values()) == {1}
 

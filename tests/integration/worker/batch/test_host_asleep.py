@@ -58,6 +58,6 @@ def test_what_the_host_slept_through_counts_against_the_lease(
         finally:
             gate.open()
         work.result(PATIENCE)
-    assert catcher.mails == ()
+    assert catcher.emails == ()
     ends = {(m.status, m.attempts, m.unknown_count) for m in sending.rows(sending.tables.email)}
     assert ends == {("pending", 0, 0)}

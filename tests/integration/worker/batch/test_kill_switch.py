@@ -88,8 +88,8 @@ def port() -> int:
 
 
 @pytest.fixture
-def workers(shops: Shops, port: int, mails: int) -> Iterator[Workers]:
-    batch = mails // 25
+def workers(shops: Shops, port: int, emails: int) -> Iterator[Workers]:
+    batch = emails // 25
     opened = [
         shops.open(MAIL_PORT=port, OUTBOX_BATCH=batch, OUTBOX_SLOTS=WORKERS) for _ in range(WORKERS)
     ]
@@ -98,15 +98,15 @@ def workers(shops: Shops, port: int, mails: int) -> Iterator[Workers]:
 
 
 @pytest.fixture
-def mails(database_url: str, pytestconfig: pytest.Config) -> int:
+def emails(database_url: str, pytestconfig: pytest.Config) -> int:
     if not database_url.startswith("postgresql"):
         return 500
     return 10_000 if pytestconfig.getoption("--whole") else 3_000
 
 
-def enqueue(shop: Shop, mails: int) -> None:
+def enqueue(shop: Shop, emails: int) -> None:
     """Write so many emails; the first of each worker's first batch is too big for any buffer."""
-    batch, everybody = mails // 25, addresses(mails)
+    batch, everybody = emails // 25, addresses(emails)
     for start in range(0, WORKERS * batch, batch):
         send(shop, everybody[start : start + 1], BIG * 75_000)
         send(shop, everybody[start + 1 : start + batch])
@@ -158,10 +158,10 @@ def die_in_the_middle_of_bodies(workers: Workers, port: int) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.one_database("postgresql")
 def test_ten_minutes_of_outage_charge_nobody_and_everything_is_delivered_after_it(
-    workers: Workers, port: int, mails: int
+    workers: Workers, port: int, emails: int
 ) -> None:
     shop, nobody_paid = workers.shops[0], {("pending", 0, 0, 0)}
-    enqueue(shop, mails)
+    enqueue(shop, emails)
     die_in_the_middle_of_bodies(workers, port)
     assert spent(shop) == nobody_paid
 
@@ -182,4 +182,4 @@ def test_ten_minutes_of_outage_charge_nobody_and_everything_is_delivered_after_i
         wait_until(lambda: not workers.turn(), 150, lambda: f"the drain: {spent(shop)}")
         assert spent(shop) == {("sent", 1, 0, 0)}
         assert shop.count(shop.tables.breaker) == 0
-        assert len(catcher.mails) == len(catcher.copies()) == mails
+        assert len(catcher.emails) == len(catcher.copies()) == emails

@@ -95,7 +95,7 @@ def test_a_server_that_took_an_email_just_now_is_not_blamed_for_silences(shops: 
     taken = replace(sent(good.id), server="a", finished_at=time.time())
     shop.record(held.token, [taken])
     watch = Watch(shop.runtime, "a", breaker=None, suspect=None, lanes=lambda: [claim.lane])
-    diagnoses = [watch.note(mail, SILENCE, list) for mail in batch.mails]
+    diagnoses = [watch.note(mail, SILENCE, list) for mail in batch.emails]
     assert set(diagnoses) == {ASIDE}, "and nobody is charged, whoever else was set aside"
     assert all(row.state != BreakerState.OPEN for row in shop.rows(shop.tables.breaker))
 

@@ -225,14 +225,14 @@ def test_emails_that_are_taken_between_silences_show_that_the_server_is_up(
     assert batch is not None
     write(shop, good=1)
     watch = Watch(shop.runtime, "a", breaker=None, suspect=None, lanes=lambda: [claim.lane])
-    for place, silent in enumerate(batch.mails[:SILENCES]):
+    for place, silent in enumerate(batch.emails[:SILENCES]):
         watch.note_slow(silent)
         if takes and place == 0:
             taken = replace(sent(good.id), server="a", finished_at=time.time())
             shop.record(window.token, [taken])
     silence = Reply(code=0, text="no reply")
     given_up = Transaction(verdict=Verdict.UNSENT, phase=Phase.MAIL, reply=silence)
-    diagnosis = watch.note(batch.mails[-1], given_up, list)
+    diagnosis = watch.note(batch.emails[-1], given_up, list)
     assert (diagnosis.kind is Kind.SERVER) is not takes
     [row] = shop.rows(shop.tables.breaker)
     assert row.state == (BreakerState.SUSPECTED if takes else BreakerState.OPEN)

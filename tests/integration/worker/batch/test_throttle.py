@@ -28,9 +28,9 @@ pytestmark = pytest.mark.one_database("mariadb")
 HOURLY = Rate(1, 3600)
 
 
-def batch(shop: Shop, *to: str, mails: int = 1, priority: Priority = Priority.NORMAL) -> Batch:
+def batch(shop: Shop, *to: str, emails: int = 1, priority: Priority = Priority.NORMAL) -> Batch:
     """Return a started batch of so many emails to these addresses."""
-    for _ in range(mails):
+    for _ in range(emails):
         shop.enqueue(*(to or ("a@x.example",)), priority=priority)
     (made,) = shop.claim(priority=priority)
     started = shop.start(made.token)
@@ -65,10 +65,10 @@ def statements(shop: Shop, work: Callable[[], object]) -> int:
 
 
 def test_without_rates_a_window_is_the_setting_s_and_costs_no_statement(shop: Shop) -> None:
-    made = batch(shop, mails=3)
+    made = batch(shop, emails=3)
     pace = Throttle(shop.runtime, made)
     assert pace.window_limit() == inf
-    assert statements(shop, lambda: pace.permit(made.mails)) == 0
+    assert statements(shop, lambda: pace.permit(made.emails)) == 0
     assert statements(shop, lambda: return_relaned(shop.runtime, uuid4(), made)) == 0
 
 
@@ -80,7 +80,7 @@ def test_a_window_of_a_slow_lane_is_small(shops: Shops) -> None:
 def test_every_recipient_costs_a_permit(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="500/min")
     made = batch(shop, *(f"r{n}@x.example" for n in range(100)))
-    assert Throttle(shop.runtime, made).permit(made.mails)
+    assert Throttle(shop.runtime, made).permit(made.emails)
     assert 12 - SLACK - 9 < lag(shop, "all") <= 12 - SLACK
 
 
@@ -92,10 +92,10 @@ def test_a_short_wait_is_waited_after_the_results_so_far_are_recorded(hourly: Sh
         pauses(seconds)
 
     pace = Throttle(hourly.runtime, made, pause=pause)
-    assert pace.permit(made.mails, before_wait=lambda: order.append("record"))
+    assert pace.permit(made.emails, before_wait=lambda: order.append("record"))
     assert order == []
     hourly.later(3600 - SLACK - 1.0)
-    assert pace.permit(made.mails, before_wait=lambda: order.append("record"))
+    assert pace.permit(made.emails, before_wait=lambda: order.append("record"))
     assert order[:2] == ["record", "wait"]
     assert order.count("record") == 1
     assert sum(pauses.made) <= 1.0 + MARGIN
@@ -105,8 +105,8 @@ def test_a_short_wait_is_waited_after_the_results_so_far_are_recorded(hourly: Sh
 def test_a_long_wait_gives_the_rest_back_at_once(hourly: Shop) -> None:
     made, pauses = batch(hourly), Pauses(hourly)
     pace = Throttle(hourly.runtime, made, pause=pauses)
-    assert pace.permit(made.mails)
-    assert not pace.permit(made.mails, before_wait=lambda: pytest.fail("there is no wait"))
+    assert pace.permit(made.emails)
+    assert not pace.permit(made.emails, before_wait=lambda: pytest.fail("there is no wait"))
     assert pauses.made == []
 
 
@@ -121,7 +121,7 @@ def test_who_is_always_too_late_does_not_wait_for_ever(hourly: Shop) -> None:
         take(hourly.database, {}, debts={"all": (Rate(1, 1), 1)})
 
     take(hourly.database, {"all": (Rate(1, 1), 1)})
-    assert not Throttle(hourly.runtime, made, pause=outrun).permit(made.mails)
+    assert not Throttle(hourly.runtime, made, pause=outrun).permit(made.emails)
     assert 0 < sum(waited) <= PATIENCE
 
 
@@ -136,19 +136,19 @@ def test_who_is_to_stop_does_not_wait(
     pace = Throttle(
         hourly.runtime, made, holds=lambda: why != "lease", pause=lambda _: pytest.fail("a wait")
     )
-    assert not pace.permit(made.mails)
+    assert not pace.permit(made.emails)
 
 
 def test_urgent_mail_takes_before_anybody_else_can(hourly: Shop) -> None:
     urgent, normal = batch(hourly, priority=Priority.URGENT), batch(hourly)
     pause = Pauses(hourly)
-    assert Throttle(hourly.runtime, normal).permit(normal.mails)
+    assert Throttle(hourly.runtime, normal).permit(normal.emails)
     hourly.later(3600 - SLACK - 1.0)
     waits = take(hourly.database, {"all": (HOURLY, 1)})
     hourly.later(waits + 0.001)
-    assert Throttle(hourly.runtime, urgent, pause=pause).permit(urgent.mails)
+    assert Throttle(hourly.runtime, urgent, pause=pause).permit(urgent.emails)
     assert pause.made == []
-    assert not Throttle(hourly.runtime, normal).permit(normal.mails)
+    assert not Throttle(hourly.runtime, normal).permit(normal.emails)
 
 
 def test_bulk_keeps_to_its_share_while_urgent_mail_stirs(shops: Shops) -> None:
@@ -162,7 +162,7 @@ def test_bulk_keeps_to_its_share_while_urgent_mail_stirs(shops: Shops) -> None:
         shop.runtime.clock = lambda: clock
         pauses.made.clear()
         pace = Throttle(shop.runtime, made, pause=pauses)
-        while not pace.permit(made.mails):
+        while not pace.permit(made.emails):
             pauses(0.25)
         return sum(pauses.made)
 
@@ -181,7 +181,7 @@ def test_bulk_s_own_bucket_never_closes_it_for_long(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="50/s")
     made = batch(shop, *(f"r{n}@x.example" for n in range(900)), priority=Priority.BULK)
     shop.enqueue(priority=Priority.URGENT)
-    assert Throttle(shop.runtime, made).permit(made.mails)
+    assert Throttle(shop.runtime, made).permit(made.emails)
     assert lag(shop, "all/bulk") <= 1.0 < PATIENCE < lag(shop, "all")
 
 
@@ -234,7 +234,7 @@ def test_mails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) 
     started = shop.start(made.token)
     assert started is not None
     kept = return_relaned(shop.runtime, made.token, started)
-    assert [mail.id for mail in kept.mails] == [ids[0], ids[2]]
+    assert [mail.id for mail in kept.emails] == [ids[0], ids[2]]
     row = shop.mail(ids[1])
     assert (row.status, row.lane, row.token) == (Status.PENDING, "@gmail.com", None)
     assert (row.attempts, row.crashes, row.due_at) == (0, 0, row.created_at)
@@ -250,7 +250,7 @@ def test_a_mail_withdrawn_meanwhile_is_not_brought_back_by_its_lane(shops: Shops
     with shop.session() as session:
         assert shop.outbox.cancel(id=email.id, session=session) == 1
         session.commit()
-    assert return_relaned(shop.runtime, made.token, started).mails == ()
+    assert return_relaned(shop.runtime, made.token, started).emails == ()
     assert shop.status(email.id) is Status.CANCELLED
 
 
@@ -258,7 +258,7 @@ def test_workers_together_keep_to_the_rate(shops: Shops) -> None:
     """Four take windows as fast as they get them, and get all that the rate allows."""
     shop = shops.open(OUTBOX_RATE="50/s")
     made = batch(shop, priority=Priority.NORMAL)
-    window: tuple[ClaimedEmail, ...] = made.mails * 4
+    window: tuple[ClaimedEmail, ...] = made.emails * 4
     pause, began = Together(shop, 4), time.monotonic()
 
     def work() -> None:
@@ -287,7 +287,7 @@ def test_a_batch_is_claimed_again_after_it_was_given_back_only_when_its_lane_ope
     assert sweep(hourly.runtime, first.append) == 1
     started = hourly.start(first[0].token)
     assert started is not None
-    assert Throttle(hourly.runtime, started).permit(started.mails)
+    assert Throttle(hourly.runtime, started).permit(started.emails)
     assert sweep(hourly.runtime, first.append) == 0
     hourly.later(3600)
     assert sweep(hourly.runtime, first.append) == 1

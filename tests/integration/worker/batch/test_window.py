@@ -79,7 +79,7 @@ def test_an_email_that_expires_while_its_window_is_open_is_not_sent(
     shop.later(25)
     motion.beat()
     assert shop.status(last.id) == "expired"
-    assert len(catcher.mails) == 1
+    assert len(catcher.emails) == 1
 
 
 def test_what_waits_behind_a_server_that_hangs_is_given_back_and_goes_with_another_batch(
@@ -103,7 +103,7 @@ def test_what_waits_behind_a_server_that_hangs_is_given_back_and_goes_with_anoth
         wait_until(lambda: shop.statuses().count("pending") == 8, 60, lambda: f"{standing(shop)}")
         assert shop.statuses().count("sending") <= 2, "the one that hangs, and the one before it"
         other = _one(shop)
-        assert other[0].mails == 8
+        assert other[0].emails == 8
         assert send_batch(shop.runtime, other[0].token).is_worth_a_sweep
         goes_on.set()
         assert work.result(60)
@@ -126,7 +126,7 @@ def test_emails_of_an_open_window_that_never_left_are_given_back_by_a_worker_tha
     clock, limits = shop.runtime.clock, [SoftTimeLimitExceeded()]
 
     def now() -> float:
-        if len(catcher.mails) == 2 and limits:
+        if len(catcher.emails) == 2 and limits:
             raise limits.pop()
         return clock()
 
@@ -173,9 +173,9 @@ def test_an_email_that_moves_to_the_next_server_takes_that_servers_permits(
                 shop.outbox.enqueue(message(f"r@d{number}.example"), session=session)
                 session.commit()
         Motion(shop=shop).beat()
-    assert (len(catcher.mails), attempts(shop)["b", "sent"]) == (1, 1)
+    assert (len(catcher.emails), attempts(shop)["b", "sent"]) == (1, 1)
     Motion(shop=shop).beat()
-    assert len(catcher.mails) == 1, "the next permit comes in half an hour"
+    assert len(catcher.emails) == 1, "the next permit comes in half an hour"
 
 
 @pytest.mark.databases("sqlite")

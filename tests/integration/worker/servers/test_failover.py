@@ -105,7 +105,7 @@ def test_a_mail_of_which_half_was_read_goes_over_the_next_server_whole(
             session.commit()
         Motion(shop=shop).beat()
     assert (standing(shop), attempts(shop)) == ({SENT: 1}, {("b", "sent"): 1})
-    assert (halted(shop), len(catcher.mails)) == ({"a"}, 1)
+    assert (halted(shop), len(catcher.emails)) == ({"a"}, 1)
 
 
 def test_a_server_that_refuses_connections_is_passed_over(shops: Shops, catcher: Catcher) -> None:
@@ -127,7 +127,7 @@ def test_a_421_in_the_middle_of_a_batch_moves_the_rest_and_nothing_twice(
         write(shop, 9)
         Motion(shop=shop).beat()
         over_a = [mail.recipients[0] for mail in first.accepted]
-    over_b = [mail.recipients[0] for mail in catcher.mails]
+    over_b = [mail.recipients[0] for mail in catcher.emails]
     assert (over_a, over_b) == (addresses(9)[:3], addresses(9)[3:])
     assert standing(shop) == {SENT: 9}
     assert attempts(shop) == {("a", "sent"): 3, ("b", "sent"): 6}
@@ -143,7 +143,7 @@ def test_the_next_batch_goes_straight_to_the_server_that_is_up(
     catcher.start()
     write(both, 2)
     motion.beat()
-    assert (catcher.sessions, len(spare.mails)) == (0, 4)
+    assert (catcher.sessions, len(spare.emails)) == (0, 4)
 
 
 def test_after_its_pause_a_session_probes_the_server_while_the_other_takes_the_emails(
@@ -157,14 +157,14 @@ def test_after_its_pause_a_session_probes_the_server_while_the_other_takes_the_e
     both.later(5.1)
     write(both, 6)
     probe, rest = motion.sweep()
-    assert (probe.mails, rest.mails) == (0, 6)
+    assert (probe.emails, rest.emails) == (0, 6)
     assert motion.sweep() == [], "one probe at a time"
     motion.waiting.reverse()
     assert motion.work()
-    assert (len(catcher.mails), len(spare.mails)) == (0, 7), "A waits for its probe"
+    assert (len(catcher.emails), len(spare.emails)) == (0, 7), "A waits for its probe"
     assert halted(both) == {"a"}
     assert motion.work()
-    assert (len(catcher.mails), len(spare.mails)) == (0, 7)
+    assert (len(catcher.emails), len(spare.emails)) == (0, 7)
     assert halted(both) == set()
     assert standing(both) == {SENT: 7}
     assert copies(catcher, spare).total() == 7
@@ -177,7 +177,7 @@ def test_a_session_of_before_the_outage_is_no_probe(
     motion = Motion(shop=both)
     write(both, 1)
     motion.beat()
-    assert len(catcher.mails) == 1
+    assert len(catcher.emails) == 1
     catcher.stop()
     reason = "connect: refused"  # as another process found
     circuit_breaker.trip(both.database, "a", cause=Cause.SESSION, reason=reason)
@@ -198,7 +198,7 @@ def test_a_failed_probe_holds_no_email_and_charges_nobody(
     both.later(5.1)
     write(both, 1)
     probe, rest = motion.sweep()
-    assert (probe.mails, rest.mails) == (0, 1)
+    assert (probe.emails, rest.emails) == (0, 1)
     assert not motion.work()
     assert standing(both) == {SENT: 1, ("claimed", 0, 0, 0): 1}
     motion.beat()
@@ -220,7 +220,7 @@ def test_with_both_down_all_is_given_back_and_nothing_claimed_until_a_probe_is_d
     both.later(4)
     assert motion.beat() == 0
     both.later(1.2)
-    assert [claim.mails for claim in motion.sweep()] == [0, 0], "a probe each"
+    assert [claim.emails for claim in motion.sweep()] == [0, 0], "a probe each"
     while motion.waiting:
         motion.work()
     assert standing(both) == {UNTOUCHED: 30}
@@ -251,7 +251,7 @@ def test_a_dead_prober_holds_up_neither_the_probe_nor_the_mails(
     both.later(11)
     write(both, 1)
     motion.beat()
-    assert (len(catcher.mails), halted(both)) == (0, {"a"}), "its lease may yet hold"
+    assert (len(catcher.emails), halted(both)) == (0, {"a"}), "its lease may yet hold"
     motion.until_empty(step=20)
     assert standing(both) == {SENT: 5}
     assert halted(both) == {"a"}, "nothing waits, so nobody asks"
@@ -276,7 +276,7 @@ def test_a_mail_in_doubt_goes_over_no_other_server_in_the_same_attempt(
     assert standing(shop) == {SENT: 3, ("pending", 1, 0, 1): 1}
     assert attempts(shop) == {("a", "sent"): 1, ("a", "unknown"): 1, ("b", "sent"): 2}
     assert shop.counter(UNKNOWN) == 1
-    assert [mail.recipients[0] for mail in catcher.mails] == addresses(4)[2:]
+    assert [mail.recipients[0] for mail in catcher.emails] == addresses(4)[2:]
 
 
 def test_a_probe_that_ends_in_doubt_does_not_close_the_breaker(

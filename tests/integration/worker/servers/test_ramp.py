@@ -125,7 +125,7 @@ def test_what_a_server_in_its_ramp_does_not_take_yet_goes_over_the_next(
         for _ in range(3):
             crowd.sweep()
         assert crowd.reached <= (limit(shop) or WORKERS) < WORKERS
-        assert len(spare.mails) >= 20
+        assert len(spare.emails) >= 20
 
 
 def test_after_the_ramp_nothing_is_held_back(shops: Shops, catcher: Catcher) -> None:

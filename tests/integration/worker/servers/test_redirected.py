@@ -35,7 +35,7 @@ def test_one_copy_leaves_and_every_recipient_counts_as_sent(
 ) -> None:
     email = enqueue(staging)
     Motion(shop=staging).beat()
-    (mail,) = catcher.mails
+    (mail,) = catcher.emails
     assert mail.recipients == (DEV,)
     own, _, rest = mail.content.partition(b"X-Original-To: d@x.example\r\n")
     assert own.splitlines() == [
@@ -68,7 +68,7 @@ def test_what_befalls_the_address_befalls_every_recipient(
     email = enqueue(staging)
     Motion(shop=staging).beat()
     row = staging.mail(email)
-    assert (row.status, row.attempts, catcher.mails) == (status, attempts, ())
+    assert (row.status, row.attempts, catcher.emails) == (status, attempts, ())
     assert set(staging.recipients(email).values()) == {status}
     assert len(staging.recipients(email)) == 4
     if status == "pending":
@@ -119,6 +119,6 @@ def test_one_of_several_that_is_suppressed_is_not_named_as_sent(
     staging.database.run(lambda c: suppress(c, staging.database, "b@x.example", "complaint"))
     email = enqueue(staging)
     Motion(shop=staging).beat()
-    (mail,) = catcher.mails
+    (mail,) = catcher.emails
     assert b"X-Original-To: b@x.example" not in mail.content
     assert staging.recipients(email)["b@x.example"] == "suppressed"

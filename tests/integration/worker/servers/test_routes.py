@@ -54,7 +54,7 @@ def branded() -> EmailMessage:
 
 
 def arrived(catcher: Catcher) -> set[str]:
-    return {mail.recipients[0].partition("@")[0] for mail in catcher.mails}
+    return {mail.recipients[0].partition("@")[0] for mail in catcher.emails}
 
 
 def write_each(shop: Shop) -> None:
@@ -144,7 +144,7 @@ def test_a_route_with_a_domain_s_rate_has_a_lane_of_its_own(
         "rest@readers.example",
         "news",
     }
-    assert len(bulk.mails) + len(catcher.mails) == 2, "one reader in an hour, over either server"
+    assert len(bulk.emails) + len(catcher.emails) == 2, "one reader in an hour, over either server"
 
 
 @pytest.mark.parametrize(("weights", "shares"), [((1, 1), (40, 60)), ((3, 1), (65, 85))])
@@ -165,4 +165,4 @@ def test_servers_of_one_order_share_by_weight(
             motion.work()
             motion.sweep()
         assert standing(shop) == {SENT: 100}
-        assert shares[0] <= len(catcher.mails) <= shares[1]
+        assert shares[0] <= len(catcher.emails) <= shares[1]

@@ -54,7 +54,7 @@ def test_a_route_of_one_server_is_claimed_from_at_its_rate(shops: Shops, catcher
     motion = Motion(shop=shop)
     for hour in range(1, 4):
         assert beats(motion) <= 2
-        assert len(catcher.mails) == hour
+        assert len(catcher.emails) == hour
         shop.later(HOUR)
     assert min(motion.wakes) > HOUR - 10, "when it opens"
 
@@ -67,7 +67,7 @@ def test_what_one_server_may_not_take_goes_over_the_other_and_neither_exceeds_it
     motion = Motion(shop=shop)
     for taken in range(1, 7):
         assert beats(motion) <= 3, "claimed in vain"
-        assert (len(catcher.mails), len(spare.mails)) == (-(-taken // 2), taken // 2)
+        assert (len(catcher.emails), len(spare.emails)) == (-(-taken // 2), taken // 2)
         shop.later(HOUR / 2 + 1)
     assert standing(shop)[SENT] == 6
 
@@ -79,10 +79,10 @@ def test_a_server_without_a_rate_takes_the_rest(
     write(shop, 25)
     motion = Motion(shop=shop)
     assert beats(motion, 1) <= 3
-    assert (len(catcher.mails), len(spare.mails)) == (1, 24)
+    assert (len(catcher.emails), len(spare.emails)) == (1, 24)
     write(shop, 5)
     motion.beat()
-    assert (len(catcher.mails), len(spare.mails)) == (1, 29)
+    assert (len(catcher.emails), len(spare.emails)) == (1, 29)
 
 
 @pytest.mark.parametrize("probing", [False, True])
@@ -95,13 +95,13 @@ def test_a_rate_holds_where_the_other_server_is_halted_and_nothing_is_claimed_in
     write(shop, 9)
     motion = Motion(shop=shop)
     assert beats(motion) <= 2, "claimed in vain"
-    assert (len(catcher.mails), len(spare.mails)) == (1, 0)
+    assert (len(catcher.emails), len(spare.emails)) == (1, 0)
     assert drain(shop.runtime) == 0
     if probing:
         shop.later(5.1)
         assert motion.beat() >= 1
-        assert len(catcher.mails) == 1
-        assert len(spare.mails) == 8
+        assert len(catcher.emails) == 1
+        assert len(spare.emails) == 8
 
 
 def test_an_email_that_probes_is_charged_to_its_server_s_rate(
@@ -112,7 +112,7 @@ def test_an_email_that_probes_is_charged_to_its_server_s_rate(
     shop.later(5.1)
     write(shop, 9)
     assert beats(Motion(shop=shop)) <= 3
-    assert (len(catcher.mails), len(spare.mails)) == (0, 1)
+    assert (len(catcher.emails), len(spare.emails)) == (0, 1)
     assert seconds_until_open(shop.database, ["server:b"])["server:b"] > HOUR - 10
 
 
@@ -180,4 +180,4 @@ def test_the_first_server_keeps_its_order_while_it_has_permits(
     motion = Motion(shop=shop)
     while set(shop.statuses()) != {"sent"}:
         motion.beat()
-    assert (len(catcher.mails), len(spare.mails)) == (15, 0)
+    assert (len(catcher.emails), len(spare.emails)) == (15, 0)

@@ -93,7 +93,7 @@ class Catcher:
         self.reply_to_content: Callable[[CaughtMail], str | None] = lambda _mail: None
         self.size_limit = size_limit
         self._gates: dict[Point, Gate] = {}
-        self._mails: list[CaughtMail] = []
+        self._emails: list[CaughtMail] = []
         self._sessions = 0
         self.quits = 0
         """How many sessions ended with QUIT, over all starts."""
@@ -114,9 +114,9 @@ class Catcher:
         self.stop()
 
     @property
-    def mails(self) -> tuple[CaughtMail, ...]:
+    def emails(self) -> tuple[CaughtMail, ...]:
         """All accepted emails in their order, over all starts."""
-        return tuple(self._mails)
+        return tuple(self._emails)
 
     @property
     def sessions(self) -> int:
@@ -131,12 +131,12 @@ class Catcher:
     def copies(self) -> Counter[tuple[str, str]]:
         """Return how often each recipient got each email: (recipient, Message-ID) -> copies."""
         return Counter(
-            (recipient, mail.message_id) for mail in self.mails for recipient in mail.recipients
+            (recipient, mail.message_id) for mail in self.emails for recipient in mail.recipients
         )
 
     def forget(self) -> None:
         """Forget the emails caught so far."""
-        self._mails.clear()
+        self._emails.clear()
 
     def hold_at(self, point: Point) -> Gate:
         """Hold every session that comes to the point from now on; `open` of the gate ends it."""
@@ -233,7 +233,7 @@ class Catcher:
         )
         if reply := self.reply_to_content(mail):
             return reply
-        self._mails.append(mail)
+        self._emails.append(mail)
         await self.pass_point("reply")
         return "250 2.0.0 OK"
 

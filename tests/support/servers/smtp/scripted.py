@@ -139,7 +139,7 @@ def server_settings(port: int, **changes: object) -> ServerSettings:
         command_timeout=5.0,
         dot_timeout=5.0,
         transaction_timeout=60.0,
-        connection_mails=100,
+        connection_emails=100,
         connection_seconds=300.0,
         tls_verify=True,
         tls_ca_file="",

@@ -112,11 +112,11 @@ class _Way:
         drain(self._shop.runtime)
         rows = self._shop.rows(self._shop.tables.email)
         attempts = self._shop.rows(self._shop.tables.attempt)
-        mails = self._server.taken()
+        emails = self._server.taken()
         for row in rows:
             assert row.status == Status.SENT, [attempt.reply for attempt in attempts]
-        assert len(mails) == len(rows) > 0
-        for row, mail in zip(rows, mails, strict=True):
+        assert len(emails) == len(rows) > 0
+        for row, mail in zip(rows, emails, strict=True):
             _check(draft, mail, row)
 
     def _server_and_tables_emptied(self) -> None:
