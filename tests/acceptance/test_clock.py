@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.clock import Clock, build
+from tests.soak.hosts.clock import Clock, build
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.servers.missing import missing
 from tests.support.system.system import System

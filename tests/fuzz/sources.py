@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.fuzz import commands, config, emails, pages, replies, tasks
 from tests.fuzz.campaign import Property
+from tests.fuzz.inputs import commands, config, emails, pages, replies, tasks
 from tests.support.servers.databases import sqlite
 from tests.support.servers.server import memory
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conftest import FIGURES
-from tests.kill.stage import Stage, staged
+from tests.kill.stage.stage import Stage, staged
 from tests.support.servers.brokers.redis import RedisServer
 
 _COMBINATIONS = ("pipelining, resend", "pipelining, hold", "one by one, resend")

@@ -11,10 +11,10 @@ import pytest
 
 from outbox.worker.process.queues import SWEEP_QUEUE
 from tests.kill.conftest import one_combination
-from tests.kill.judgement import Moment, Recording
-from tests.kill.stage import Stage
-from tests.kill.tally import Tally
-from tests.kill.tracer import Kind
+from tests.kill.stage.judgement import Moment, Recording
+from tests.kill.stage.stage import Stage
+from tests.kill.stage.tally import Tally
+from tests.kill.stage.tracer import Kind
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.waiting import wait_until
 
@@ -40,7 +40,7 @@ def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well
             "KILL_AT": str(len(same) + 1),
         }
         with CeleryProcess(
-            "tests.kill.celery_app",
+            "tests.kill.stage.celery_app",
             "worker",
             "--concurrency=1",
             environment=environment,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import pytest
 
 from tests.kill.conftest import one_combination
-from tests.kill.judgement import outside
-from tests.kill.shop import LEASE, Standing
-from tests.kill.stage import Stage
-from tests.kill.tally import Tally
-from tests.kill.tracer import Kind
+from tests.kill.stage.judgement import outside
+from tests.kill.stage.shop import LEASE, Standing
+from tests.kill.stage.stage import Stage
+from tests.kill.stage.tally import Tally
+from tests.kill.stage.tracer import Kind
 
 pytestmark = [
     pytest.mark.long,

@@ -12,10 +12,10 @@ from collections import Counter
 import pytest
 
 from tests.kill.conftest import both_policies, one_combination
-from tests.kill.judgement import Moment, outside
-from tests.kill.shop import BATCH
-from tests.kill.stage import Stage
-from tests.kill.tally import Tally
+from tests.kill.stage.judgement import Moment, outside
+from tests.kill.stage.shop import BATCH
+from tests.kill.stage.stage import Stage
+from tests.kill.stage.tally import Tally
 
 pytestmark = [pytest.mark.long, pytest.mark.each_database, pytest.mark.timeout(600)]
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.kill.conftest import one_combination
-from tests.kill.faults import Fault
-from tests.kill.judgement import EVERY
-from tests.kill.roles import CUSTOMERS
-from tests.kill.stage import Stage
-from tests.kill.tracer import Kind
+from tests.kill.stage.faults import Fault
+from tests.kill.stage.judgement import EVERY
+from tests.kill.stage.roles import CUSTOMERS
+from tests.kill.stage.stage import Stage
+from tests.kill.stage.tracer import Kind
 
 pytestmark = [
     pytest.mark.long,

@@ -15,11 +15,11 @@ from collections.abc import Collection
 import pytest
 
 from tests.kill.conftest import both_policies
-from tests.kill.judgement import Moment, Recording
-from tests.kill.shop import BATCH, WINDOW
-from tests.kill.stage import Stage
-from tests.kill.tally import Tally
-from tests.kill.tracer import Kind
+from tests.kill.stage.judgement import Moment, Recording
+from tests.kill.stage.shop import BATCH, WINDOW
+from tests.kill.stage.stage import Stage
+from tests.kill.stage.tally import Tally
+from tests.kill.stage.tracer import Kind
 
 pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600)]
 

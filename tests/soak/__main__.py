@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 
 from tests.soak import audit, facts, report
 from tests.soak.classes import FOR_GOOD
-from tests.soak.faults import Faults
+from tests.soak.hosts.faults import Faults
+from tests.soak.hosts.system import BEATS, WINDOW, System, running
 from tests.soak.met import NO_CONNECTION, Logs
 from tests.soak.plan import EVERY, FROZEN, KINDS, draw
-from tests.soak.system import BEATS, WINDOW, System, running
 from tests.support.waiting import wait_until
 
 _RESULTS = Path(".soak")

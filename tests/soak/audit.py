@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tests.soak.classes import LIFETIME, STEPS, Refusal, refused_for_good
 from tests.soak.facts import Facts, Mail, Order
-from tests.soak.wire import refused_at
+from tests.soak.hosts.wire import refused_at
 
 ENDS = frozenset({"sent", "failed", "unknown"})
 """How an email of the soak may end: nobody withdraws one, and none expires."""

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.soak.wire import DOMAIN
+from tests.soak.hosts.wire import DOMAIN
 
 Trait = Literal["domain", "sender", "size"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psycopg
 
-from tests.soak import wire
 from tests.soak.classes import FOR_GOOD, SHOP, kind_of
+from tests.soak.hosts import wire
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from tests.soak.audit import judge
 from tests.soak.classes import CLOSED_DOMAIN, HUGE, SHOP, THROTTLED
 from tests.soak.facts import Copy, Facts, Mail, Order
-from tests.soak.wire import address
+from tests.soak.hosts.wire import address
 
 GOOD, NEWS, REFUSED, PAIR, HALTED = "good", "news", "refused", "pair", "halted"
 DOMAIN_REFUSED = "a domain refused"
@@ -235,7 +235,7 @@ def test_what_does_not_hold_is_found(sentence: str) -> None:
 
 def test_the_auditor_shares_no_code_with_the_library() -> None:
     program = (
-        "import sys, tests.soak.audit, tests.soak.facts, tests.soak.wire\n"
+        "import sys, tests.soak.audit, tests.soak.facts, tests.soak.hosts.wire\n"
         "roots = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(roots & {'outbox', 'sqlalchemy'}))"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.soak.link import Link, Network
+from tests.soak.hosts.link import Link, Network
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.ports import LOOPBACK, free_port
 

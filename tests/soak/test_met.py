@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psycopg
 
+from tests.soak.hosts.system import make_read_only
 from tests.soak.met import READ_ONLY, Logs, waiting
-from tests.soak.system import make_read_only
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.ports import LOOPBACK
 from tests.support.waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.soak.classes import REPLIES
-from tests.soak.faults import PLAYS
+from tests.soak.hosts.faults import PLAYS
 from tests.soak.plan import CHILD, EVERY, KINDS, TRAITS, draw
 
 MINUTES = (2, 30)

@@ -26,8 +26,8 @@ from tests.soak.classes import (
     for_some_time,
 )
 from tests.soak.facts import Facts, read_notes
-from tests.soak.smtp import PLACES, SoakSmtp
-from tests.soak.wire import BUSINESS, DOMAIN, address
+from tests.soak.hosts.smtp import PLACES, SoakSmtp
+from tests.soak.hosts.wire import BUSINESS, DOMAIN, address
 
 MAILS = 30
 TIMEOUT = 0.2

@@ -1,6 +1,7 @@
 """The soak's own shop: an order and its emails in one transaction, which commits or does not.
 
-`celery -A tests.soak.app worker` runs on each host, and `tests.soak.web` makes the requests.
+`celery -A tests.soak.hosts.app worker` runs on each host. `tests.soak.hosts.web` makes the
+requests.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from outbox import Outbox
 from outbox.celery_config import beat_schedule
-from tests.soak.wire import BUSINESS, address
+from tests.soak.hosts.wire import BUSINESS, address
 
 CONFIG = "SOAK_CONFIG"
 """The environment variable with Flask's configuration as JSON."""

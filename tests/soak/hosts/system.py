@@ -18,21 +18,21 @@ from typing import Any, ClassVar, Literal
 import psycopg
 from sqlalchemy import make_url
 
-from tests.soak import clock
-from tests.soak.app import CONFIG, create_app
 from tests.soak.classes import LIFETIME, STEPS
-from tests.soak.clock import Clock
-from tests.soak.link import Link, Network
-from tests.soak.namespace import Namespace
+from tests.soak.hosts import clock
+from tests.soak.hosts.app import CONFIG, create_app
+from tests.soak.hosts.clock import Clock
+from tests.soak.hosts.link import Link, Network
+from tests.soak.hosts.namespace import Namespace
+from tests.soak.hosts.smtp import SoakSmtp
 from tests.soak.plan import SERVERS
-from tests.soak.smtp import SoakSmtp
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.ports import LOOPBACK, free_port
 from tests.support.servers.server import Server
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 PROCESSES = 2
 """Pool processes of a worker."""
 
@@ -63,7 +63,7 @@ class HostProcess(CeleryProcess):
         self, role: Literal["worker", "beat"], host: Host, *options: str, **settings: Any
     ) -> None:
         environment = host.environment(**settings)
-        super().__init__("tests.soak.app", role, *options, environment=environment)
+        super().__init__("tests.soak.hosts.app", role, *options, environment=environment)
         self._host = host
 
     def command(self) -> Sequence[str | Path]:
@@ -79,7 +79,7 @@ class Web(Server):
         self._host = host
 
     def command(self) -> Sequence[str | Path]:
-        return [*self._host.inside(), sys.executable, "-m", "tests.soak.web"]
+        return [*self._host.inside(), sys.executable, "-m", "tests.soak.hosts.web"]
 
     def environment(self) -> Mapping[str, str]:
         return self._host.environment()

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import psycopg
 
 from tests.soak.classes import for_some_time
+from tests.soak.hosts.smtp import SoakSmtp
+from tests.soak.hosts.system import System, make_read_only
 from tests.soak.met import READ_ONLY, Logs, waiting
 from tests.soak.plan import TRAITS, Fault
-from tests.soak.smtp import SoakSmtp
-from tests.soak.system import System, make_read_only
 from tests.support.servers import family
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.databases.postgres import Postgres

@@ -15,7 +15,7 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 from outbox import ConfigurationError, Outbox
 from outbox.domain.config.settings import PREFIX, Settings
 from tests.fuzz.campaign import Property
-from tests.fuzz.texts import ANY, around, mutated
+from tests.fuzz.inputs.texts import ANY, around, mutated
 
 KEYS = [PREFIX + field.name.upper() for field in dataclasses.fields(Settings)]
 MAIL_KEYS = ["SERVER", "PORT", "USERNAME", "PASSWORD", "USE_TLS", "USE_SSL", "MAX_EMAILS"]

@@ -24,9 +24,9 @@ from sqlalchemy.orm import Session
 
 from outbox import InvalidMessage, KeyConflict, Status
 from outbox.worker.drain import drain
-from tests.fuzz import drafts
 from tests.fuzz.campaign import Property
-from tests.fuzz.drafts import Draft
+from tests.fuzz.inputs import drafts
+from tests.fuzz.inputs.drafts import Draft
 from tests.fuzz.strict import StrictServer, Taken
 from tests.support.shop.shop import Shop, Shops
 

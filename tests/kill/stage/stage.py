@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from outbox.store.control import counter
-from tests.kill.faults import Fault
-from tests.kill.judgement import Moment, Recording
-from tests.kill.ledger import Ledger
-from tests.kill.nursery import End, Nursery
-from tests.kill.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
-from tests.kill.tally import Tally
+from tests.kill.stage.faults import Fault
+from tests.kill.stage.judgement import Moment, Recording
+from tests.kill.stage.ledger import Ledger
+from tests.kill.stage.nursery import End, Nursery
+from tests.kill.stage.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
+from tests.kill.stage.tally import Tally
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.turns import DATABASES
 

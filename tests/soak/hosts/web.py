@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from tests.soak.app import CONFIG, create_app
 from tests.soak.classes import (
     CLOSED_DOMAIN,
     DENIED_DOMAIN,
@@ -30,7 +29,8 @@ from tests.soak.classes import (
     SHOP,
     THROTTLED,
 )
-from tests.soak.wire import DOMAIN
+from tests.soak.hosts.app import CONFIG, create_app
+from tests.soak.hosts.wire import DOMAIN
 
 _ENDS = {"commit": 88, "rollback": 8, "forget": 4}
 _ORDERS = 0.2

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from tests.kill.ledger import Content
-from tests.kill.shop import BATCH, Standing
-from tests.kill.tracer import Kind
+from tests.kill.stage.ledger import Content
+from tests.kill.stage.shop import BATCH, Standing
+from tests.kill.stage.tracer import Kind
 
 EVERY = int(os.environ.get("OUTBOX_KILL_EVERY", "1"))
 """A person in a hurry tries every n-th point only."""

@@ -16,7 +16,7 @@ from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.fuzz.campaign import Property
-from tests.fuzz.texts import ANY, HOSTILE, around
+from tests.fuzz.inputs.texts import ANY, HOSTILE, around
 from tests.support.shop.shop import Shop, Shops, entry, message
 
 FAR = datetime(2200, 1, 1, tzinfo=UTC)

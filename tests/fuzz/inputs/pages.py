@@ -16,8 +16,8 @@ from flask import Flask
 from hypothesis import strategies as st
 
 from tests.fuzz.campaign import Property
-from tests.fuzz.drafts import ADDRESSES, BODIES, FILE_NAMES, PARAMETERS, TEXTS
-from tests.fuzz.texts import ANY, HOSTILE, around
+from tests.fuzz.inputs.drafts import ADDRESSES, BODIES, FILE_NAMES, PARAMETERS, TEXTS
+from tests.fuzz.inputs.texts import ANY, HOSTILE, around
 from webapp.app import create_app
 from webapp.extensions import db
 from webapp.maildir import Maildir

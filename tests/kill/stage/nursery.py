@@ -21,15 +21,15 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from types import TracebackType
 from typing import Any, Self
 
-from tests.kill.faults import Clock, Fault, Witness
-from tests.kill.roles import Worker, rescue_only, serve
-from tests.kill.shop import Config, Shop, build
-from tests.kill.tracer import Kind, Tracer
+from tests.kill.stage.faults import Clock, Fault, Witness
+from tests.kill.stage.roles import Worker, rescue_only, serve
+from tests.kill.stage.shop import Config, Shop, build
+from tests.kill.stage.tracer import Kind, Tracer
 from tests.support.servers import leash
 from tests.support.servers.warm import Warm
 from tests.support.waiting import wait_until
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from outbox.domain.priority import Priority
 from outbox.store.transitions.claim import claim
 from outbox.store.transitions.start import start
 from tests.fuzz.campaign import Property
-from tests.fuzz.texts import ANY, HOSTILE
+from tests.fuzz.inputs.texts import ANY, HOSTILE
 from tests.fuzz.worker import ECHO
 from tests.support.garbled import Forged
 from tests.support.servers.brokers.redis import RedisServer

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from outbox.domain.delivery.transaction import Envelope, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from tests.fuzz.campaign import Property
+from tests.fuzz.inputs.talks import Act, Talk, talks
 from tests.fuzz.listener import Listener
-from tests.fuzz.talks import Act, Talk, talks
 from tests.support.servers.smtp.scripted import lease_held, server_settings
 
 TIMEOUT = 0.1

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from tests.kill.judgement import Moment, Recording
-from tests.kill.shop import BATCH, WINDOW
+from tests.kill.stage.judgement import Moment, Recording
+from tests.kill.stage.shop import BATCH, WINDOW
 
 
 @dataclass(kw_only=True)

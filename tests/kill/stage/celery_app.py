@@ -1,4 +1,6 @@
-"""The shop for `celery -A tests.kill.celery_app worker`, which dies at one point as it is told to.
+"""The shop of a Celery worker that dies at one point, as it is told to.
+
+`celery -A tests.kill.stage.celery_app worker` runs it.
 
 Its whole process group is killed with SIGKILL, the parent and the pool's child that came there.
 """
@@ -11,8 +13,8 @@ import signal
 
 from celery import Celery
 
-from tests.kill.shop import Shop, build
-from tests.kill.tracer import Point, Tracer
+from tests.kill.stage.shop import Shop, build
+from tests.kill.stage.tracer import Point, Tracer
 
 
 def __getattr__(name: str) -> Celery:

@@ -13,8 +13,8 @@ from typing import Any
 
 from kombu.exceptions import OperationalError
 
-from tests.kill.shop import Shop
-from tests.kill.tracer import Doubled, Point, ReplyLost
+from tests.kill.stage.shop import Shop
+from tests.kill.stage.tracer import Doubled, Point, ReplyLost
 
 
 class Fault(StrEnum):

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.soak.classes import FOR_GOOD, Refusal, declared_size, domain_of, refused_now
-from tests.soak.wire import BUSINESS, CLASS, CLASS_OVER, refused_at
+from tests.soak.hosts.wire import BUSINESS, CLASS, CLASS_OVER, refused_at
 from tests.support.servers.ports import LOOPBACK, accepts, free_port
 from tests.support.servers.server import Server
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _EXTENSIONS = b"250-soak.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 67108864\r\n"
 _ADDRESS = re.compile(rb"<([^>]*)>")
 _ID = re.compile(rb"^Message-ID:\s*(\S+)", re.IGNORECASE | re.MULTILINE)

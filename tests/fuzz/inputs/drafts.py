@@ -13,7 +13,7 @@ from typing import Any
 import flask_mail
 from hypothesis import strategies as st
 
-from tests.fuzz.texts import ANY, HOSTILE, LINE_ENDS, around
+from tests.fuzz.inputs.texts import ANY, HOSTILE, LINE_ENDS, around
 
 KINDS = ("flask", "standard", "legacy", "parsed", "newsletter")
 FROM, TO = "shop@shop.example", "ada@customers.example"

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from outbox.store.control.pause import pause, resume
 from outbox.worker.process.queues import QUEUES, SWEEP_QUEUE
 from outbox.worker.sweep import sweep
-from tests.kill.shop import LEASE, Shop, message
+from tests.kill.stage.shop import LEASE, Shop, message
 from tests.support.waiting import wait_until
 
 ROUNDS = 40

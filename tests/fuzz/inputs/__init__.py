@@ -1,0 +1,1 @@
+"""What is put in, and what must hold for it."""

@@ -1,0 +1,1 @@
+"""A database's own way and the portable one, on the same rows."""

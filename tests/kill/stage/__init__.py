@@ -1,0 +1,1 @@
+"""What is killed, where, and what is counted afterwards."""

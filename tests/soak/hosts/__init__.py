@@ -1,0 +1,1 @@
+"""The hosts of the soak and their wires: what is broken."""
