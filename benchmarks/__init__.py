@@ -1,1 +1,4 @@
-"""Measurements beside the peers, in one run on one machine: ratios hold where figures drift."""
+"""Measures this project beside its peers, in one run on one machine.
+
+The figures drift from run to run, but their ratios hold.
+"""

@@ -21,29 +21,29 @@ OUTPUT = Path(".bench")
 @click.option("--only", default="", help="Scenarios to run, with commas between them.")
 @click.option("--rounds", default=5, show_default=True, help="How often each is measured.")
 @click.option("--scale", default=1.0, show_default=True, help="Part of each size, for quick runs.")
-@click.option("--cores", type=int, help="Keep every process on so many cores.")
+@click.option("--cores", type=int, help="The number of cores that all processes may use.")
 def main(only: str, rounds: int, scale: float, cores: int | None) -> None:
     """Measure this project beside its peers."""
     chosen = [name for name in only.split(",") if name] or list(SCENARIOS)
     unknown = sorted(set(chosen) - SCENARIOS.keys())
     if unknown:
-        raise click.BadParameter(f"{', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+        raise click.BadParameter(f"{', '.join(unknown)}: choose from {', '.join(SCENARIOS)}")
     conditions.pin(cores)
     report = Report(conditions.conditions(rounds=rounds, scale=scale))
     path = OUTPUT / ("bench.json" if not only else f"bench-{'-'.join(chosen)}.json")
     for name in chosen:
         report.parts.append(_part(name, rounds, scale))
-        report.save(path)  # a run takes an hour: what it has is not lost with the rest
+        report.save(path)  # a run takes an hour: if it breaks, what it has measured is kept
     path.with_suffix(".svg").write_text(plot.svg(report))
     click.echo(f"\n{table.plain(report)}\n\n{path} and {path.with_suffix('.svg')} are written.")
     if scale != 1:
-        click.echo(f"At {scale:g} of the sizes this shows that it runs, and measures nothing.")
+        click.echo(f"At {scale:g} of the sizes this only shows that it runs: no figure counts.")
     if any(part.failure for part in report.parts):
         raise SystemExit(1)
 
 
 def _part(name: str, rounds: int, scale: float) -> Part:
-    """Run one scenario; where it fails the others still have their say."""
+    """Run one scenario; if it fails, return the failure, so that the others still run."""
     click.echo(f"{name}:")
     begun = time.monotonic()
     try:

@@ -1,6 +1,7 @@
-"""The app that is measured: an outbox, a business table, and every setting from one variable.
+"""The app that is measured: an outbox and a business table, with all settings from one variable.
 
-`celery -A benchmarks.app worker`; the bench itself enqueues through `create_app`.
+`celery -A benchmarks.app worker` starts its workers. The bench itself enqueues through
+`create_app`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from outbox.celery_config import beat_schedule
 from webapp import sqlite
 
 CONFIG = "BENCH_CONFIG"
-"""The environment variable with Flask's configuration as JSON."""
+"""The name of the environment variable that has Flask's configuration as JSON."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,14 @@ class App:
 
 
 def create_app(config: Mapping[str, Any]) -> App:
-    """Return an app of its own; `REDIS_URL` in the configuration is Celery's broker."""
+    """Return a new app; `REDIS_URL` in the configuration is Celery's broker."""
     flask = Flask(__name__)
     flask.config.update(config)
     celery = Celery(__name__)
     celery.config_from_object("celeryconfig")
     celery.conf.update(broker_url=config["REDIS_URL"], beat_schedule=beat_schedule(config))
     flask.extensions["celery"] = celery
-    Mail(flask)  # its messages ask for it when they are built into MIME
+    Mail(flask)  # Flask-Mail's messages need it when they are rendered to MIME
     db, outbox = SQLAlchemy(), Outbox()
     db.init_app(flask)
     with flask.app_context():
@@ -60,10 +61,10 @@ def create_app(config: Mapping[str, Any]) -> App:
 
 
 def __getattr__(name: str) -> Celery:
-    """Make `app` when Celery asks for it: importing this module needs no environment."""
+    """Make `app` when Celery asks for it, so that an import alone needs no environment."""
     if name in ("app", "celery"):
         app = create_app(json.loads(os.environ[CONFIG]))
-        globals()["_kept"] = app  # the tasks find their Flask app through weak references only
+        globals()["_kept"] = app  # the tasks hold only a weak reference to their Flask app
         globals()[name] = app.celery
         return app.celery
     raise AttributeError(name)

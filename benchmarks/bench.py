@@ -1,4 +1,4 @@
-"""What every scenario is given: durable servers, sizes, rounds, and a place for remarks."""
+"""What every scenario gets: durable servers, sizes, rounds, and a list for remarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.servers.databases.postgres import Postgres
 
 
 class Bench:
-    """The surroundings of one scenario. Its servers start when they are first asked for."""
+    """The environment of one scenario. Its servers start when they are first used."""
 
     def __init__(self, *, rounds: int, scale: float) -> None:
         self.rounds = rounds
@@ -39,7 +39,7 @@ class Bench:
 
     @cached_property
     def postgres(self) -> Postgres:
-        """A PostgreSQL with fsync on a disk, as it comes."""
+        """A PostgreSQL with its default settings: fsync is on, and the data is on a disk."""
         return self._stack.enter_context(Postgres())
 
     @cached_property
@@ -48,11 +48,11 @@ class Bench:
         return self._stack.enter_context(RedisServer())
 
     def size(self, full: int, least: int = 1) -> int:
-        """Return a size of the issue's table at this run's scale."""
+        """Return the size `full` at this run's scale, and at least `least`."""
         return max(least, round(full * self._scale))
 
     def remark(self, text: str) -> None:
-        """Keep what a reader of the figures should know."""
+        """Note and print a remark for the reader of the figures."""
         self.remarks.append(text)
         click.echo(f"    {text}")
 
@@ -62,9 +62,9 @@ class Bench:
         unit: str = "mails/s",
         rounds: int | None = None,
     ) -> dict[str, Series]:
-        """Measure all contestants in turn, round after round; return a series of each.
+        """Measure all contestants in turn, round after round; return a series for each.
 
-        Each round goes in an order of its own, so that nobody always follows the same other one.
+        Each round has a random order, so that no contestant always follows the same other one.
         """
         figures: dict[str, list[float]] = defaultdict(list)
         order = random.Random(1)

@@ -1,4 +1,4 @@
-"""On what and how a run was made: a figure without it says nothing."""
+"""The conditions of a run: without them its figures say nothing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _PACKAGES = ("celery", "sqlalchemy", "psycopg", "flask", "flask-mail", "redis")
 
 
 def pin(cores: int | None) -> None:
-    """Keep this process, and all that it starts, on so many of the cores that it may use."""
+    """Restrict this process, and all that it starts, to so many of its cores."""
     if cores is None:
         return
     usable = sorted(os.sched_getaffinity(0))
     if cores > len(usable):
-        raise ValueError(f"only {len(usable)} cores are at hand")
+        raise ValueError(f"--cores: only {len(usable)} cores are available")
     os.sched_setaffinity(0, usable[:cores])
 
 
 def conditions(*, rounds: int, scale: float) -> dict[str, Any]:
-    """Return what a reader needs to judge, and to repeat, the run."""
+    """Return what a reader needs in order to judge and to repeat the run."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _git("rev-parse", "--short", "HEAD"),

@@ -1,4 +1,4 @@
-"""Enqueue so many emails in this process, which was made for it, and print its peak of memory."""
+"""Enqueues so many emails in a process of its own, and prints the process's peak of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Millions of rows in seconds: copies of one email that was enqueued in the ordinary way."""
+"""Writes millions of rows in seconds, as copies of one email that is enqueued in the usual way."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FROM outbox_email WHERE status = 'sent' AND id > {template}
 
 
 _UNCHECKED = "SET session_replication_role = replica"
-"""No look at the content of each copied email; it takes longer than the copy."""
+"""Turns off the foreign keys' checks of each copied email; they take longer than the copy."""
 _CHECKED = "RESET session_replication_role"
 
 
 def finished(made: Ours, rows: int) -> None:
-    """Leave so many sent emails of one newsletter behind, over the last thirty days, with attempts.
+    """Write so many sent emails of one newsletter, over the last thirty days, with attempts.
 
     They share one content: bodies may have been purged before the records, and no drain reads them.
     """
@@ -45,7 +45,7 @@ def finished(made: Ours, rows: int) -> None:
 
 
 def backlog(made: Ours, rows: int) -> None:
-    """Add so many due emails, each with a content of its own."""
+    """Write so many due emails, each with a content of its own."""
     template = _template(made)
     content = int(made.scalar(f"SELECT content_id FROM outbox_email WHERE id = {template}"))
     first = int(made.scalar("SELECT max(id) FROM outbox_content"))
@@ -93,7 +93,7 @@ def _copies(table: Table, template: int, rows: int, changes: Mapping[str, str]) 
 
 
 def settle(made: Ours) -> None:
-    """Let the fill's own aftermath not fall into what is measured."""
+    """Vacuum and write a checkpoint, so that the fill's aftermath is not measured."""
     made.run(
         "VACUUM (ANALYZE) outbox_email",
         "VACUUM (ANALYZE) outbox_content",

@@ -30,7 +30,7 @@ def newsletter(reader: str = "reader") -> flask_mail.Message:
 
 
 def prepared() -> bytes:
-    """Return one confirmation's bytes, for who sends the same ones again and again."""
+    """Return one confirmation's bytes, for a loop that sends the same bytes each time."""
     app = Flask(__name__)
     flask_mail.Mail(app)
     with app.app_context():

@@ -1,4 +1,4 @@
-"""How a figure is taken: a rate from the server's own count, quantiles, peaks of memory."""
+"""Takes figures: rates from the server's own count, quantiles, and peaks of memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 STALL = 90.0
-"""Seconds without a single email after which a contestant is given up."""
+"""Seconds without a new email after which a contestant is given up."""
 
 _LOOK = 0.002
 
 
 def rate(sink: SmtpSink, emails: int, go: Callable[[], object]) -> float:
-    """Start, wait for the last email, and return emails a second.
+    """Start, wait for the last email, and return the emails per second.
 
-    It counts from the first accepted email on: how long a contestant takes to start is its own
-    affair and no part of the rate.
+    It counts from the first accepted email on: the time that a contestant takes to start is no part
+    of the rate.
     """
     before = sink.accepted()
     go()
@@ -38,18 +38,18 @@ def reached(sink: SmtpSink, emails: int, look: float = _LOOK) -> int:
         if accepted != seen:
             seen, since = accepted, time.monotonic()
         elif time.monotonic() - since > STALL:
-            raise TimeoutError(f"{accepted} of {emails} mails, and none more for {STALL:g} s")
+            raise TimeoutError(f"{accepted} of {emails} emails, and no more for {STALL:g} s")
         time.sleep(look)
 
 
 def quantile(values: Sequence[float], part: float) -> float:
-    """Return the value that this part of them does not exceed."""
+    """Return the quantile: the value that this part of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
 
 
 def forget_peak(pid: int) -> None:
-    """Have a process's peak start anew at what it holds now."""
+    """Reset a process's peak to the memory that it holds now."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 

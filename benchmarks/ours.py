@@ -38,7 +38,7 @@ class Ours:
 
     @property
     def runtime(self) -> Runtime:
-        """The library's parts in this process."""
+        """The outbox's runtime in this process."""
         runtime: Runtime = self.app.flask.extensions["outbox"].runtime
         return runtime
 
@@ -48,7 +48,7 @@ class Ours:
         return self.app.db.engine
 
     def enqueue(self, numbers: Iterable[int], priority: str = "normal") -> None:
-        """Commit an email of its own for each customer."""
+        """Commit a different email for each customer."""
         self.app.outbox.enqueue_many(map(message, numbers), priority=priority)
         self.app.db.session.commit()
 
@@ -64,7 +64,7 @@ class Ours:
         return renderer.render(message(number))
 
     def newsletter(self, readers: int, priority: str = "bulk", *, fields: bool = False) -> None:
-        """Commit an email of one content for each reader, whom it names if it has `fields`."""
+        """Commit emails of one content to so many readers; with `fields` it names each reader."""
         addresses = (f"reader-{number}@example.com" for number in range(readers))
         self.app.outbox.enqueue_many(
             newsletter("{{ reader }}" if fields else "reader"),
@@ -75,11 +75,11 @@ class Ours:
         self.app.db.session.commit()
 
     def worker(self, processes: int = PROCESSES, **config: Any) -> CeleryProcess:
-        """Start a worker; `config` overrides settings of the app for it."""
+        """Start a worker; `config` overrides the app's settings for it."""
         return self._start("worker", f"--concurrency={processes}", config=config)
 
     def beat(self) -> CeleryProcess:
-        """Start a beat."""
+        """Start beat."""
         return self._start("beat", config={})
 
     def stop(self) -> None:
@@ -87,7 +87,7 @@ class Ours:
         self._processes.close()
 
     def finish_claims(self) -> None:
-        """Send here the batches whose tasks no worker took before it was stopped.
+        """Send the batches here whose tasks no worker took before it was stopped.
 
         Their leases would hold slots in the next measurement.
         """
@@ -98,16 +98,16 @@ class Ours:
             send_batch(self.runtime, token)
 
     def sweep(self) -> None:
-        """Have a worker sweep, as beat would."""
+        """Publish a sweep task, as beat would."""
         self.app.celery.send_task("outbox.sweep", queue="outbox.sweep")
 
     def scalar(self, statement: str) -> Any:
-        """Return the one value of a statement in SQL."""
+        """Return the single value that an SQL statement returns."""
         with self.engine.connect() as connection:
             return connection.execute(text(statement)).scalar()
 
     def run(self, *statements: str) -> None:
-        """Run statements in SQL, each for itself: VACUUM takes no transaction."""
+        """Run SQL statements in autocommit, because VACUUM cannot run in a transaction."""
         options = {"isolation_level": "AUTOCOMMIT"}
         with self.engine.connect().execution_options(**options) as connection:
             for statement in statements:
@@ -123,7 +123,7 @@ class Ours:
 def ours(
     url: str, broker: str, port: int, *, nudge: bool = False, **settings: Any
 ) -> Iterator[Ours]:
-    """Make the tables and lend the outbox. Without `nudge` a worker sweeps when it is told to."""
+    """Make the tables and lend the outbox; without `nudge` no commit wakes a sweep."""
     made = Ours(url, broker, port, OUTBOX_NUDGE=nudge, **settings)
     with made.app.flask.app_context():
         made.app.db.create_all()

@@ -1,4 +1,4 @@
-"""How PostgreSQL finds the due emails: the plans of a sweep's own statements, carried out."""
+"""Shows how PostgreSQL finds the due emails, by the executed plans of a sweep's statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRST = text(
 
 @dataclass(frozen=True)
 class Scan:
-    """One look at the emails' table: by which index, or none, and how many rows it went through."""
+    """One scan of the emails' table: by which index, or none, and how many rows it read."""
 
     index: str
     rows: int
@@ -37,7 +37,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one statement did: its scans of the emails, the pages that it touched, and its time."""
+    """What one statement did: its scans of the emails, the pages it touched, and its time."""
 
     scans: tuple[Scan, ...]
     pages: int
@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """The emails that it went through."""
+        """The number of emails that the scans read."""
         return sum(scan.rows for scan in self.scans)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Plan:
 
 
 def plans(made: Ours) -> dict[str, Plan]:
-    """Return how the survey and the claim read the emails; the session is rolled back."""
+    """Return how the survey and the claim read the emails; roll the session back."""
     runtime = made.runtime
     settings, database = runtime.settings, runtime.database
     share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=settings.batch)
@@ -76,7 +76,7 @@ def plans(made: Ours) -> dict[str, Plan]:
 
 
 def most(made: Ours) -> int:
-    """Return how many due emails a sweep counts at the most, however many there are."""
+    """Return the most due emails that a sweep counts, however many there are."""
     return made.runtime.settings.slots * made.runtime.settings.batch
 
 

@@ -1,7 +1,7 @@
-"""The plot: each target's figure against the target, on one logarithmic axis, as a small SVG.
+"""Draws each figure against its target, on one logarithmic axis, as a small SVG.
 
-Written by hand: a bar chart is sixty lines, and matplotlib would bring NumPy and five more
-packages, with over 100 MB, into the environment of everybody who runs the tests.
+It uses no library: a bar chart is sixty lines. matplotlib would bring NumPy and five more packages,
+with over 100 MB, into the environment of everybody who runs the tests.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from benchmarks.table import number
 
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 960, 430, 140, 26, 56
 _DECADES = 1.5
-"""Powers of ten on each side of the target; what is beyond is cut off at the edge."""
+"""Powers of ten on each side of the target; a bar beyond them is cut off at the edge."""
 
 
 def svg(report: Report) -> str:
-    """Return the picture: the line in the middle is the target, and right of it is better."""
+    """Return the plot: the line in the middle is the target, and right of it is better."""
     rows = [row for part in report.parts for row in part.rows if row.target is not None]
     height = _TOP + _LINE * len(rows) + 20
     return "\n".join(
@@ -72,16 +72,16 @@ def _bar(row: Row, y: int) -> str:
 
 
 def _advantage(row: Row, value: float) -> float:
-    """Return how many times better than its target a figure is."""
+    """Return how many times better a figure is than its target."""
     assert row.target is not None
     limit = row.target.limit
-    if not limit or not value:  # a count that has to be zero
+    if not limit or not value:  # a count that must be zero
         return 1.0 if row.target.is_met(value) else 0.0
     return value / limit if row.target.at_least else limit / value
 
 
 def _x(factor: float) -> float:
-    """Return where a factor lies: logarithmic, so that half and double are as far."""
+    """Return a factor's place on the axis: half and double are equally far from the target."""
     reach = 10**_DECADES
     bounded = min(max(factor, 1 / reach), reach)
     half = (_WIDTH - _LEFT - _RIGHT) / 2

@@ -1,7 +1,7 @@
 """`python -m benchmarks.publish [.bench/bench.json …]`: put runs into docs/performance.md.
 
-What stands between the two marks is written anew from the JSON, and the plot beside it; without a
-file every scenario is marked as not yet measured. Figures are never typed by hand.
+The text between the two marks is written anew from the JSON, and so is the plot beside the page.
+Without a file every scenario is marked as not yet measured. Figures are never typed by hand.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def figures(reports: Sequence[Report]) -> str:
 
 
 def _joined(reports: Sequence[Report]) -> Report:
-    """Return all that was run as one; of a scenario that was run twice the last one counts."""
+    """Return all runs as one report; of a scenario that was run twice the last run counts."""
     parts = {part.scenario: part for report in reports for part in report.parts}
     return Report(reports[-1].conditions, list(parts.values()))
 

@@ -1,4 +1,4 @@
-"""What a run has measured: series over its rounds, rows with their targets; and their JSON."""
+"""The results of a run: series over its rounds, rows with their targets, and their JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Series:
-    """One figure, measured once a round."""
+    """One figure, measured once in each round."""
 
     name: str
     unit: str
@@ -20,13 +20,13 @@ class Series:
 
     @property
     def median(self) -> float:
-        """The figure that counts: one disturbed round does not move it."""
+        """The figure that counts, because one disturbed round hardly moves it."""
         return statistics.median(self.values)
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the figure has to be: at least or at most so much."""
+    """The limit of a figure: the least or the most that it may be."""
 
     limit: float
     at_least: bool
@@ -37,18 +37,18 @@ class Target:
 
 
 def at_least(limit: float) -> Target:
-    """Return the target that more is better from here on."""
+    """Return a target that a figure meets from `limit` on."""
     return Target(limit, at_least=True)
 
 
 def at_most(limit: float) -> Target:
-    """Return the target that less is better up to here."""
+    """Return a target that a figure meets up to `limit`."""
     return Target(limit, at_least=False)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: our figure, perhaps beside another's; then their ratio is judged."""
+    """One line of the table: our figure, or its ratio to a peer's figure, against a target."""
 
     scenario: str
     what: str
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def value(self) -> float:
-        """What is held against the target: the ratio of the medians, or the median."""
+        """What is compared with the target: the ratio of the medians, or the median."""
         if self.beside is None:
             return self.ours.median
         return self.ours.median / self.beside.median if self.beside.median else float("inf")
@@ -75,13 +75,13 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None where there is none."""
+        """Whether the target is met; None without a target."""
         return None if self.target is None else self.target.is_met(self.value)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one scenario has brought: rows and remarks, or the reason why it brought none."""
+    """The results of one scenario: rows and remarks, or the reason why it failed."""
 
     scenario: str
     rows: tuple[Row, ...] = ()
@@ -98,11 +98,11 @@ class Report:
     parts: list[Part] = field(default_factory=list)
 
     def part(self, scenario: str) -> Part | None:
-        """Return what this scenario has brought, if it was run."""
+        """Return this scenario's results, or None if it was not run."""
         return next((part for part in self.parts if part.scenario == scenario), None)
 
     def save(self, path: Path) -> None:
-        """Write it as JSON; ratios and verdicts stand beside the figures that they came from."""
+        """Write the report as JSON, with ratios and verdicts beside the figures they came from."""
         path.parent.mkdir(parents=True, exist_ok=True)
         document = asdict(self)
         for part, written in zip(self.parts, document["parts"], strict=True):
@@ -112,7 +112,7 @@ class Report:
 
 
 def load(path: Path) -> Report:
-    """Read a report; what was derived is derived again."""
+    """Read a report; ratios and verdicts are computed again."""
     document = json.loads(path.read_text())
     return Report(document["conditions"], [_part(part) for part in document["parts"]])
 

@@ -1,4 +1,4 @@
-"""The table, for a terminal and for the documentation."""
+"""Formats the table of results, for a terminal and for the documentation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _target(row: Row) -> str:
 
 
 def number(value: float) -> str:
-    """Return three digits that mean something: 12,345 and 12.3 and 0.123."""
+    """Return the number with its significant digits, such as 12,345, 12.3 and 0.123."""
     if abs(value) >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"

@@ -24,7 +24,7 @@ from .store.report_records import (
     Stats,
     Suppression,
 )
-from .worker import tasks as _tasks  # registers the Celery tasks
+from .worker import tasks as _tasks  # the import registers the Celery tasks
 from .worker.signals import email_failed, email_sent, email_unknown
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What your `celeryconfig.py` imports, and nothing else: queues, schedule and beat's scheduler."""
+"""All that your `celeryconfig.py` imports from the outbox: queues, schedule, beat's scheduler."""
 
 from .worker.process.beat import SteadyScheduler
 from .worker.process.queues import QUEUES, beat_schedule

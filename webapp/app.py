@@ -1,4 +1,4 @@
-"""The application factory: configuration in, a Flask app with all its parts out."""
+"""The application factory: builds the Flask app with all its parts from a configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pages import formats, inbox, newsletter, password_reset, security, shop
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
-    """Build the shop; without `config` it is read from the environment."""
+    """Build the shop from `config`, or from the environment without it."""
     app = Flask(__name__)
     app.config.update(from_environment(os.environ) if config is None else config)
     db.init_app(app)
@@ -42,11 +42,11 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
 
 
 def healthz() -> dict[str, str]:
-    """Answer 200 when the database answers. Redis may be down: orders and emails commit without."""
+    """Answer 200 if the database answers. Redis may be down: commits do not need it."""
     db.session.execute(select(1))
     return {"status": "ok"}
 
 
 def error_page(error: HTTPException) -> tuple[str, int]:
-    """Every HTTP error as a page of the shop."""
+    """Return an HTTP error as a page of the shop."""
     return render_template("error.html", error=error), error.code or 500

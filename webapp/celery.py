@@ -1,4 +1,4 @@
-"""What `celery -A webapp worker | beat | flower` finds."""
+"""The Celery app that `celery -A webapp worker | beat | flower` finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web app's configuration, read from the environment: nothing secret stands in the code."""
+"""Reads the web app's configuration from the environment, so that no secret is in the code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TRUE = frozenset({"1", "true", "yes", "on"})
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return Flask's configuration; a missing required variable is a RuntimeError with its name."""
+    """Return Flask's configuration; raise RuntimeError for a missing variable, with its name."""
     url = environ.get("PUBLIC_URL", "http://localhost:5000").rstrip("/")
     config: dict[str, Any] = {
         "SECRET_KEY": _required(environ, "SECRET_KEY", "a long random string"),
@@ -22,7 +22,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "MAIL_PASSWORD": environ.get("MAIL_PASSWORD") or None,
         "MAIL_USE_TLS": environ.get("MAIL_USE_TLS", "").lower() in TRUE,
         "MAIL_DEFAULT_SENDER": ("Foolscap", "post@foolscap.example"),
-        # Links in emails start with this: a request's Host header is the sender's to choose.
+        # Links in emails start with this, because a client can choose its request's Host header.
         "PUBLIC_URL": url,
         "SESSION_COOKIE_SECURE": url.startswith("https:"),
         "SESSION_COOKIE_SAMESITE": "Lax",
@@ -36,7 +36,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def with_driver(url: str) -> str:
-    """Name the driver, psycopg, in a PostgreSQL URL as hosting platforms spell it."""
+    """Add the driver psycopg to a PostgreSQL URL as hosting platforms give it; return the URL."""
     for scheme in ("postgres://", "postgresql://"):
         if url.startswith(scheme):
             return "postgresql+psycopg://" + url.removeprefix(scheme)

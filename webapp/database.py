@@ -1,4 +1,4 @@
-"""`flask --app webapp init-db`: tables and goods for an empty database."""
+"""`flask --app webapp init-db`: fills an empty database with tables and goods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GOODS = (
 @click.command("init-db")
 @with_appcontext
 def init_db() -> None:
-    """Create the tables that are missing and put the goods on the shelves. Safe to repeat."""
+    """Create the missing tables and add the missing goods. It is safe to repeat."""
     db.create_all()
     known = set(db.session.scalars(select(Product.slug)))
     for slug, name, blurb, price in GOODS:

@@ -9,7 +9,7 @@ from flask import Flask
 
 
 def init_app(app: Flask) -> Celery:
-    """Make the Celery app and leave it in `app.extensions["celery"]`, as Flask's docs do."""
+    """Make the Celery app and put it into `app.extensions["celery"]`, as Flask's docs do."""
 
     class ContextTask(Task):  # type: ignore[misc]
         def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A Maildir on which the SMTP catcher writes and `/inbox` reads.
+"""A Maildir that the SMTP catcher writes and `/inbox` reads.
 
 A file appears in `new/` by a rename, so that a reader sees whole emails only. Names begin with the
 time of arrival in nanoseconds, so that their order is the order of arrival.
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[0-9]{20}\.[0-9]+\.[0-9]{8}")
 
 
 class Maildir:
-    """One directory of emails. Nothing is flushed to the disk: it serves demos, not people."""
+    """One directory of emails. It is for demos only: nothing is flushed to the disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,7 +39,7 @@ class Maildir:
 
     def read(self, name: str) -> bytes | None:
         """Return an email's bytes, or None where there is no such email."""
-        if not _NAME.fullmatch(name):  # a name comes from a URL: nothing but our own form passes
+        if not _NAME.fullmatch(name):  # a name comes from a URL: only our own form is accepted
             return None
         try:
             return (self.path / "new" / name).read_bytes()

@@ -1,4 +1,4 @@
-"""The messages that the shop enqueues: each a text and an HTML part from `templates/messages/`."""
+"""The messages that the shop enqueues, each with text and HTML from `templates/messages/`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from .models import Newsletter, Order
 
 
 def confirmation(order: Order) -> Message:
-    """Thank for an order and repeat it."""
+    """Return the message that thanks for an order and repeats it."""
     subject = f"Your order {order.number}"
     return _message("confirmation", subject, [order.email], order=order)
 
 
 def new_password(address: str, link: str, minutes: int) -> Message:
-    """Carry the link that sets a new password."""
+    """Return the message with the link that sets a new password."""
     subject = "Set a new password"
     return _message("new_password", subject, [address], link=link, minutes=minutes)
 
 
 def issue(newsletter: Newsletter) -> Message:
-    """One issue of the newsletter; its recipients are named when it is enqueued."""
+    """Return an issue of the newsletter; its recipients are given when it is enqueued."""
     return _message("issue", newsletter.subject, [], newsletter=newsletter)
 
 

@@ -1,4 +1,4 @@
-"""The shop's own rows. Those of its emails belong to the outbox."""
+"""The shop's own tables. Its emails are in the outbox's tables."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def _now() -> datetime:
 
 
 class Product(Model):
-    """Something to buy. Prices are cents."""
+    """Something to buy. The price is in cents."""
 
     __tablename__ = "shop_product"
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    slug: Mapped[str] = mapped_column(String(40), unique=True)  # also names its drawing
+    slug: Mapped[str] = mapped_column(String(40), unique=True)  # also the name of its drawing
     name: Mapped[str] = mapped_column(String(80))
     blurb: Mapped[str] = mapped_column(String(200))
     price: Mapped[int]
 
 
 class Order(Model):
-    """A paid order; `checkout` is the form's own id, so that a form sent twice orders once."""
+    """A paid order; `checkout` is the form's id, so that a form sent twice orders once."""
 
     __tablename__ = "shop_order"
 
@@ -50,7 +50,7 @@ class Order(Model):
 
     @property
     def number(self) -> str:
-        """The number a customer reads: `F-01042`."""
+        """The order number that customers see, such as `F-01042`."""
         return f"F-{1000 + self.id:05}"
 
     @property
@@ -60,7 +60,7 @@ class Order(Model):
 
 
 class PasswordReset(Model):
-    """A request for a new password; `request` is the form's own id, as with orders."""
+    """A request for a new password; `request` is the form's id, as with orders."""
 
     __tablename__ = "shop_password_reset"
 
@@ -71,7 +71,7 @@ class PasswordReset(Model):
 
 
 class Newsletter(Model):
-    """An issue of the newsletter; `draft` is the form's own id, as with orders."""
+    """An issue of the newsletter; `draft` is the form's id, as with orders."""
 
     __tablename__ = "shop_newsletter"
 

@@ -1,4 +1,4 @@
-"""SQLite under a web app and workers: a write-ahead log, patience, and honest transactions."""
+"""Configures SQLite for a web app with workers: write-ahead log, time-out and real transactions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from flask import has_request_context, request
 from sqlalchemy import Connection, Engine, event
 
 BUSY_TIMEOUT = 10.0
-"""Seconds to wait for another writer."""
+"""Seconds to wait for another writer's lock."""
 
 CHECKPOINT = 8000
-"""Pages of the log, 32 MB, after which it goes into the file: pages that change in each window are
-then written there, and synced, an eighth as often as by default."""
+"""Pages of the log, 32 MB, after which a checkpoint writes it into the file. Pages that change in
+each window are then written there, and synced, an eighth as often as by default."""
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def configure(engine: Engine) -> None:
-    """Prepare the engine's connections; engines of other databases are left alone."""
+    """Prepare the engine's connections if it is SQLite's; leave other engines alone."""
     if engine.dialect.name != "sqlite":
         return
     event.listen(engine, "connect", _open)
@@ -26,7 +26,7 @@ def configure(engine: Engine) -> None:
 
 
 def _open(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # the driver no longer begins by itself: `_begin` does
+    connection.isolation_level = None  # the driver begins no transactions: `_begin` does
     connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
@@ -35,10 +35,10 @@ def _open(connection: Any, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Take the write lock first wherever a write may follow.
+    """Begin a transaction; take the write lock at once wherever a write may follow.
 
     A transaction that reads first and then writes cannot wait for another writer: SQLite refuses it
-    at once with SQLITE_BUSY_SNAPSHOT. Requests that only read need no lock and block nobody.
+    at once with SQLITE_BUSY_SNAPSHOT. Requests that only read take no write lock.
     """
     if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
         return  # the outbox begins its own transactions

@@ -1,4 +1,4 @@
-"""The peers as contestants: each fills its queue, then sends it, and tells its rate."""
+"""The peers as contestants: each fills its queue, then sends it, and returns its rate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAIL = {"BENCH_TEXT": TEXT, "BENCH_HTML": HTML}
 
 
 def smtplib_loop(emails: int, processes: int = 2) -> float:
-    """Send prepared bytes without any queue."""
+    """Return the rate of a bare smtplib loop, which sends prepared bytes without any queue."""
     with SmtpSink() as sink:
         loop = SmtplibLoop(sink.port, emails, processes)
         try:
@@ -29,7 +29,7 @@ def smtplib_loop(emails: int, processes: int = 2) -> float:
 
 
 def tutorial(bench: Bench, emails: int) -> float:
-    """One Celery task an email, `celery worker --concurrency 2`."""
+    """Return the rate of one Celery task per email, with `celery worker --concurrency 2`."""
     python = python_of("tutorial")
     bench.redis.flushall()
     with SmtpSink() as sink:
@@ -52,7 +52,7 @@ def tutorial(bench: Bench, emails: int) -> float:
 
 
 def procrastinate(bench: Bench, emails: int) -> float:
-    """One job an email, two workers of ten threads each."""
+    """Return the rate of one procrastinate job per email, with two workers of ten threads."""
     python = python_of("procrastinate")
     url = make_url(bench.postgres.new_database()).set(drivername="postgresql")
     with SmtpSink() as sink:
@@ -67,7 +67,7 @@ def procrastinate(bench: Bench, emails: int) -> float:
 
 
 def post_office(bench: Bench, emails: int) -> float:
-    """Two processes of five threads."""
+    """Return the rate of post_office with two processes of five threads."""
     python = python_of("post_office")
     with SmtpSink() as sink:
         environment = _post_office(bench) | {"BENCH_SMTP_PORT": str(sink.port)}
@@ -77,7 +77,7 @@ def post_office(bench: Bench, emails: int) -> float:
 
 
 def post_office_enqueue(bench: Bench, emails: int, way: str) -> float:
-    """Return the emails a second of `send_many` (fill), or of `send` beside a row (one)."""
+    """Return the emails per second of `send_many` (fill), or of `send` beside a row (one)."""
     script: list[str | Path] = [python_of("post_office"), "run_post_office.py", way, str(emails)]
     return emails / float(result_of(script, _post_office(bench)).splitlines()[-1])
 

@@ -1,4 +1,4 @@
-"""Each peer's environment under .bench/, with the versions that its requirements file names."""
+"""Makes each peer's environment under .bench/, with the versions in its requirements file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(".bench")
 
 
 def python_of(peer: str) -> Path:
-    """Return the Python of a peer's environment, which is made when it is missing or outdated."""
+    """Return the Python of a peer's environment; make the environment if it is missing or old."""
     directory, wanted = ROOT / peer, (HERE / f"{peer}.txt").read_text()
     python, stamp = directory.absolute() / "bin" / "python", directory / "installed"
     if not stamp.exists() or stamp.read_text() != wanted:

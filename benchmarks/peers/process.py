@@ -1,4 +1,4 @@
-"""A peer's processes: run to their end for a result, or in the background while they send."""
+"""Runs a peer's processes: to their end for a result, or in the background while they send."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.servers.server import Server
 
 
 class PeerProcess(Server):
-    """A command that sends in the background; inside the context it has been started."""
+    """A command that sends in the background while the context lasts."""
 
     name: ClassVar[str] = "peer"
 
@@ -31,11 +31,11 @@ class PeerProcess(Server):
         return HERE
 
     def answers(self) -> bool:
-        return True  # the first email tells
+        return True  # the first email will show it
 
 
 def result_of(command: Sequence[str | Path], environment: Mapping[str, str]) -> str:
-    """Run a command to its end and return what it printed; its errors are shown."""
+    """Run a command to its end and return what it printed; stderr goes to ours."""
     done = subprocess.run(
         command,
         cwd=HERE,

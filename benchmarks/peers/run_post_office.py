@@ -1,8 +1,9 @@
-"""django-post_office at its best setting. Runs in its own environment.
+"""django-post_office with its fastest settings. It runs in its own environment.
 
-`fill N` queues emails with `send_many` and prints the seconds that it took; `one N` enqueues one by
-one, each in a transaction with a business row, and prints the seconds; `send` sends with two
-processes of five threads, batches of 5,000, only failures logged, connections kept.
+`fill N` queues emails with `send_many`, and prints the seconds that it took. `one N` queues them
+one by one, each in a transaction with a business row, and prints the seconds. `send` sends them
+with two processes of five threads, in batches of 5,000. It logs only failures, and keeps its
+connections.
 """
 
 from __future__ import annotations

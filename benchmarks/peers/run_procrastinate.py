@@ -1,6 +1,6 @@
-"""procrastinate with a job an email. Runs in its own environment: `fill N` or `send`.
+"""procrastinate with one job per email. It runs in its own environment: `fill N` or `send`.
 
-A worker runs its synchronous tasks in threads; each of these keeps its SMTP connection.
+A worker runs synchronous tasks in threads, and each thread keeps its SMTP connection.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Celery and Flask-Mail as the tutorials have it: one task an email, no table, `mail.send` in it.
+"""Celery and Flask-Mail as in tutorials: one task per email calls `mail.send`; there is no table.
 
-Runs in its own environment: `python run_tutorial.py N` fills the queue, and
+It runs in its own environment: `python run_tutorial.py N` fills the queue, and
 `celery -A run_tutorial worker` sends.
 """
 

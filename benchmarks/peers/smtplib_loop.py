@@ -1,4 +1,4 @@
-"""A bare smtplib loop over prepared bytes, no database: no queue on smtplib can beat this floor."""
+"""A bare smtplib loop over prepared bytes: no queue on smtplib can be faster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SmtplibLoop:
 
     def __init__(self, port: int, emails: int, processes: int) -> None:
         content, spawn = prepared(), multiprocessing.get_context("spawn")
-        self._together = spawn.Barrier(processes)  # held: it is removed with its last owner
+        self._together = spawn.Barrier(processes)  # kept, as it is removed with its last owner
         share = -(-emails // processes)
         self._processes: list[BaseProcess] = [
             spawn.Process(target=_loop, args=(port, content, share, self._together))
@@ -25,12 +25,12 @@ class SmtplibLoop:
         ]
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start the processes, which begin to send."""
         for process in self._processes:
             process.start()
 
     def join(self) -> None:
-        """Wait for the end, but not for ever: where the measurement failed, a loop may hang."""
+        """Wait for the end within a limit: a loop may hang where the measurement failed."""
         for process in self._processes:
             process.join(_PATIENCE)
             process.terminate()

@@ -1,4 +1,4 @@
-"""bulk: 20,000 different emails are enqueued at once, from their texts to the commit."""
+"""bulk: enqueues 20,000 different emails at once, from their texts to the commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""distance: the server is 20 ms away; ten connections each, ours and smtplib's."""
+"""distance: the server is 20 ms away, and both we and smtplib have ten connections."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ONE_WAY = 0.010
 CONNECTIONS = 10
 MAILS = 8_000
 SMTPLIB_MAILS = 2_000
-"""A rate shows as well over fewer emails where each takes four round trips."""
+"""Fewer emails show the rate as well where each takes four round trips."""
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure both rates over ten connections; their ratio is that of one connection too."""
+    """Measure both rates over ten connections; over one connection their ratio is the same."""
     contestants: dict[str, Callable[[], float]] = {
         "this project": partial(_ours, bench, bench.size(MAILS, least=200)),
         "smtplib loop": partial(_smtplib, bench.size(SMTPLIB_MAILS, least=100)),
@@ -59,7 +59,7 @@ def _smtplib(emails: int) -> float:
 
 
 def _round_trip() -> float:
-    """Return what the proxy really makes of a round trip: the median of twenty, in seconds."""
+    """Return the seconds that a round trip over the proxy really takes: the median of twenty."""
     taken = []
     with (
         SmtpSink() as sink,

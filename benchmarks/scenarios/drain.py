@@ -15,14 +15,14 @@ from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MAILS = 20_000
 FEWER = 4_000
-"""For the peers that send a twentieth as fast: a rate shows as well, and the bench ends in time."""
+"""Emails for the peers that are twenty times slower: they show the rate as well, in less time."""
 
 OURS = "this project"
 W1 = "this project, W = 1"
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure our drain with the default window and with W = 1, and each peer's."""
+    """Measure our drain with the default window and with W = 1, and each peer's drain."""
     emails = bench.size(MAILS, least=200)
     fewer = bench.size(FEWER, least=200)
     contestants: dict[str, Callable[[], float]] = {
@@ -46,7 +46,7 @@ def run(bench: Bench) -> list[Row]:
 
 
 def drain(bench: Bench, emails: int, **settings: Any) -> float:
-    """Enqueue so many emails on an empty table, start a worker, and return its rate."""
+    """Enqueue so many emails into an empty table, start a worker, and return its rate."""
     bench.redis.flushall()
     with (
         SmtpSink() as sink,

@@ -1,4 +1,4 @@
-"""enqueue: one email beside one business row in a transaction, as a request does it."""
+"""enqueue: writes one email beside one business row in a transaction, as a request does."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _steps(bench: Bench, emails: int) -> dict[str, float]:
-    """Return the median milliseconds of each step; they are taken in turn.
+    """Return the median milliseconds of each step; the steps take turns.
 
-    The MIME that is subtracted is our own, as the enqueue builds it. Flask-Mail's costs more, and
-    with it subtracted the rest would look like less than it is.
+    The MIME that is subtracted is our own, as the enqueue builds it. Flask-Mail's takes longer: if
+    it were subtracted, the rest would look smaller than it is.
     """
     with ours(bench.postgres.new_database(), bench.redis.url, 25, nudge=True) as made:
         steps: dict[str, Callable[[int], object]] = {
@@ -91,5 +91,5 @@ def _row_and_mail(made: Ours, number: int) -> None:
 
 
 def _insert_row(made: Ours, number: int) -> None:
-    """Insert the business row as post_office's loop does: in SQL, straight to the driver."""
+    """Insert the business row as post_office's loop does: by SQL that goes to the driver."""
     made.app.db.session.connection().exec_driver_sql(_ROW, (f"c{number}",))

@@ -1,4 +1,4 @@
-"""fields: a newsletter that names each reader, beside the same one that names nobody."""
+"""fields: a newsletter that names each reader, beside the same newsletter without names."""
 
 from __future__ import annotations
 

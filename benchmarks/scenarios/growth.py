@@ -1,4 +1,4 @@
-"""growth: the drain with 5 million finished rows behind it, and out of a backlog of 1 million."""
+"""growth: the drain with 5 million finished rows in the table, and from a backlog of 1 million."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EMPTY, _BEHIND, _BEFORE = "empty table", "finished rows behind", "backlog befor
 
 
 def run(bench: Bench) -> list[Row]:
-    """Fill two databases once, then measure the same drain on them and on an empty one in turn."""
+    """Fill two databases, then measure the same drain on them and on an empty one in turn."""
     emails = bench.size(MAILS, least=200)
     behind, before = bench.postgres.new_database(), bench.postgres.new_database()
     with _outbox(bench, behind) as (made, _):
@@ -60,7 +60,7 @@ def _behind(bench: Bench, url: str, emails: int) -> float:
 
 
 def _before(bench: Bench, url: str, emails: int) -> float:
-    """Send the first of the backlog; what is left waits for the next round."""
+    """Send the first emails of the backlog; the rest waits for the next round."""
     with _outbox(bench, url) as (made, sink):
         made.worker()
         figure = rate(sink, emails, made.sweep)
@@ -70,10 +70,10 @@ def _before(bench: Bench, url: str, emails: int) -> float:
 
 
 def _looks(bench: Bench, url: str, what: str, emails: int) -> Row:
-    """Count the emails that one survey, with its count, and one claim go through.
+    """Count the emails that one survey, with its count, and one claim read.
 
-    So many fresh emails are due meanwhile: the planner's statistics do not know of them, as they
-    would not after a real newsletter.
+    So many new emails are due by then. The planner's statistics do not know them, as after a real
+    newsletter.
     """
     with _outbox(bench, url) as (made, _):
         made.app.outbox.enqueue_many(map(message, range(emails)), priority="normal")

@@ -1,4 +1,4 @@
-"""horizon: a long transaction keeps every dead row version alive while emails keep coming in."""
+"""horizon: a long transaction keeps every dead row version while new emails come in."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RATE = 200
 MAILS = 20_000
 
 _PRODUCERS = 4
-"""Web processes, as it were: one alone cannot wait for 200 durable commits a second everywhere."""
+"""They stand for web processes: one alone may not manage 200 durable commits a second."""
 
 _WAITING = "SELECT count(*) FROM outbox_email WHERE due_at IS NOT NULL OR token IS NOT NULL"
 
 
 def run(bench: Bench) -> list[Row]:
-    """Watch the backlog while the horizon is pinned; then drain a backlog with it still pinned."""
+    """Watch the backlog while the horizon is held; then drain a backlog while it is still held."""
     emails = bench.size(MAILS, least=200)
     url = bench.postgres.new_database()
     with _outbox(bench, url) as (made, _), pinned(made):
@@ -56,14 +56,14 @@ def run(bench: Bench) -> list[Row]:
 
 @contextmanager
 def pinned(made: Ours) -> Iterator[None]:
-    """Hold a snapshot open."""
+    """Hold a snapshot open, which holds the horizon."""
     with made.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         connection.execute(text("SELECT pg_current_xact_id()"))
         yield
 
 
 def _under_load(made: Ours, seconds: float) -> list[int]:
-    """Commit emails at the rate for so long; return how many waited or were in work each second."""
+    """Commit emails at the rate for so long; return the unfinished ones in each second."""
     made.worker()
     made.beat()
     waiting: list[int] = []
@@ -73,12 +73,12 @@ def _under_load(made: Ours, seconds: float) -> list[int]:
         committed = sum(producer.result() for producer in producers)
         watcher.result()
     if committed < 0.95 * seconds * RATE:
-        raise RuntimeError(f"only {committed} mails were committed in {seconds:g} s")
+        raise RuntimeError(f"only {committed} emails were committed in {seconds:g} s")
     return waiting
 
 
 def _produce(made: Ours, seconds: float) -> int:
-    """Commit one email after the other at a producer's part of the rate; return how many."""
+    """Commit single emails at a producer's share of the rate; return how many."""
     committed, begun = 0, time.monotonic()
     with made.app.flask.app_context():
         while (passed := time.monotonic() - begun) < seconds:

@@ -1,4 +1,4 @@
-"""idle: what nothing to do costs, as PostgreSQL's own log of statements tells it."""
+"""idle: the cost of having nothing to do, from PostgreSQL's own log of statements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.support.servers.databases.postgres import Postgres
 SECONDS = 60.0
 _WARM_UP = 5.0
 _EDGE = 1.15
-"""One a tick; a tick and its sweep may lie on two sides of the moment where the count begins."""
+"""The limit is one statement per tick, and some room: the count may begin or end between a tick and
+its sweep."""
 
 
 def run(bench: Bench) -> list[Row]:

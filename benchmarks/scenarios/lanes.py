@@ -1,4 +1,4 @@
-"""lanes: what a sweep takes with a thousand rated domains over five routes, empty and occupied."""
+"""lanes: the time of a sweep with a thousand rated domains over five routes, empty and in use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WARM_UP = 20
 
 
 def run(bench: Bench) -> list[Row]:
-    """Time a sweep that finds nothing, then a look and a plan where 300 lanes hold emails."""
+    """Time a sweep that finds nothing, then a survey and a plan where 300 lanes have emails."""
     rounds = [_round(bench) for _ in range(bench.rounds)]
     taken = {what: Series("this project", "ms", tuple(r[what] for r in rounds)) for what in _WHATS}
     return [Row("lanes", what, series, target=at_most(10.0)) for what, series in taken.items()]

@@ -1,4 +1,4 @@
-"""latency: from a commit to the server's 250 on an idle system, with the nudge and without."""
+"""latency: the time from a commit to the server's 250 on an idle system, with and without nudge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WARM_UP = 10
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure every round with the nudge; the slow way, which waits for beat, is measured once."""
+    """Measure each round with the nudge; without it, where emails wait for beat, measure once."""
     emails = bench.size(MAILS, least=20)
     medians, tails = [], []
     for _ in range(bench.rounds):
@@ -45,7 +45,7 @@ def _series(values: list[float]) -> Series:
 
 
 def _latencies(bench: Bench, emails: int, *, nudge: bool) -> list[float]:
-    """Return each email's milliseconds: one at a time, at moments that beat does not know."""
+    """Return each email's milliseconds; they come one at a time, out of step with beat."""
     bench.redis.flushall()
     url = bench.postgres.new_database()
     with (

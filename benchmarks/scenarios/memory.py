@@ -1,4 +1,4 @@
-"""memory: what a worker takes for large emails, and what an enqueue of 100,000 rows takes."""
+"""memory: how much a worker takes for large emails, and an enqueue for 100,000 rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEGABYTE = 1000 * 1000
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure the whole worker above its idle, and how an enqueue's peak grows with its rows."""
+    """Measure a worker's memory above idle, and how an enqueue's peak grows with its rows."""
     emails = bench.size(MAILS, least=20)
     different = _worker_above_idle(bench, emails, _enqueue_large)
     shared = _worker_above_idle(bench, emails, _enqueue_shared)
@@ -51,7 +51,7 @@ def _series(size: float) -> Series:
 
 
 def _worker_above_idle(bench: Bench, emails: int, enqueue: Callable[[Ours, int], None]) -> float:
-    """Return the sum of its processes' peaks above what they held before the first email."""
+    """Return the sum of a worker's peaks, less what its processes held before the large emails."""
     bench.redis.flushall()
     with (
         SmtpSink() as sink,
@@ -61,7 +61,7 @@ def _worker_above_idle(bench: Bench, emails: int, enqueue: Callable[[Ours, int],
         made.enqueue(range(small))
         worker = made.worker()
         made.sweep()
-        reached(sink, small)  # every library is loaded now
+        reached(sink, small)  # by now every library is loaded
         enqueue(made, emails)
         pids = sorted(member.pid for member in worker.processes())
         idle = sum(map(held, pids))
@@ -78,7 +78,7 @@ def _worker_above_idle(bench: Bench, emails: int, enqueue: Callable[[Ours, int],
 
 
 def _enqueue_large(made: Ours, emails: int) -> None:
-    """Commit emails with an attachment of random bytes each: none shares another's content."""
+    """Commit emails with random bytes attached to each, so that no two share a content."""
     for number in range(emails):
         mail = message(number)
         mail.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
@@ -96,7 +96,7 @@ def _enqueue_shared(made: Ours, emails: int) -> None:
 
 
 def _enqueue_grows(bench: Bench, rows: int, kind: str) -> float:
-    """Return by how much the peak of a process is higher with ten times the rows."""
+    """Return by how many bytes a process's peak is higher with ten times the rows."""
     few, many = (_enqueue_peak(bench, number, kind) for number in (rows // 10, rows))
     bench.remark(
         f"{kind}: peak {few / _MEGABYTE:.0f} MB with {rows // 10} rows,"

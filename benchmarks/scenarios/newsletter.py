@@ -1,4 +1,4 @@
-"""newsletter: one content for 100,000 readers; how fast it is enqueued, and what an email takes."""
+"""newsletter: the enqueue of one content for 100,000 readers: its rate, and the bytes per email."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BYTES = (
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure rows a second with the commit, bytes of all our tables an email, and contents."""
+    """Measure rows per second with the commit, bytes in all our tables per email, and contents."""
     readers = bench.size(READERS, least=2000)
     rates, sizes, contents = [], [], []
     for _ in range(bench.rounds):

@@ -1,4 +1,4 @@
-"""pace: 50 emails a second over two workers of two processes, and urgent ones among them."""
+"""pace: 50 emails per second over two workers of two processes, with urgent emails among them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.support.servers.smtp.recorder import Recorder
 
 RATE = Rate(50, 1)
 WINDOW = 10.0
-"""Seconds: the most and the fewest emails are told of any stretch of this length."""
+"""Seconds of the stretches in which the most and the fewest emails are counted."""
 
 _SECONDS = 30.0
 _BEGINNING = 1.0  # not measured: permits were saved up
-_BETWEEN = 0.73  # seconds from one urgent email to the next: at all phases of the bulk's windows
+_BETWEEN = 0.73  # seconds between urgent emails: so they come in all phases of bulk's windows
 
 
 def run(bench: Bench) -> list[Row]:
@@ -43,7 +43,7 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _round(bench: Bench, seconds: float) -> tuple[list[float], list[int]]:
-    """Return the moments of all emails, and the bulk emails that went before each urgent one."""
+    """Return all emails' moments, and the number of bulk emails before each urgent one."""
     bench.redis.flushall()
     with (
         Recorder() as recorder,
@@ -68,7 +68,7 @@ def _round(bench: Bench, seconds: float) -> tuple[list[float], list[int]]:
 
 
 def _bulk_before(made: Ours, recorder: Recorder, number: int) -> int:
-    """Commit an urgent email; return the emails that were taken between its commit and itself."""
+    """Commit an urgent email; return how many emails were accepted between its commit and it."""
     made.app.outbox.enqueue(message(number), priority="urgent")
     made.app.db.session.commit()
     committed = time.monotonic()

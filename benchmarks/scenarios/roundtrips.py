@@ -1,4 +1,4 @@
-"""roundtrips: how often a drain asks the database and waits, counted between driver and server."""
+"""roundtrips: how often a drain waits for the database, counted between driver and server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _series(value: float) -> Series:
 
 
 def _trips(bench: Bench, emails: int, **settings: Any) -> float:
-    """Count from the first sweep until the worker has ended: every log-in is in it."""
+    """Count from the worker's start to its end, so that every log-in is included."""
     bench.redis.flushall()
     url = make_url(bench.postgres.new_database())
     with (

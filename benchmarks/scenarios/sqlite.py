@@ -17,7 +17,7 @@ LOCKED = "database is locked"
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure the rate, and count the complaints in the worker's log."""
+    """Measure the rate, and count the lines about locks in the worker's log."""
     emails = bench.size(MAILS, least=200)
     locked: list[float] = []
     rates = bench.rates({"this project": lambda: _drain(bench, emails, locked)})

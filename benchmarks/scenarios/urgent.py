@@ -57,7 +57,7 @@ def _latencies(bench: Bench, bulk: int) -> list[float]:
 
 
 def _commit_urgent(made: Ours, sink: SmtpSink, bulk: int) -> dict[str, datetime]:
-    """Commit one urgent email after the other as long as a good part of the bulk is left."""
+    """Commit one urgent email after the other until 95 % of the bulk has been accepted."""
     committed = {}
     number = 0
     while sink.accepted() < bulk * 0.95:
@@ -79,5 +79,5 @@ def _taken(made: Ours, committed: dict[str, datetime]) -> list[float]:
         if len(rows) >= len(committed):
             return [(row.at - committed[row.message_id]).total_seconds() * 1000 for row in rows]
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(rows)} of {len(committed)} urgent mails were recorded")
+            raise TimeoutError(f"{len(rows)} of {len(committed)} urgent emails were recorded")
         time.sleep(0.1)

@@ -1,1 +1,1 @@
-"""The face: the Flask extension, the drop-in for Flask-Mail, and the commands."""
+"""The public interface: the Flask extension, the drop-in for Flask-Mail, and the commands."""

@@ -55,10 +55,10 @@ class Outbox(Management):
     With plain SQLAlchemy give a `session` source (a `scoped_session`, or any callable that
     returns the request's session), the `metadata` of your tables and the `engine`.
 
-    Settings are read from `app.config`: every `OUTBOX_…` key of `domain.config.settings.Settings`,
-    and Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`, `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS`
-    and `MAIL_USE_SSL` where `OUTBOX_SERVERS` lists no servers. The Celery app is looked for in
-    `app.extensions["celery"]` when needed.
+    Settings are read from `app.config`: every `OUTBOX_…` key of `domain.config.settings.Settings`.
+    Where `OUTBOX_SERVERS` lists no servers, Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`,
+    `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS` and `MAIL_USE_SSL` are read, too. The Celery
+    app is looked up in `app.extensions["celery"]` when it is needed.
     """
 
     def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:
@@ -75,11 +75,11 @@ class Outbox(Management):
         metadata: MetaData | None = None,
         engine: Engine | None = None,
     ) -> None:
-        """Put our tables on the metadata and the `flask outbox` commands on the app.
+        """Add our tables to the metadata and the `flask outbox` commands to the app.
 
-        Raises ConfigurationError for a setting that is unknown or wrong, for a `sessionmaker` where
-        a source of sessions is wanted, and for a database driver or a pool with which the outbox
-        cannot work.
+        Raises ConfigurationError for a setting that is unknown or wrong, and for a `sessionmaker`
+        in the place of a session source. Raises it too for a database driver or a pool with which
+        the outbox cannot work.
         """
         if db is not None:
             session, metadata = session or db.session, metadata or db.metadata
@@ -90,7 +90,7 @@ class Outbox(Management):
             engine_of(app, db, engine)
         settings = Settings.from_config(app.config)
         servers = servers_from_config(app.config, settings)
-        if settings.redirect_to:  # the address stays out of the log, as every address does
+        if settings.redirect_to:  # the log gets no address, and so not this one either
             _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no email goes to its recipients")
         runtime = Runtime(
             app=app,
@@ -127,14 +127,15 @@ class Outbox(Management):
     ) -> Email:
         """Write an email into the session's transaction: no commit, no network.
 
-        It is sent if and only if that transaction commits. `envelope_from` is the address that
-        bounces go to, in the place of the message's sender; "<>" asks for none, of automatic
-        messages only (RFC 5321 §4.5.5). `auto_submitted` says that no person wrote it (RFC 3834):
-        True, or another of its words than "auto-generated". `unsubscribe` is the https URL of its
-        one recipient's one-click unsubscription (RFC 8058), or a pair of it and a mailto URL.
+        It is sent if and only if that transaction commits. Bounces go to `envelope_from` instead of
+        the message's sender. "<>" asks for no bounces, and is for automatic messages only
+        (RFC 5321 §4.5.5). `auto_submitted` says that no person wrote the message (RFC 3834): True
+        means "auto-generated", and the RFC's other words are taken as text. `unsubscribe` is the
+        https URL for the one-click unsubscription (RFC 8058) of the message's only recipient. It
+        may be a pair of that URL and a mailto URL.
 
-        Raises InvalidMessage, KeyConflict or KeyContention; nothing of the email is written then,
-        and the transaction is usable.
+        Raises InvalidMessage, KeyConflict or KeyContention. Then nothing of the email is written,
+        and the transaction stays usable.
         """
         options = Options.check(
             priority=priority,
@@ -169,13 +170,18 @@ class Outbox(Management):
     ) -> int:
         """Write many emails into the session's transaction; return how many are new.
 
-        Either one message and its `recipients` (addresses, or (name, address) pairs): the content
-        is stored once, and each gets an email with a To of their own. Or an iterable of messages.
-        `key` makes an email's idempotency key from its address, or from its message; `unsubscribe`
-        makes its reader's own URL of it, or a pair as in `enqueue`; `envelope_from` is as there.
-        `fields` makes the values of a reader's `{{ name }}` in the texts and the subject of its
-        address. All or none are written; both iterables are read in chunks, but for keyed ones,
-        which are sorted first.
+        Give either an iterable of messages, or one message and its `recipients`: addresses, or
+        (name, address) pairs. With `recipients` the content is stored once, and each recipient gets
+        an email with a To of their own.
+
+        `key`, `unsubscribe` and `fields` are functions. They get the recipient's address, or the
+        message where you give an iterable of messages. `key` returns the email's idempotency key.
+        `unsubscribe` returns the reader's own URL, or a pair as in `enqueue`. `fields` returns the
+        values for `{{ name }}` in the texts and the subject; it needs `recipients`. The other
+        arguments are as in `enqueue`.
+
+        All emails are written, or none. The iterables are read in chunks; with a `key` they are
+        read as a whole and sorted first.
         """
         options = Options.check(
             priority=priority,
@@ -188,16 +194,16 @@ class Outbox(Management):
         )
         if unsubscribe is not None and not callable(unsubscribe):
             raise InvalidMessage(
-                "unsubscribe", "give a function: each reader has a URL of their own"
+                "unsubscribe", "must be a function: each reader has a URL of their own"
             )
         if fields is not None and not callable(fields):
-            raise InvalidMessage("fields", "give a function: each reader has values of their own")
+            raise InvalidMessage("fields", "must be a function: each reader has their own values")
         automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
         writing = self._writing(session, options, automatic)
         if recipients is not None:
             return writing.enqueue_shared(messages, recipients, key, fields)
         if fields is not None:
-            raise InvalidMessage("fields", "are of one message and its recipients")
+            raise InvalidMessage("fields", "need one message and its recipients")
         if isinstance(messages, (flask_mail.Message, Message)):
             raise InvalidMessage("recipients", "are required with a single message")
         return writing.enqueue_many(messages, key)
@@ -212,9 +218,10 @@ class Outbox(Management):
     ) -> int:
         """Withdraw unsent emails by id, key or tag in the session's transaction; return how many.
 
-        Race-safe against a claim: once you commit, no email that is counted will be sent. One in
-        doubt ends `unknown` and is not counted: after your commit `email_unknown` tells of it.
-        Raises InvalidMessage for what no email can have; the transaction is usable.
+        It is safe against a concurrent claim: once you commit, no email that is counted will be
+        sent. An email in doubt ends `unknown` and is not counted: after your commit `email_unknown`
+        tells of it. Raises InvalidMessage for an id, key or tag that no email can have; the
+        transaction stays usable.
         """
         names = {"key": check_name("key", key, MAX_KEY), "tag": check_name("tag", tag, MAX_TAG)}
         which = check_id(id)
@@ -228,7 +235,7 @@ class Outbox(Management):
         return total
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:
-        """Return how many committed emails there are in each status that occurs.
+        """Return the number of committed emails in each status that occurs.
 
         Raises ConfigurationError within a transaction on a SQLite database in memory.
         """
@@ -238,7 +245,7 @@ class Outbox(Management):
 
     @property
     def discarded(self) -> int:
-        """Mails that this process enqueued in sessions which were closed without a commit."""
+        """The number of emails that this process enqueued in sessions closed without a commit."""
         return state_of(self._app).discarded
 
     def _writing(

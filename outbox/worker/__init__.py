@@ -1,1 +1,1 @@
-"""The motion: sweeps claim, send tasks send, and the table is told."""
+"""The Celery tasks: a sweep claims emails, a send task sends them, and both record in the table."""

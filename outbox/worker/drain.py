@@ -1,4 +1,4 @@
-"""Sending without Celery, for cron and scripts: sweep and send in this process."""
+"""Sends without Celery, for cron and scripts: sweeps and sends in this process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .sweep import sweep
 
 
 def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None) -> int:
-    """Send until nothing is due that may be sent now; return how many emails were claimed.
+    """Send until no email is due that may be sent now; return how many emails were claimed.
 
-    It takes its place beside workers: what they hold it does not touch.
+    It may run beside workers, and does not touch the emails that they hold.
     """
     total = 0
     while True:
@@ -26,7 +26,7 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
             more |= send_batch(runtime, made.token).is_worth_a_sweep
             total += made.emails
             progress(made.emails)
-        if not more:  # no server has room: it would claim and give back without end
+        if not more:  # no server has room: to go on would only claim and give back without end
             break
     runtime.unrecorded.wait()
     return total

@@ -1,4 +1,4 @@
-"""The probes of a sweep: each asks one server whose breaker is half open whether it is back."""
+"""Claims a sweep's probes: each asks whether one server with a half-open breaker is back."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .process.runtime import Runtime
 def probe(
     runtime: Runtime, state: Survey, *, is_usable: Callable[[ServerSettings], bool]
 ) -> list[Claim]:
-    """Claim a probe for each server that waits for one while emails wait for the server.
+    """Claim a probe for each server that is due for one and has emails waiting for it.
 
-    Where no session could be had, a session is asked for and no email is risked. Where every email
-    was halted, it is the email that is most likely to pass, if it is safe to ask with one.
+    Where no session could be opened, the probe opens only a session and risks no email. Where every
+    email was halted, the probe is the email that is most likely to pass, if one may be risked.
     """
     claims: list[Claim] = []
     for server in runtime.servers:
@@ -53,7 +53,7 @@ def _claim(
     chosen = None
     if breaker.cause is Cause.EMAILS:
         chosen = _choose(runtime, breaker, ways, is_usable)
-        if chosen is None:  # what waits is in a hurry, and another server is there for it
+        if chosen is None:  # what waits is in a hurry, and another server can take it
             return None
     if not circuit_breaker.probe(database, server):
         return None

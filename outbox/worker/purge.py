@@ -1,4 +1,4 @@
-"""Purging a little at a time: nobody waits long for a process that purges."""
+"""Purges a little at a time, so that email never waits long for a process that purges."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .process.runtime import Runtime
 _log = logging.getLogger("outbox")
 
 SECONDS = 5.0
-"""After which the task ends. Beat's next trigger goes on: a backlog never keeps a process."""
+"""The task ends after this time and beat's next one goes on: a backlog never keeps a process."""
 POLL = 0.5
-"""Seconds between two looks whether another purge has ended."""
+"""Seconds between two checks whether another purge has ended."""
 
 
 def purge_briefly(runtime: Runtime) -> int:
     """Remove emails past their retention, and end soon; return how many were removed.
 
-    Halted servers that nobody configures any more go first. It ends after some seconds, for urgent
-    email that waits for a process, and for a stop of the worker. The next one goes on where it
-    ended.
+    First it removes halted servers that are no longer configured. It ends after `SECONDS`, when
+    urgent email waits for a process, or when the worker stops. The next purge goes on where this
+    one ended.
     """
     total = 0
     try:
@@ -40,7 +40,7 @@ def purge_briefly(runtime: Runtime) -> int:
                 if spent > SECONDS or shutdown.requested() or _gives_way(runtime):
                     break
     except PurgeUnderWay:
-        pass  # it does the work of both
+        pass  # the other purge does the work
     except ANSWERS as error:
         if is_refusal(error):
             raise
@@ -56,10 +56,10 @@ def _gives_way(runtime: Runtime) -> bool:
 def purge_all(
     runtime: Runtime, *, older_than: float, pause: Callable[[float], None] = time.sleep
 ) -> Iterator[int]:
-    """Purge until nothing is left to be removed; yield how many were after each transaction.
+    """Purge until nothing is left to remove; yield how many emails each transaction removed.
 
-    Where another purge is under way it waits for that to end, or for the lease of one that died.
-    Raises PurgeUnderWay where the other takes longer: then a person purges too.
+    Where another purge is under way, it waits for its end, or for the end of its lease if it died.
+    Raises PurgeUnderWay where the other takes longer, as when a person purges, too.
     """
     patience = runtime.clock() + LEASE + SECONDS
     forget(runtime.database, [server.name for server in runtime.servers])

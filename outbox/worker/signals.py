@@ -2,14 +2,14 @@
 
 Each is sent after the transaction that recorded it has committed, in the thread that ran it. The
 sender is the Flask app. Receivers are called as `receiver(app, ids=(17, 18))`: once for a window of
-emails and a status, with the ids of the rows that changed. In a worker they run within no request,
-and within no app context but the task's own: one that needs its app's database begins with
-`with app.app_context():`. It is to be short: the batch waits for it, and the window that was opened
-meanwhile is in doubt if the worker is killed.
+emails and a status, with the ids of the rows that changed. In a worker they run outside a request,
+and in no app context but the task's own. So a receiver that needs its app's database begins with
+`with app.app_context():`. Keep receivers short: the batch waits for them. The window that was
+opened meanwhile is in doubt if the worker is killed.
 
-A signal comes at most once. A worker that is killed between the commit and the signal tells nobody,
-nor does one whose commit was answered by a lost connection: the table is the truth. An email may be
-told of several times in its life: failed, and after a retry sent.
+A signal comes at most once. It does not come where a worker is killed between the commit and the
+signal, or where the connection is lost during the commit. Only the table is the truth. Several
+signals may tell of one email in its life: that it failed and, after a retry, that it was sent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger("outbox")
 _signals = Namespace()
 
 email_sent = _signals.signal("email-sent", "A server took these emails, for one recipient at least")
-email_failed = _signals.signal("email-failed", "Nobody took these emails, and nobody will")
+email_failed = _signals.signal("email-failed", "No recipient was accepted; these are not resent")
 email_unknown = _signals.signal("email-unknown", "These may have gone out: a person decides")
 
 _BY_STATUS: dict[Status, NamedSignal] = {
@@ -39,18 +39,18 @@ _BY_STATUS: dict[Status, NamedSignal] = {
 
 
 class Receivers:
-    """Whoever is connected to the signals of one app: the audience of its database."""
+    """The receivers of one app's signals: the audience of its database."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
 
     @property
     def listens(self) -> bool:
-        """Whether anybody is connected to any of the signals."""
+        """Whether any receiver is connected to any of the signals."""
         return bool(email_sent.receivers or email_failed.receivers or email_unknown.receivers)
 
     def tell(self, endings: Mapping[Status, Collection[int]]) -> None:
-        """Call the receivers. What goes wrong in one of them is logged, and changes nothing."""
+        """Call the receivers. An error in one of them is logged, and changes nothing."""
         for status, ids in endings.items():
             signal = _BY_STATUS[status]
             if signal.is_muted:

@@ -1,4 +1,4 @@
-"""One sweep: rescue, expire, claim, and hand the batches out."""
+"""One sweep: rescues, expires, claims, and hands the batches out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .process.runtime import Runtime
 _log = logging.getLogger("outbox")
 
 _NOTED = 3600.0
-"""Seconds until a process notes again that a halted server is in its configuration."""
+"""Seconds until a process notes again that its halted servers are still configured."""
 
 
 def sweep(
@@ -34,10 +34,11 @@ def sweep(
     hand_out: Callable[[Claim], None],
     wake: Callable[[float], None] = lambda _: None,
 ) -> int:
-    """Claim what is due, as far as slots are free, and hand each batch out; return the emails.
+    """Claim due emails as far as slots are free, and hand each batch out; return how many emails.
 
-    Sweeps may overlap and come as often as they like: one that finds nothing is one statement, and
-    no two claim the same email. `wake` is asked for a sweep in so many seconds, when a lane opens.
+    Sweeps may overlap and come at any rate. A sweep that finds nothing takes one statement, and no
+    two sweeps claim the same email. `wake` is called with the seconds until a closed lane opens: it
+    is to bring another sweep then.
     """
     settings, database = runtime.settings, runtime.database
     state = _survey(runtime, settings.slots * settings.batch)
@@ -46,7 +47,7 @@ def sweep(
     if state.expired:
         _aside("expire", lambda: expire(database))
     if state.ahead:
-        _aside("set rates right", lambda: set_right(database, state.ahead))
+        _aside("correct its rate limits", lambda: set_right(database, state.ahead))
     _note_halted(runtime, state)
     claims = _claims(runtime, state)
     for made in claims:
@@ -57,15 +58,16 @@ def sweep(
 
 
 def publish(runtime: Runtime) -> Callable[[Claim], None]:
-    """Return how a sweep in Celery hands a batch out: as a task that carries its token only.
+    """Return the function that hands a batch out over Celery, as a task with only its token.
 
-    Where the broker fails the emails stay claimed: delivery is uncertain, and the lease decides.
+    Where the broker fails, the emails stay claimed: whether the task was delivered is uncertain, so
+    the end of the lease decides.
     """
 
     def hand_out(made: Claim) -> None:
         try:
             if not runtime.publish("outbox.send", SEND_QUEUES[made.priority], str(made.token)):
-                _log.warning("outbox: a batch was not published (nobody takes those that wait)")
+                _log.warning("outbox: a batch was not published (no worker takes those that wait)")
         except Exception as error:  # noqa: BLE001  (any broker, any error: the lease decides)
             _log.warning("outbox: a batch was not published (%s)", type(error).__name__)
 
@@ -73,7 +75,7 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
 
 
 def _aside(what: str, work: Callable[[], object]) -> None:
-    """Do what no email waits for: whatever goes wrong there, the sweep goes on to its claims."""
+    """Do work that no email waits for; log a failure, so that the sweep goes on to its claims."""
     try:
         work()
     except Exception as error:  # noqa: BLE001  (where the database is away, the claims say so)
@@ -81,7 +83,7 @@ def _aside(what: str, work: Callable[[], object]) -> None:
 
 
 def _survey(runtime: Runtime, limit: int) -> Survey:
-    """Look from the marks of the last sweep on; where that tells too little, at everything."""
+    """Survey from the last sweep's marks on; where that may miss due emails, survey everything."""
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
     since = runtime.low_water.marks(database)
     choose = partial(_contenders, runtime)
@@ -93,7 +95,7 @@ def _survey(runtime: Runtime, limit: int) -> Survey:
 
 
 def _note_halted(runtime: Runtime, state: Survey) -> None:
-    """Tell now and then that servers which are halted are configured here; see `forget`."""
+    """Note once in `_NOTED` seconds that halted servers are configured here; see `forget`."""
     halted = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
     if halted and runtime.clock() >= runtime.noted_until:
         _aside("note its halted servers", lambda: note(runtime.database, halted))
@@ -131,7 +133,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
 
 
 def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
-    """Return how many batches each route's usable servers take at once; 0 where none is usable."""
+    """Return how many batches each route's usable servers take at once, 0 where none is usable."""
     routes = {route_of(lane) for lane, _ in state.due}
     return {
         route: sum(_room(state, server) for server in runtime.routes.servers_of(route))
@@ -143,7 +145,8 @@ def _room(state: Survey, server: ServerSettings) -> float:
     limit, cap = state.servers[server.name], server.connections
     if limit in (server_limits.OPEN, server_limits.HALF_OPEN):
         return 0
-    # A lane of several servers may be open while the one that is left is not.
+    # The lane of a route with several servers may be open while the only usable one is over its
+    # rate.
     if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
         return 0
     return min(inf if limit is None else limit, inf if cap is None else cap)

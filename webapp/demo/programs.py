@@ -1,4 +1,4 @@
-"""The demo's processes and the ports they listen on, as a configuration for supervisord."""
+"""The demo's processes and their ports, as a configuration for supervisord."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ports:
 
     @classmethod
     def free(cls, *, web: int, flower: int) -> Ports:
-        """Take the usual ports where they are free, and others where they are not."""
+        """Return the usual ports, each replaced by another one if it is not free."""
         chosen: list[int] = []
         for usual in (web, flower, 2525, 6399):
             chosen.append(_free(usual, taken=chosen))
@@ -67,7 +67,7 @@ def programs(state: Path, ports: Ports, *, redis_server: str) -> dict[str, list[
 
 
 def supervisor_config(state: Path, ports: Ports, *, redis_server: str) -> str:
-    """Return supervisord.conf. Secrets are not in it: they come with the environment."""
+    """Return supervisord.conf. It has no secrets: they come from the environment."""
     commands = programs(state, ports, redis_server=redis_server)
     head = HEAD.format(state=_escape(str(state)))
     parts = [
@@ -75,7 +75,7 @@ def supervisor_config(state: Path, ports: Ports, *, redis_server: str) -> str:
             name=name,
             command=_escape(shlex.join(command)),
             log=_escape(str(state / "log" / f"{name}.log")),
-            priority=1 if name == "redis" else 2,  # Redis is the first to come and the last to go
+            priority=1 if name == "redis" else 2,  # Redis starts first and stops last
         )
         for name, command in commands.items()
     ]

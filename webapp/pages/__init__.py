@@ -1,1 +1,1 @@
-"""The pages of the shop: views, their forms, and what every answer carries."""
+"""The pages of the shop: views, forms, and the headers of all answers."""

@@ -1,4 +1,4 @@
-"""How templates print money, times and counts."""
+"""Filters by which templates print money, times and counts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def euros(cents: int) -> str:
 
 
 def clock(moment: datetime) -> str:
-    """Print a time to the second, in UTC. SQLite gives naive times back: they are UTC, too."""
+    """Print a time in UTC, to the second. SQLite returns naive times, which are in UTC, too."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).strftime("%d %b %Y, %H:%M:%S UTC")
 
 
 def grouped(number: int) -> str:
-    """Print a count with its thousands apart: `20,000`."""
+    """Print a count with commas between thousands: `20,000`."""
     return f"{number:,}"

@@ -1,4 +1,4 @@
-"""Reading forms: each function returns a clean value or says in plain words what is wrong."""
+"""Reads forms: each function returns a clean value, or raises FormError with what is wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST_ADDRESS = 254
 
 
 class FormError(ValueError):
-    """What the visitor must change. The message is shown to them."""
+    """Says what the visitor must change. Its text is shown to them."""
 
 
 def line(form: Mapping[str, str], name: str, label: str, *, most: int) -> str:
@@ -34,7 +34,7 @@ def number(form: Mapping[str, str], name: str, label: str, *, least: int, most: 
 
 
 def new_id() -> str:
-    """Make an id for a form about to be shown: sent twice, it acts once."""
+    """Return an id for a form about to be shown, so that it acts only once if it is sent twice."""
     return str(uuid.uuid4())
 
 

@@ -21,13 +21,13 @@ bp = Blueprint("inbox", __name__, url_prefix="/inbox")
 PAGE = 25
 
 _UNREADABLE = (MessageError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
-"""What CPython's strict parser raises for an email of anybody's: charsets and encodings that it
-does not know, comments nested a thousand deep."""
+"""What CPython's strict parser raises for emails from strangers: for unknown charsets or encodings,
+and for comments nested a thousand deep."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What the list shows of one email."""
+    """One email's line in the list."""
 
     name: str
     arrived: datetime
@@ -55,7 +55,7 @@ def index() -> ResponseReturnValue:
 
 @bp.get("/<name>")
 def email(name: str) -> ResponseReturnValue:
-    """Show one email: as HTML, as text, or as it came over the wire."""
+    """Show one email: as HTML, as text, or as it was received."""
     raw = _raw(name)
     message = _parse(raw)
     html, text = _part(message, "html"), _part(message, "plain")
@@ -98,7 +98,7 @@ def _raw(name: str) -> bytes:
 def _parse(raw: bytes) -> EmailMessage:
     try:
         return message_from_bytes(raw, policy=default)
-    except _UNREADABLE:  # nothing but its source can be shown
+    except _UNREADABLE:  # only its source can be shown
         return EmailMessage()
 
 

@@ -1,4 +1,4 @@
-"""The newsletter: one content, thousands of readers, one transaction, live progress."""
+"""The newsletter: one content for thousands of readers, in one transaction, with live progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNFINISHED = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
 
 @bp.get("")
 def compose() -> ResponseReturnValue:
-    """Show an empty issue and the ones already posted."""
+    """Show the form for an issue, and the issues that were posted."""
     return _form({})
 
 
@@ -58,7 +58,7 @@ def _post(newsletter: Newsletter) -> Newsletter:
     db.session.add(newsletter)
     try:
         db.session.flush()
-    except IntegrityError:  # the same form, sent twice, was a moment faster
+    except IntegrityError:  # the same form was sent twice, and the other request was faster
         db.session.rollback()
         rival = _find(newsletter.draft)
         if rival is None:
@@ -78,7 +78,7 @@ def readers(count: int) -> Iterator[str]:
 
 @bp.get("/<int(max=2147483647):newsletter_id>")
 def progress(newsletter_id: int) -> ResponseReturnValue:
-    """Show how far an issue has come; the page's script keeps the numbers moving."""
+    """Show how far an issue has come; the page's script updates the numbers."""
     newsletter = db.get_or_404(Newsletter, newsletter_id)
     return render_template(
         "newsletter/progress.html", newsletter=newsletter, progress=_progress(newsletter)
@@ -87,7 +87,7 @@ def progress(newsletter_id: int) -> ResponseReturnValue:
 
 @bp.get("/<int(max=2147483647):newsletter_id>/progress")
 def progress_numbers(newsletter_id: int) -> ResponseReturnValue:
-    """Give the page's script its numbers."""
+    """Return the numbers for the page's script."""
     return _progress(db.get_or_404(Newsletter, newsletter_id))
 
 

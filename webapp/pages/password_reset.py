@@ -1,4 +1,4 @@
-"""Password reset: urgent email that is worthless after fifteen minutes, and then never leaves."""
+"""Password reset: urgent email that expires after fifteen minutes and then is never sent."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LIFETIME = timedelta(minutes=15)
 
 @bp.get("")
 def ask() -> ResponseReturnValue:
-    """Ask for the address."""
+    """Show the form that asks for the address."""
     return _form({})
 
 
 @bp.post("")
 def send() -> ResponseReturnValue:
-    """Send the link. The answer is the same whether or not somebody has that address."""
+    """Send the link. The answer is the same whether or not the address has an account."""
     try:
         request_id = forms.form_id(request.form, "request")
         address = forms.line(
@@ -46,7 +46,7 @@ def send() -> ResponseReturnValue:
             request.form,
             problem=f"We cannot write to that address. The outbox says: “{error.rule}”.",
         ), 400
-    except IntegrityError:  # the second click of a double click: the first one's email is written
+    except IntegrityError:  # a double click: the first click has written the email
         db.session.rollback()
     return redirect(url_for("password_reset.sent"), code=303)
 
@@ -75,7 +75,7 @@ def sent() -> ResponseReturnValue:
 
 @bp.get("/<token>")
 def choose(token: str) -> ResponseReturnValue:
-    """Follow the email's link. The demo stops here: it has no accounts."""
+    """Show the page behind the email's link. The demo stops here: it has no accounts."""
     try:
         found = _find(_signer().loads(token))
     except BadSignature:

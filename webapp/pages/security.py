@@ -1,4 +1,4 @@
-"""The headers every answer carries."""
+"""The security headers of every answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MAIL_POLICY = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none';"
     " base-uri 'none'; frame-ancestors 'self'"
 )
-"""For a previewed email, which is hostile: no scripts, no requests, an origin of its own."""
+"""The policy for a shown email, which may be hostile: no scripts, no requests, its own origin."""
 
 
 def add_headers(response: Response) -> Response:
-    """Set the site's policy where a view has not set a stricter one."""
+    """Set the site's policy, unless the view has set a stricter one."""
     response.headers.setdefault("Content-Security-Policy", SITE_POLICY)
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Referrer-Policy", "same-origin")

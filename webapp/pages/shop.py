@@ -1,4 +1,4 @@
-"""The shop: an order and its confirmation email exist together, or neither does."""
+"""The shop: an order and its confirmation email are written together, or neither is."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LISTED = 50
 
 
 class PaymentError(Exception):
-    """The bank said no."""
+    """The bank declined the payment."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkout:
-    """A filled order form."""
+    """The values of a filled order form."""
 
     id: str
     product: Product
@@ -39,7 +39,7 @@ class Checkout:
 
     @classmethod
     def read(cls, form: Mapping[str, str]) -> Checkout:
-        """Read the form; a FormError says what is wrong with it."""
+        """Return the form's values, or raise FormError."""
         slug = forms.line(form, "product", "Your choice", most=40)
         product = db.session.scalar(select(Product).where(Product.slug == slug))
         if product is None:
@@ -62,7 +62,7 @@ def index() -> ResponseReturnValue:
 
 @bp.post("/orders")
 def place_order() -> ResponseReturnValue:
-    """Take an order: its row, its email and its payment stand or fall together."""
+    """Take an order: its row, its email and its payment all succeed, or none does."""
     try:
         checkout = Checkout.read(request.form)
         order = placed(checkout.id) or place(checkout)
@@ -93,7 +93,7 @@ def place(checkout: Checkout) -> Order:
     db.session.add(order)
     try:
         db.session.flush()  # gives the order its number
-    except IntegrityError:  # the same form, sent twice, was a moment faster
+    except IntegrityError:  # the same form was sent twice, and the other request was faster
         db.session.rollback()
         rival = placed(checkout.id)
         if rival is None:
@@ -106,7 +106,7 @@ def place(checkout: Checkout) -> Order:
 
 
 def placed(checkout_id: str) -> Order | None:
-    """Find the order that this form has placed already."""
+    """Return the order that this form has placed already, or None."""
     return db.session.scalar(select(Order).where(Order.checkout == checkout_id))
 
 
@@ -125,14 +125,14 @@ def orders() -> ResponseReturnValue:
 
 @bp.get("/orders/<int(max=2147483647):order_id>")
 def order(order_id: int) -> ResponseReturnValue:
-    """Show one order and where its confirmation is."""
+    """Show one order and the state of its confirmation."""
     found = db.get_or_404(Order, order_id)
     return render_template("shop/order.html", order=found, email=status_of(found))
 
 
 @bp.get("/orders/<int(max=2147483647):order_id>/email")
 def order_email(order_id: int) -> ResponseReturnValue:
-    """Say where the confirmation is, for the page's script."""
+    """Return the state of the confirmation, for the page's script."""
     status = status_of(db.get_or_404(Order, order_id))
     return {"email": status, "done": status not in UNDERWAY}
 

@@ -1,1 +1,1 @@
-"""What the extension keeps of one app, and the way from a message to its rows."""
+"""The extension's state for one app, and the way from a message to its rows."""

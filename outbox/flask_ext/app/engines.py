@@ -1,4 +1,4 @@
-"""The engines of an app: the one with our tables, and all of them."""
+"""Finds the engines of an app: the one with the outbox's tables, and all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Found = TypeVar("Found")
 
 
 def engine_of(app: Flask, db: Any, given: Engine | None) -> Engine:
-    """Return the engine of our tables: the one that was given, or Flask-SQLAlchemy's default.
+    """Return the engine of our tables: the `given` one, or Flask-SQLAlchemy's default.
 
     Raises ConfigurationError for a driver or a pool with which the outbox cannot work.
     """
@@ -30,7 +30,7 @@ def engine_of(app: Flask, db: Any, given: Engine | None) -> Engine:
 
 
 def is_known(app: Flask, given: Engine | None) -> bool:
-    """Return whether the engine can be had already: Flask-SQLAlchemy may be set up later."""
+    """Return whether the engine is known already: Flask-SQLAlchemy may be set up later."""
     return given is not None or "sqlalchemy" in app.extensions
 
 
@@ -44,11 +44,11 @@ def engines_of(app: Flask, given: Engine | None) -> list[Engine]:
 
 
 def _asked_of(app: Flask, ask: Callable[[], Found]) -> Found:
-    """Return what `ask` says with this app as the current one.
+    """Return what `ask` returns with this app as the current one.
 
-    The end of an app context removes Flask-SQLAlchemy's session, and where that is the thread's it
-    is the caller's, with its transaction. So this context never ends: it is pushed into a copy of
-    the caller's variables and forgotten with it.
+    The end of an app context removes Flask-SQLAlchemy's session. Where sessions belong to threads,
+    that would be the caller's session, with its transaction. So this context is never popped: it is
+    pushed in a copy of the caller's context variables, and dropped with that copy.
     """
 
     def answer() -> Found:

@@ -1,4 +1,4 @@
-"""From what a user hands over to rows in the user's transaction: render, choose the lane, write."""
+"""Renders messages, chooses their lanes, and writes the rows in the user's transaction."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from .render_message import Renderer, esmtp_options
 from .state import State
 
 KeyOf = Callable[[Any], str]
-"""Makes the idempotency key of an email from its address, or from its message."""
+"""Returns an email's idempotency key for its address, or for its message."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Writing:
-    """One write of emails: where to, and how they are to be sent."""
+    """One write of emails: the session to write in, and how the emails are to be sent."""
 
     state: State
     session: Session
@@ -100,7 +100,7 @@ class Writing:
             if merge is None and key is None and self.automatic.unsubscribe is None:
                 everyone = repeat(self.options)
                 chunks = (map(self._new, write(part), everyone) for part in in_chunks(recipients))
-            else:  # the user's functions are asked before a statement, not within it
+            else:  # the user's functions run before a statement, not during it
                 given = read_first(writer.connection, recipients)
                 own = self._own(write, given, key)
                 chunks = in_chunks(own) if merge is None else in_chunks_of_bytes(own)
@@ -114,7 +114,7 @@ class Writing:
         recipients: Iterable[Recipient],
         key: KeyOf | None,
     ) -> Iterator[NewEmail]:
-        """Yield the emails of readers who each have a key, or a URL, that the user makes."""
+        """Yield the emails of readers whose keys or URLs come from the user's functions."""
         options: Iterable[Options] = repeat(self.options)
         if key is not None:
             chosen = list(recipients)
@@ -164,12 +164,15 @@ class Writing:
 
 
 def _by_key(keys: Iterable[object]) -> list[tuple[str, int]]:
-    """Sort by key: two transactions that share keys then wait for each other, never deadlock."""
+    """Return (key, place) pairs in the order of the keys.
+
+    Sorted, two transactions that share keys may wait for each other, but never deadlock.
+    """
     return sorted(((_key(key), place) for place, key in enumerate(keys)), key=itemgetter(0))
 
 
 def _key(value: object) -> str:
     key = check_name("key", value, MAX_KEY)
     if key is None:
-        raise InvalidMessage("key", "is required of every email")
+        raise InvalidMessage("key", "is required for every email")
     return key

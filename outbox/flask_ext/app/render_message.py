@@ -1,4 +1,4 @@
-"""From what a user hands over to what is stored of it: the short way, or the long one."""
+"""Renders what a user hands over into what is stored: by the fast path, or by the full one."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Renderer:
     automatic: Automatic
 
     def render(self, message: object) -> RenderedMessage:
-        """Return what is stored of one message, with the sender that the message names."""
+        """Return one message as it is stored, with the sender that the message names."""
         rendered = self._rendered(message)
         if not self.automatic.adds:
             return rendered
         added = self.automatic.common() + self.automatic.own(message)
         if self.automatic.unsubscribe is not None and len(rendered.recipients) > 1:
-            rule = "the URL is one reader's: write an email to each (RFC 8058 §3.1)"
+            rule = "the URL belongs to one reader: enqueue an email for each (RFC 8058 §3.1)"
             raise InvalidMessage("unsubscribe", rule)
         if rendered.headers:
             return replace(rendered, headers=added + rendered.headers)
@@ -44,8 +44,10 @@ class Renderer:
     def render_shared(
         self, message: object, fields: FieldsOf | None
     ) -> tuple[str, bytes, bool, Merge | None]:
-        """Return the sender, the content that all readers share, whether it needs SMTPUTF8, and
-        how the values of `fields` are put into it."""
+        """Return the sender, the shared content, whether it needs SMTPUTF8, and its merge or None.
+
+        The merge puts each reader's values of `fields` into the content that all readers share.
+        """
         max_size = self.settings.max_size
         self._check(message)
         found = self._standard(message)
@@ -89,9 +91,10 @@ class Renderer:
         )
 
     def _check(self, message: object) -> None:
-        """Refuse what is too large before it is rendered, and a null sender of a person's email.
+        """Refuse a message that is surely too large, or a null sender of a person's message.
 
-        A person wants to hear that an email did not arrive; a machine may loop by it.
+        A null sender is for automatic messages, where a bounce could start a loop. A person wants
+        to know that an email did not arrive.
         """
         refuse_heavy(message, self.settings.max_size)
         if self.options.envelope_from == "" and not self.automatic.is_of(message):
@@ -109,7 +112,7 @@ class Renderer:
 
 
 def esmtp_options(message: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the parameters that a message asks for at MAIL and at RCPT."""
+    """Return the parameters that a message asks for in MAIL and in RCPT."""
     if not isinstance(message, flask_mail.Message):
         return (), ()
     return tuple(message.mail_options), tuple(message.rcpt_options)

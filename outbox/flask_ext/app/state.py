@@ -1,4 +1,4 @@
-"""What the extension keeps of one app, and how its sessions are found."""
+"""The extension's state for one app, and how it finds the app's sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("outbox")
 
 @dataclass(kw_only=True)
 class State:
-    """Stands in `app.extensions["outbox"]`."""
+    """The value of `app.extensions["outbox"]`."""
 
     runtime: Runtime
     source: SessionSource | None
@@ -31,21 +31,23 @@ class State:
     def session(self, given: AnySession | None = None) -> Session:
         """Return the session to write in: the given one, or the current request's.
 
-        Raises ConfigurationError for what is no session that somebody could commit.
+        Raises ConfigurationError for anything that is not a session the caller can commit.
         """
         if given is not None:
             found: object = given
         elif self.source is None:
-            raise RuntimeError("the outbox knows no session: give session=…")
+            raise RuntimeError(
+                "the outbox has no session: give session=… to the call, or to init_app"
+            )
         else:
             found = current(self.source)
         return one_of(found)
 
     def connection(self, session: Session) -> Connection:
-        """Return the connection of the session's transaction on the outbox's own bind.
+        """Return the connection of the session's transaction to the outbox's tables.
 
-        Raises ConfigurationError for one in autocommit, to another database, or to other
-        schemas of it.
+        Raises ConfigurationError where it is in autocommit, or leads to another database or other
+        schemas than the outbox's engine does.
         """
         connection = session.connection(bind_arguments={"clause": self._write})
         runtime = self.runtime
@@ -56,17 +58,17 @@ class State:
 
     @cached_property
     def _write(self) -> Insert:
-        # A statement and not the table: a session that routes is to choose its writer.
+        # A statement, not the table: so a session that routes its statements chooses its writer.
         return insert(self.runtime.tables.email)
 
     def discard(self, emails: int) -> None:
-        """Count and tell emails that nobody committed."""
+        """Count and log emails whose session was closed without a commit."""
         self.discarded += emails
         _log.warning("outbox: %d emails were discarded: nobody committed their session", emails)
 
 
 def state_of(app: Flask | None = None) -> State:
-    """Return the state of the current app, or of `app` where none is current."""
+    """Return the state of the current app, or of `app` outside an app context."""
     found = current_app if has_app_context() else app
     if found is None or "outbox" not in found.extensions:
         raise RuntimeError("the outbox has no app: call outbox.init_app(app, …) first")

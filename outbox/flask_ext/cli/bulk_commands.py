@@ -1,4 +1,4 @@
-"""The commands that change any number of emails: in short transactions, and with their progress."""
+"""The commands that change any number of emails, in short transactions and with a progress bar."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _words(statuses: Iterable[Status]) -> click.Choice[str]:
 def retry(ids: tuple[int, ...], status: str | None) -> None:
     """Send failed or unknown emails again.
 
-    Of an unknown one a copy may have arrived: whoever got it gets a second one. What becomes of it
-    now takes back no doubt, so it ends only as sent or unknown.
+    A copy of an unknown email may have arrived. Then its recipient gets a second one. The email
+    stays in doubt, so it ends only as sent or unknown.
     """
     if bool(ids) == bool(status):
         raise click.UsageError("give either ids or --status")
@@ -45,7 +45,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     if done.in_doubt:
         click.echo(
             f"{len(done.in_doubt)} of them in doubt: a copy may have arrived,"
-            " they end sent or unknown"
+            " so they end only as sent or unknown"
         )
     if not done.changed:
         raise SystemExit(1)
@@ -54,17 +54,17 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
 def _tell_unchanged(done: Corrections) -> None:
     for one in done.unchanged:
         colour = "yellow" if one.reason is Reason.HELD else None
-        click.secho(f"email {one.id} is left: {one}", fg=colour)
+        click.secho(f"email {one.id} is unchanged: {one}", fg=colour)
 
 
 def _tell_held(emails: int) -> None:
     if emails:
-        click.secho(f"{emails} emails are left: another transaction holds them", fg="yellow")
+        click.secho(f"{emails} emails are unchanged: another transaction holds them", fg="yellow")
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show how far a look at the emails is."""
+    """Show how many of the ids have been gone through."""
     with click.progressbar(length=0, label="Looking") as bar:
 
         def show(done: int, total: int) -> None:
@@ -79,7 +79,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 @click.option("--as", "outcome", type=_words(RESOLVED), required=True)
 @with_appcontext
 def resolve(ids: tuple[int, ...], outcome: str) -> None:
-    """Settle emails in doubt, as you found out: sent or failed."""
+    """Settle emails in doubt as sent or failed, once you found out which."""
     done = current_outbox().resolve(ids, outcome)
     _tell_unchanged(done)
     now = list(done.changed.values())
@@ -92,7 +92,7 @@ def resolve(ids: tuple[int, ...], outcome: str) -> None:
 
 _WHY = {
     Status.SENT: "a recipient has a copy",
-    Status.PENDING: "they go on to recipients to whom nobody has written yet",
+    Status.PENDING: "they go on to recipients that were not tried yet",
 }
 
 

@@ -1,4 +1,4 @@
-"""`flask outbox check`: what an operator should know before the first email is stuck."""
+"""`flask outbox check`: finds what is wrong before the first email is stuck."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _celery(runtime: Runtime) -> list[Finding]:
         return [error(text)]
     schedule = app.conf.beat_schedule or {}
     entries = {entry.get("task"): entry.get("schedule") for entry in schedule.values()}
-    findings = [ok("a Celery app is there")]
+    findings = [ok("a Celery app is configured")]
     if "outbox.sweep" not in entries:
         findings.append(error(f"beat's schedule has no outbox.sweep: {SCHEDULE}"))
     elif _seconds(entries["outbox.sweep"]) != runtime.settings.sweep_interval:
@@ -71,19 +71,19 @@ def _celery(runtime: Runtime) -> list[Finding]:
     if "outbox.purge" not in entries:
         findings.append(warn(f"beat's schedule has no outbox.purge: {SCHEDULE}"))
     if "outbox.sweep" in entries and app.conf.beat_scheduler == CELERYS_BEAT:
-        text = f"beat_scheduler stands still while a clock is set back: {STEADY_BEAT} does not"
+        text = f"beat_scheduler stops sweeping when a clock is set back: {STEADY_BEAT} does not"
         findings.append(warn(text))
     findings += [warn(text) for text in worker_limits.configured(runtime, app)]
     return [*findings, *_deliveries(app), *fleet_findings(app)]
 
 
 def _seconds(schedule: object) -> object:
-    """Return an interval in seconds; of what is none, such as a crontab, the schedule itself."""
+    """Return an interval in seconds; a schedule of another kind, such as a crontab, as it is."""
     return schedule.total_seconds() if isinstance(schedule, timedelta) else schedule
 
 
 def _deliveries(app: Celery) -> list[Finding]:
-    """Tell what keeps tasks waiting in a busy worker, or makes them come twice in vain."""
+    """Return the findings on settings that keep tasks waiting, or deliver them twice in vain."""
     late, amqp = app.conf.task_acks_late, str(app.conf.broker_read_url).startswith(AMQP)
     texts = []
     if amqp and not late:

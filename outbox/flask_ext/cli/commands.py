@@ -23,7 +23,7 @@ from .json_output import print_json
 from .shell import EMAIL_ID, as_json, current_outbox, current_runtime, text
 from .stats import stats_lines
 
-commands = click.Group("outbox", help="See, send and mend the emails of the outbox.")
+commands = click.Group("outbox", help="See, send and correct the emails of the outbox.")
 """Added to the app's own commands by `Outbox.init_app`."""
 
 for each in (retry, resolve, cancel, purge, health):
@@ -80,7 +80,7 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
 @commands.command()
 @with_appcontext
 def sweep() -> None:
-    """Claim what is due and hand it to the workers: beat's stand-in, for cron."""
+    """Claim what is due and hand it to the workers, from cron in the place of beat."""
     runtime = current_runtime()
     click.echo(f"{run_sweep(runtime, publish(runtime))} emails handed out")
     if runtime.suppressed():
@@ -135,7 +135,7 @@ def _priority(scope: str) -> str | None:
 @click.option("--remove", is_flag=True, help="Take the address off the list.")
 @with_appcontext
 def suppress(address: str | None, reason: str, remove: bool) -> None:
-    """Keep an address from getting email; without one, show the list."""
+    """Put an address on the suppression list; without an address, show the list."""
     outbox = current_outbox()
     if address is None:
         for entry in outbox.suppressed():

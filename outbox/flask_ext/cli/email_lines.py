@@ -1,7 +1,7 @@
 """`flask outbox list` and `show`, line by line for a terminal.
 
-Whatever stands in the table may come from a stranger, a worker's name included: each line is
-cleaned as a whole, so that nothing of it steers a terminal.
+Any text in the table may come from a stranger, even a worker's name. So each line is cleaned as a
+whole, and no control character reaches the terminal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`flask outbox health`: one word for a probe, and what to do where it is a bad one."""
+"""`flask outbox health`: an exit code for a monitoring probe, and what to do where it is 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `--json` prints of the typed results: the keys and formats on which scripts rely."""
+"""Turns typed results into what `--json` prints: the keys and formats on which scripts rely."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _record(value: Any) -> dict[str, Any]:
 
 def _email(email: EmailDetails) -> dict[str, Any]:
     found = _record(email)
-    if email.recipients == 1:  # its replies are the attempts'
+    if email.recipients == 1:  # the recipient's reply is that of the attempts
         for recipient in found["recipient_list"]:
             for name in _REPLY:
                 del recipient[name]

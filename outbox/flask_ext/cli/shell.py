@@ -1,4 +1,4 @@
-"""What the commands of `flask outbox` share: the app's outbox, its database, kinds of arguments."""
+"""What the commands of `flask outbox` share: the app's outbox, its database, and arguments."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for s
 
 
 class Number(click.FloatRange):
-    """A number in a range. NaN, which is neither below it nor above, is none."""
+    """A number in a range. NaN is refused, though it is neither below nor above the range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number, or say which ones are taken."""
+        """Return the number, or fail with the range that is allowed."""
         number = super().convert(value, param, ctx)
         if isnan(number):
             self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
@@ -53,7 +53,10 @@ def write(work: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def text(longest: int) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Refuse what no email can have, as text: a shell hands on any octets, a database does not."""
+    """Return a callback that refuses text which no email can have.
+
+    A shell passes on any octets, and a database does not take all of them.
+    """
 
     def read(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         try:

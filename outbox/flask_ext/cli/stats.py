@@ -1,4 +1,4 @@
-"""`flask outbox stats`, line by line for a terminal."""
+"""The lines of `flask outbox stats` for a terminal."""
 
 from __future__ import annotations
 

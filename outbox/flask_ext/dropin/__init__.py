@@ -1,1 +1,1 @@
-"""What stands where Flask-Mail's `Mail` stood."""
+"""The drop-in for Flask-Mail's `Mail`."""

@@ -1,4 +1,4 @@
-"""`app.extensions["mail"]`: the outbox's, whoever put one there before or after."""
+"""Keeps the outbox's entry in `app.extensions["mail"]`, whatever else is put there."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _log = logging.getLogger("outbox")
 
 
 class DirectSending(ConfigurationError, AttributeError):
-    """A `flask_mail.Mail` beside the outbox was to speak SMTP inside the request."""
+    """Raised where a `flask_mail.Mail` beside the outbox is about to send inside the request."""
 
 
 class MailEntry(_Mail):
-    """What Flask-Mail keeps in `app.extensions["mail"]`, over the outbox.
+    """The outbox's version of what Flask-Mail keeps in `app.extensions["mail"]`.
 
-    Other extensions send by it: Flask-Security does. They do not know of a commit to come, so a
-    email of theirs is committed at once where its session holds nothing else.
+    Other extensions, such as Flask-Security, send through it. They do not commit afterwards. So
+    their email is committed at once where its session holds nothing else.
     """
 
     def __init__(self, app: Flask, given: _Mail) -> None:
-        self.__dict__.update(vars(given))  # as it is now: an app may have changed it
+        self.__dict__.update(vars(given))  # its current values: an app may have changed them
         self._app = app
         self._suppress: bool | None = None
         if bool(given.suppress) != self.suppress:
@@ -37,7 +37,7 @@ class MailEntry(_Mail):
 
     @property
     def suppress(self) -> bool:
-        """Whether nothing is to be sent: as it was set here, or as the app is configured now."""
+        """Whether nothing is to be sent: the value that was set here, or else the app's config."""
         if self._suppress is not None:
             return self._suppress
         return bool(self._app.config.get("MAIL_SUPPRESS_SEND", self._app.testing))
@@ -48,7 +48,7 @@ class MailEntry(_Mail):
 
     @property
     def server(self) -> str:  # type: ignore[override]
-        """Flask-Mail's own connection asks for it before it speaks SMTP: here it must not."""
+        """Raise DirectSending: Flask-Mail reads it only when it is about to speak SMTP."""
         raise DirectSending(
             "flask_mail.Mail would speak SMTP inside the request, before any commit:"
             " put outbox.OutboxMail in its place"
@@ -56,10 +56,10 @@ class MailEntry(_Mail):
 
 
 def take(app: Flask, given: _Mail | None = None) -> MailEntry:
-    """Put our entry in the place of Flask-Mail's, now and whenever another is found there.
+    """Replace Flask-Mail's entry with ours, now and whenever another one is found later.
 
-    `given` is what it shall say; without it, what an entry there says, or the app's config.
-    Raises ConfigurationError where another extension than Flask-Mail has its own there.
+    Our entry takes its values from `given`, else from the entry that is there, else from the app's
+    config. Raises ConfigurationError where the entry belongs to an extension other than Flask-Mail.
     """
     if stranger := stranger_of(app):
         raise ConfigurationError(stranger)
@@ -68,8 +68,8 @@ def take(app: Flask, given: _Mail | None = None) -> MailEntry:
         return found
     if found is not None and not isinstance(found, MailEntry):
         _log.warning(
-            'outbox: flask_mail.Mail is there too: app.extensions["mail"] is the outbox\'s now, and'
-            " Mail's own send() is refused; put OutboxMail in its place"
+            'outbox: the app has a flask_mail.Mail, too: app.extensions["mail"] is the outbox\'s'
+            " now, and Mail's own send() is refused: put OutboxMail in its place"
         )
     entry = MailEntry(app, given or found or Mail().init_mail(app.config, app.debug, app.testing))
     app.extensions["mail"] = entry
@@ -86,14 +86,14 @@ def is_suppressed(app: Flask) -> bool:
 
 
 def stranger_of(app: Flask) -> str | None:
-    """Return what to say of an entry that is neither Flask-Mail's nor ours, or None."""
+    """Return an error text for an entry that is neither Flask-Mail's nor ours, or None."""
     found = app.extensions.get("mail")
     if found is None or isinstance(found, _Mail):
         return None
     kind = f"{type(found).__module__}.{type(found).__qualname__}"
     return (
-        f'app.extensions["mail"] holds a {kind}: the outbox takes the place of Flask-Mail only,'
-        " and what other extensions send would go round it"
+        f'app.extensions["mail"] holds a {kind}: the outbox can replace only Flask-Mail there,'
+        " and messages that other extensions send would bypass it"
     )
 
 
@@ -101,9 +101,10 @@ _told: set[int] = set()
 
 
 def _keep(app: Flask, **_: object) -> None:
-    """Look whether a `Mail` that was made later has put its own there.
+    """Put our entry back if a `Mail` that was made later has replaced it.
 
-    To raise here would leave the context pushed: of a stranger the log tells, and the doctor.
+    An error raised here would leave the context pushed. So an entry of another extension is
+    reported by the log, and by `flask outbox check`.
     """
     found = app.extensions.get("mail")
     if isinstance(found, MailEntry):

@@ -13,7 +13,7 @@ class OutboxMail(Mail):
     """Takes the place of `flask_mail.Mail(app)`; your `send()` calls stay as they are.
 
     The emails go out when your session commits. With `OUTBOX_MAIL_AUTOCOMMIT` an email is committed
-    at once where its session holds nothing else. Needs `Outbox.init_app` on the same app.
+    at once where its session holds nothing else. It needs `Outbox.init_app` on the same app.
     """
 
     def init_app(self, app: Flask) -> MailEntry:
@@ -21,7 +21,7 @@ class OutboxMail(Mail):
         return take(app, self.init_mail(app.config, app.debug, app.testing))
 
     def connect(self) -> Connection:
-        """Return a context manager whose `send` enqueues; nothing is connected to."""
+        """Return a context manager whose `send` enqueues; it opens no connection."""
         app = getattr(self, "app", None) or current_app
         try:
             return OutboxConnection(app.extensions["mail"])

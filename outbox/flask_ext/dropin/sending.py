@@ -1,4 +1,4 @@
-"""What `connect()` gives where Flask-Mail's was: each message is enqueued."""
+"""What `connect()` returns in the place of Flask-Mail's connection: it enqueues each message."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..session.reading import holds_nothing
 
 
 class OutboxConnection(Connection):
-    """What `mail.connect()` gives: Flask-Mail's interface over the outbox.
+    """Flask-Mail's `Connection` over the outbox, as `mail.connect()` returns it.
 
-    `commits` says that an email is committed at once where its session holds nothing else; without
-    it, `OUTBOX_MAIL_AUTOCOMMIT` does.
+    With `commits`, or with `OUTBOX_MAIL_AUTOCOMMIT`, an email is committed at once where its
+    session holds nothing else.
     """
 
     def __init__(self, mail: Any, *, commits: bool = False) -> None:
@@ -32,25 +32,25 @@ class OutboxConnection(Connection):
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Nothing is open, so nothing can fail after a success."""
+        """Do nothing: there is no connection to close, so no error can follow a success."""
 
     def send(self, message: Message, envelope_from: str | tuple[str, str] | None = None) -> None:
         """Enqueue the message in the current session, and send Flask-Mail's signal.
 
-        With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent. Raises what
-        Flask-Mail raises: AssertionError without recipients or sender, and BadHeaderError; beyond
-        that InvalidMessage for what Flask-Mail would have sent broken.
+        With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent. Like Flask-Mail
+        it raises BadHeaderError, and AssertionError without recipients or sender. It also raises
+        InvalidMessage for a message that Flask-Mail would have sent broken.
         """
         _check(message)
         if message.date is None:
-            message.date = time.time()  # receivers of the signal read it
+            message.date = time.time()  # receivers of the signal read the date
         if not self.mail.suppress:
             self._enqueue(message, envelope_from)
         app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
         email_dispatched.send(app, message=message)
         self.num_emails += 1
         if self.num_emails == self.mail.max_emails:
-            self.num_emails = 0  # where Flask-Mail would connect anew
+            self.num_emails = 0  # as in Flask-Mail, which would connect anew here
 
     def _enqueue(self, message: Message, envelope_from: str | tuple[str, str] | None) -> None:
         state = state_of()
@@ -64,7 +64,7 @@ class OutboxConnection(Connection):
 
 
 def _check(message: Message) -> None:
-    """Refuse what Flask-Mail's own `send` refuses, with its own exceptions."""
+    """Refuse what Flask-Mail's own `send` refuses, with the same exceptions."""
     if not message.send_to:
         raise AssertionError("No recipients have been added")
     if not message.sender:
@@ -76,7 +76,7 @@ def _check(message: Message) -> None:
 
 
 def _address(sender: str | tuple[str, str] | None) -> str | None:
-    """Return the address of what Flask-Mail takes as a sender: a pair, or text with a name."""
+    """Return the address of a sender as Flask-Mail takes it: a (name, address) pair, or text."""
     if sender is None or isinstance(sender, tuple):
         return sender[1] if sender else None
     [found] = parse_addresses("envelope_from", sender) or (None,)

@@ -1,1 +1,1 @@
-"""What a person or a program does to emails that are written: `Outbox` and `flask outbox`."""
+"""The verbs of `Outbox` and `flask outbox`: what a person or a program does with emails."""

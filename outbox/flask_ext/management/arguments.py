@@ -1,4 +1,4 @@
-"""Arguments of the management, checked. What is wrong is InvalidMessage, as of an enqueue."""
+"""Checks the arguments of the verbs; a wrong one raises InvalidMessage, as in `enqueue`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def one_id(value: Any) -> int:
 
 
 def several_ids(value: Any) -> list[int]:
-    """Return the ids of emails, each once and in their order; one id alone is taken, too."""
+    """Return the ids without repetitions, in their order; `value` is one id or an iterable."""
     if isinstance(value, (str, bytes)) or not isinstance(value, (int, Iterable)):
         raise InvalidMessage("ids", "must be an id, or an iterable of ids")
     given = [value] if isinstance(value, int) else value
@@ -28,14 +28,14 @@ def several_ids(value: Any) -> list[int]:
 
 
 def status_of(field: str, value: Any, allowed: Sequence[Status]) -> Status:
-    """Return a status, or its word, that is one of the `allowed`."""
+    """Return the status that `value` is or names; it must be one of the `allowed`."""
     if not isinstance(value, str) or value not in allowed:
         raise InvalidMessage(field, f"must be one of {', '.join(allowed)}")
     return Status(value)
 
 
 def priority_of(value: Any) -> Priority | None:
-    """Return a priority; None is all of them."""
+    """Return the priority that `value` is or names; None stands for all."""
     return None if value is None else Priority.of(value)
 
 

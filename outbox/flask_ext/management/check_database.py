@@ -1,4 +1,4 @@
-"""What an examination says of the database: schema, settings, and the servers' rows in it."""
+"""Examines the database: its schema, its settings, and the servers' rows in it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what
 
 
 def database_findings(runtime: Runtime) -> list[Finding]:
-    """Return the findings on the database; where tables are missing, on these only."""
+    """Return the findings on the database; where tables are missing, only those on the schema."""
     try:
         schema = inspect_schema(runtime.database)
         return _version(schema) + ([] if schema.absent else _settings(runtime))
@@ -42,19 +42,22 @@ def database_findings(runtime: Runtime) -> list[Finding]:
 
 
 def _version(schema: Schema) -> list[Finding]:
-    """Compare by number, and by what is there: a number alone would say nothing of a table lost."""
+    """Return the findings on the schema: its version, and also what is missing.
+
+    The version alone would not show that a table was lost.
+    """
     if schema.absent and not schema.version:
         return [error(f"schema: {_NO_TABLES}")]
     findings = [error(f"schema: {text}: run your migrations") for text in schema.missing]
     findings += [
-        error(f"schema: {name} must be filled, and this code does not know it")
+        error(f"schema: {name} needs a value, but this code does not know it: update the code")
         for name in schema.demanded
     ]
     versions = f"the database's schema is version {schema.version}, the code's {VERSION}"
     if schema.version < VERSION:
         findings.append(error(f"{versions}: the database is older, run your migrations"))
     elif schema.version > VERSION:
-        findings.append(warn(f"{versions}: the code is older, roll it forward when you can"))
+        findings.append(warn(f"{versions}: the code is older, update it when you can"))
     elif not findings:
         findings.append(ok(f"the schema is complete: version {VERSION}"))
     return findings
@@ -63,7 +66,9 @@ def _version(schema: Schema) -> list[Finding]:
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
     findings = [warn(_IN_MEMORY)] if in_memory(database.engine) else []
-    findings += [warn(f"{text}: it can forget an email") for text in durability_warnings(database)]
+    findings += [
+        warn(f"{text}: a committed email can be lost") for text in durability_warnings(database)
+    ]
     findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails") for text in packets]

@@ -1,4 +1,4 @@
-"""What `check` and `health` say of the workers: whether our queues have anybody who listens."""
+"""Examines the workers for `check` and `health`: does one listen to each of our queues?"""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _QUEUES = "task_queues = outbox.celery_config.QUEUES"
 
 
 def fleet_findings(app: Celery) -> list[Finding]:
-    """Return the findings on the queues that are configured and on those that are listened to.
+    """Return the findings on the configured queues, and on those that workers listen to.
 
-    A worker that is told its queues by -Q needs no `task_queues`: then the running ones decide.
+    A worker with -Q needs no `task_queues`: so the running workers are asked, too.
     """
     lacking = forgotten(app)
     try:

@@ -1,4 +1,4 @@
-"""What holds emails back: pauses, and the suppression list."""
+"""The verbs that hold emails back: pauses, and the suppression list."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a person changes of emails: in short transactions of their own, and waiting for nobody.
+"""The verbs that change emails: in short transactions of their own, and without waiting for locks.
 
-What another transaction holds is tried again at the end, and told.
+Emails that another transaction holds are tried once more at the end, and then reported.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 Progress: TypeAlias = Callable[[int, int], object]
-"""Is told how many ids have been gone through, and of how many; before the first one, too."""
+"""Is called with how many ids have been gone through, and of how many; first with 0."""
 
 RETRIED = (Status.FAILED, Status.UNKNOWN)
 RESOLVED = (Status.SENT, Status.FAILED)
 
 
 def retry(runtime: Runtime, ids: Any, status: Any, progress: Progress) -> Corrections:
-    """Send failed or unknown emails again: those of the ids, or all of a status."""
+    """Send failed or unknown emails again: those with these ids, or all of a status."""
     if (ids is None) == (status is None):
         raise InvalidMessage("ids", "give either ids or a status, and not both")
     database = runtime.database
     if status is None:
         found: Iterable[Sequence[int]] = parts(several_ids(ids))
     else:
-        # An email that fails again meanwhile is behind us: none is retried twice.
+        # The scan does not come back to an email that fails again meanwhile: each is retried once.
         found = _scanned(with_status(database, status_of("status", status, RETRIED)), progress)
     return _correct(database, _retry, found, Status.PENDING)
 
 
 def resolve(runtime: Runtime, ids: Any, outcome: Any) -> Corrections:
-    """Settle emails in doubt, as a person found out."""
+    """Settle emails in doubt as sent or failed, as a person found out."""
     chosen = status_of("outcome", outcome, RESOLVED)
     return _correct(
         runtime.database, partial(_resolve, outcome=chosen), parts(several_ids(ids)), chosen
@@ -55,7 +55,7 @@ def resolve(runtime: Runtime, ids: Any, outcome: Any) -> Corrections:
 
 
 def cancel_tag(runtime: Runtime, tag: str, progress: Progress) -> tuple[int, Collection[int]]:
-    """Withdraw the emails of a tag; return how many, and those that another transaction holds."""
+    """Withdraw a tag's emails; return how many, and the ids that another transaction holds."""
     database, total, held = runtime.database, 0, list[int]()
 
     def withdraw(part: Sequence[int]) -> list[int]:
@@ -70,7 +70,7 @@ def cancel_tag(runtime: Runtime, tag: str, progress: Progress) -> tuple[int, Col
 
 
 def _scanned(scan: Scan, progress: Progress) -> Iterator[list[int]]:
-    """Yield what a scan finds, for one transaction each."""
+    """Yield the ids that a scan finds, in parts for one transaction each."""
     done = 0
     progress(done, scan.span)
     for stretch in scan:
@@ -98,7 +98,7 @@ def _resolve(
 
 @dataclass(kw_only=True)
 class _Tally:
-    """What became of the emails so far."""
+    """The results so far."""
 
     wanted: Status
     changed: dict[int, Status] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class _Tally:
     left: dict[int, Unchanged] = field(default_factory=dict)
 
     def add(self, part: Collection[int], done: _Changed, others: dict[int, Status]) -> None:
-        """Count a part that nobody held: what was `done`, and as what the `others` stand."""
+        """Add a part that nobody else held: what was `done`, and the `others`' statuses."""
         self.changed |= done.statuses
         self.in_doubt += done.in_doubt
         for email_id in part:
@@ -126,7 +126,7 @@ def _correct(
     found: Iterable[Sequence[int]],
     wanted: Status,
 ) -> Corrections:
-    """Change what is found, part by part."""
+    """Change the emails that are found, part by part."""
     tally, held = _Tally(wanted=wanted), list[int]()
     for part in found:
         held += _change(database, work, part, tally)
@@ -146,7 +146,7 @@ def _change(
     part: Sequence[int],
     tally: _Tally,
 ) -> list[int]:
-    """Change a part in one transaction; return what another transaction holds of it."""
+    """Change a part in one transaction; return its ids that another transaction holds."""
 
     def change(connection: Connection) -> tuple[_Changed, list[int], dict[int, Status]]:
         done, held = on_free(connection, database, work, part)

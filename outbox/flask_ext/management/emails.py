@@ -1,4 +1,4 @@
-"""Looking at emails: one with all that is known of it, or the newest ones."""
+"""The verbs that show emails: one with all details, or the newest ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_LISTED = 10_000
 
 
 def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
-    """Return one email, or None."""
+    """Return one email with all details, or None."""
     database, wanted = runtime.database, one_id(id)
     return database.read(lambda connection: reports.detail(connection, database, wanted))
 

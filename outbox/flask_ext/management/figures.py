@@ -30,7 +30,7 @@ def stats(runtime: Runtime) -> Stats:
 
 
 def health(runtime: Runtime, max_age: Any) -> Health:
-    """Return whether emails leave; where the database is away, what is wrong with it."""
+    """Return whether emails leave; where the database is away, return what is wrong with it."""
     limit = runtime.settings.health_age
     if max_age is not None:
         limit = seconds_of("max_age", max_age, LONGEST_AGE)
@@ -68,7 +68,7 @@ def _faults(runtime: Runtime) -> tuple[str, ...]:
 
 
 def _nobody(runtime: Runtime) -> tuple[str, ...]:
-    """Return why nobody takes the emails that wait, where the workers tell."""
+    """Return why no worker takes the waiting emails, as far as the workers can tell."""
     app = runtime.find_celery()
     if app is None or runtime.suppressed():
         return ()

@@ -1,4 +1,4 @@
-"""What an examination says: a level and one line."""
+"""A finding of an examination: a level and one line."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ Level = Literal["ok", "warn", "error"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was examined."""
+    """What an examination found of one thing."""
 
     level: Level
     text: str
 
 
 def ok(text: str) -> Finding:
-    """Say that something is as it should be."""
+    """Return a finding that something is as it should be."""
     return Finding(level="ok", text=text)
 
 
 def warn(text: str) -> Finding:
-    """Say what may come to harm."""
+    """Return a finding of something that may do harm."""
     return Finding(level="warn", text=text)
 
 
 def error(text: str) -> Finding:
-    """Say what keeps emails from being sent."""
+    """Return a finding of something that keeps emails from being sent."""
     return Finding(level="error", text=text)

@@ -1,4 +1,4 @@
-"""What the management of emails returns: frozen and typed."""
+"""The results of the verbs: frozen and typed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Reason(StrEnum):
     """Why an email was left as it is."""
 
     MISSING = "no such email"
-    HELD = "another transaction holds it"  # try again when that has ended
+    HELD = "another transaction holds it"  # try again when that transaction has ended
     ALREADY = "it has that status already"
     STATUS = "its status does not allow it"
 
@@ -24,7 +24,7 @@ class Unchanged:
 
     id: int
     reason: Reason
-    status: Status | None = None  # None where there is no such email, or another holds it
+    status: Status | None = None  # None if it is missing, or another transaction holds it
 
     def __str__(self) -> str:
         """Return the reason in words, without the id."""
@@ -42,7 +42,7 @@ class Corrections:
 
     changed: dict[int, Status]  # by id: the status that an email has now
     unchanged: tuple[Unchanged, ...]
-    in_doubt: tuple[int, ...] = ()  # retried, and a copy may have arrived: whoever got it gets two
+    in_doubt: tuple[int, ...] = ()  # retried, though a copy may have arrived already
 
     @property
     def held(self) -> tuple[int, ...]:
@@ -55,9 +55,9 @@ class Health:
     """Whether emails leave. Where the database is away only `limit` and `problems` are known."""
 
     healthy: bool
-    limit: float  # seconds that an email may be due, or stand claimed
+    limit: float  # seconds that an email may be due or claimed
     problems: tuple[str, ...]  # what is wrong, and the remedy
     oldest_due_seconds: float | None = None
     oldest_claimed_seconds: float | None = None
-    alerts: tuple[ServerStatus, ...] = ()  # servers that a person must see to
+    alerts: tuple[ServerStatus, ...] = ()  # servers that need a person
     servers: tuple[ServerStatus, ...] = ()

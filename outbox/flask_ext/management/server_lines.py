@@ -1,4 +1,4 @@
-"""How the servers stand, in a line each for a person."""
+"""One line for each server's state, for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...store.report_records import ServerStatus
 
 
 def standing_line(server: ServerStatus) -> str:
-    """Return one server's state: where it is halted since when, why, and when it is probed next."""
+    """Return one server's state; for a halted one also since when, why, and its next probe."""
     name = server.server
     if server.since is None:
         allowed = server.batches_allowed
@@ -17,7 +17,7 @@ def standing_line(server: ServerStatus) -> str:
         held = f", {server.connections} connections" if server.connections else ""
         return printable(f"server {name}: {server.state}{ramp}{held}")
     alert = "ALERT: " if server.alert else ""
-    gone = "" if server.configured else ", is configured no more"
+    gone = "" if server.configured else ", is no longer configured"
     since = _second(server.since)
     if server.next_probe is None:
         return printable(f"{alert}{name} is suspected since {since} (UTC{gone}): {server.reason}")
@@ -39,16 +39,19 @@ def standing_colour(server: ServerStatus) -> str | None:
 
 
 def redirect_line(address: str) -> str:
-    """Return what an operator must know where emails are redirected."""
+    """Return the line that tells an operator that emails are redirected."""
     return f"OUTBOX_REDIRECT_TO: every email goes to {address}, and none to its recipients"
 
 
 SUPPRESSED = (
-    "MAIL_SUPPRESS_SEND is on, as TESTING has it by default: nothing is sent, and emails wait"
+    "MAIL_SUPPRESS_SEND is on (TESTING turns it on by default): nothing is sent, and emails wait"
 )
-"""What an operator must know where nothing is to be sent."""
+"""The line that tells an operator that nothing is sent."""
 
 
 def printable(value: object) -> str:
-    """Return a stranger's text, such as a subject or a reply, so that it steers no terminal."""
+    """Return a text, such as a stranger's subject or reply, without control characters.
+
+    So it cannot steer the terminal.
+    """
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))

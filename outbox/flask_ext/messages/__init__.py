@@ -1,1 +1,1 @@
-"""Flask-Mail's messages: converted into standard ones, or rendered at once."""
+"""Converts Flask-Mail's messages into standard ones, or renders them directly."""

@@ -1,4 +1,4 @@
-"""A `flask_mail.Message` becomes a standard message: its structure, without Flask-Mail's faults."""
+"""Converts a `flask_mail.Message` to a standard message: the same parts, without the faults."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ Pair = tuple[str, str]
 
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
 _FLATTENED = re.compile(r'(?!"(?:[^"\\]|\\.)*" <)(?P<name>[^<>]*) <(?P<address>[^<>]+)>')
-"""Flask-Mail's constructor makes this of a sender that is a pair, without quoting the name.
+"""The text that Flask-Mail's constructor makes of a sender pair, without quoting the name.
 
-But a name that is one quoted string is what somebody wrote by RFC 5322.
+A name that is one quoted string does not match: somebody wrote it by RFC 5322.
 """
 
 _FIELDS = frozenset({"from", "to", "cc", "bcc"})
-"""As extra headers they would be there twice, and name people whom Flask-Mail does not write to."""
+"""Refused as extra headers: they would appear twice, and name people who do not get the email."""
 _ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
-"""RFC 5322 §3.6 allows one, and servers refuse two: an extra header replaces Flask-Mail's."""
+"""RFC 5322 §3.6 allows each once, and servers refuse two: an extra header replaces Flask-Mail's."""
 _FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
@@ -55,7 +55,7 @@ def standard(
 ) -> Message[Any, Any]:
     """Return a standard message for what a user hands to `enqueue`, or raise InvalidMessage.
 
-    `id_domain` is that of a Message-ID that Flask-Mail made; empty: the sender's.
+    A Message-ID that Flask-Mail made gets the domain `id_domain`; if that is empty, the sender's.
     """
     if isinstance(message, flask_mail.Message):
         try:
@@ -86,7 +86,10 @@ def _compose(
 
 
 def check_options(source: flask_mail.Message) -> None:
-    """Refuse what is no ESMTP parameter (RFC 5321 §4.1.2): one with a line break is a command."""
+    """Raise InvalidMessage for an invalid ESMTP parameter (RFC 5321 §4.1.2).
+
+    One with a line break would be a second command.
+    """
     given = (("mail_options", source.mail_options), ("rcpt_options", source.rcpt_options))
     for field, options in given:
         if not isinstance(options, (list, tuple)):
@@ -99,7 +102,7 @@ def check_options(source: flask_mail.Message) -> None:
 
 @value_type(frozen=True, kw_only=True, slots=True)
 class Head:
-    """The fields of a message, checked and written, in Flask-Mail's order."""
+    """A message's fields, checked and formatted, in Flask-Mail's order."""
 
     sender: Pair
     recipients: tuple[Pair, ...]  # of To, Cc and Bcc
@@ -109,7 +112,7 @@ class Head:
 
 
 def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
-    """Return the fields but for the extra ones, or raise InvalidMessage."""
+    """Return the fields without the extra headers, or raise InvalidMessage."""
     people = []
     if source.subject:
         people.append(("Subject", _text("subject", source.subject, "Subject")))
@@ -155,7 +158,7 @@ def extra_value(name: str, value: object) -> str:
 def texts_of(source: flask_mail.Message) -> list[tuple[Any, Any]]:
     """Return the subtype and the text of each alternative, the plainest first (RFC 2046 §5.1.4).
 
-    Beside HTML an empty text is none: spam filters count it, and some readers show it.
+    An empty text beside HTML is left out: spam filters count it, and some readers show it.
     """
     alternatives: list[tuple[Any, Any]] = list(source.alts.items())
     if not source.body and source.alts.get("html"):
@@ -164,7 +167,7 @@ def texts_of(source: flask_mail.Message) -> list[tuple[Any, Any]]:
 
 
 def _body(source: flask_mail.Message) -> MIMEBase:
-    """Text alone, or a multipart as Flask-Mail makes it."""
+    """Return a text alone, or a multipart as Flask-Mail makes it."""
     parts = [_part(source, text, _clean("alts", kind)) for kind, text in texts_of(source)]
     if len(parts) == 1 and not source.attachments:
         return parts[0]
@@ -212,14 +215,17 @@ def _octets(data: object) -> bytes | bytearray:
 
 
 def _str(field: str, value: object) -> str:
-    """Return the text; str() also serves lazy translations, but would print bytes as a literal."""
+    """Return the text; refuse bytes, which str() would print as a literal.
+
+    str() also resolves lazy translations.
+    """
     if isinstance(value, (bytes, bytearray)):
         raise InvalidMessage(field, "must be text, not bytes")
     return str(value)
 
 
 def _clean(field: str, value: object) -> str:
-    """Refuse what could begin a header of its own."""
+    """Return the text; refuse control characters, which could begin another header."""
     if not isinstance(value, str):
         raise InvalidMessage(field, "must be text")
     if CONTROL.search(value):
@@ -235,9 +241,9 @@ def _date(seconds: float) -> str:
 
 
 def _text(field: str, value: object, name: str) -> str:
-    """Return the value folded; the user's own tabs and legal folds pass, as in Flask-Mail."""
+    """Return the value folded; accept the user's tabs and legal folds, as Flask-Mail does."""
     text = _str(field, value)
-    if len(text) > MAX_HEADER:  # writing it could take seconds
+    if len(text) > MAX_HEADER:  # formatting it could take seconds
         raise InvalidMessage(field, f"has more than {MAX_HEADER} characters")
     text = _FOLD.sub(" ", text) if "\n" in text else text
     _clean(field, text.replace("\t", " "))
@@ -254,7 +260,7 @@ def _listed(name: str, pairs: Iterable[Pair]) -> str:
 def author(source: flask_mail.Message) -> str:
     """Return the address of the message's sender, which is Flask-Mail's envelope sender.
 
-    A Sender among the extra headers does not take its place there.
+    A Sender among the extra headers does not replace it.
     """
     return _pair("sender", source.sender)[1]
 

@@ -1,7 +1,7 @@
-"""The short way of a `flask_mail.Message`: a letter becomes octets without a standard message.
+"""The fast path: renders an ordinary `flask_mail.Message` without building a standard message.
 
-What it refuses to judge takes the long way, over `compose.standard` and `message.prepare`; what it
-takes comes out as the long way would have it.
+Any other message takes the full path, over `convert.standard` and `render.render`. Both paths give
+the same octets.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .convert import Head, check_options, extra_value, read_head, texts_of
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
-"""Extra headers of which there may be any, and of which none says how the email is built."""
+"""Extra headers that may occur any number of times and do not affect the message's structure."""
 _NAME = re.compile(r'(?!.*=\?)[^"\\]{0,100}')
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+")
 _HOLLOW = re.compile(r"\n(?![ \t]+[^\s])")
-"""A fold with nothing on its next line."""
+"""A fold whose next line is empty."""
 
 
 def render_fast(
@@ -37,7 +37,7 @@ def render_fast(
     split_size: int,
     id_domain: str = "",
 ) -> RenderedMessage | None:
-    """Return what is stored of a letter, or None for what is none, or has a fault."""
+    """Return an ordinary message as it is stored; None for any other, or one with a fault."""
     if not isinstance(source, flask_mail.Message) or not _is_letter(source):
         return None
     try:
@@ -46,7 +46,7 @@ def render_fast(
         extra = [(name, extra_value(name, value)) for name, value in _extra(source)]
         message_id = check_message_id(head.message_id)
     except (InvalidMessage, *LEAKS):
-        return None  # the long way says what is wrong
+        return None  # the full path raises the error
     fields = _fields(head, extra, send_at)
     recipients = tuple(dict.fromkeys([address for _, address in head.recipients]))
     if not recipients or not _is_plain(head, fields):
@@ -86,7 +86,7 @@ def _extra(source: flask_mail.Message) -> list[tuple[str, str]]:
 def _fields(
     head: Head, extra: list[tuple[str, str]], send_at: datetime | None
 ) -> list[tuple[str, str]]:
-    """Return the fields in the order in which the long way leaves them."""
+    """Return the fields in the order in which the full path has them."""
     dated = head.rest[0][0] == "Date"
     people = head.people[:-1] if head.people[-1][0] == "Bcc" else head.people
     shown = people + (head.rest[1:] if dated and send_at is not None else head.rest) + extra
@@ -99,12 +99,12 @@ def _fields(
 
 @lru_cache(maxsize=1)
 def _date(second: int) -> str:
-    """Many emails are written in one second."""
+    """Return the Date of a second. It is cached, because many emails are written in one second."""
     return formatdate(second)
 
 
 def _is_plain(head: Head, fields: list[tuple[str, str]]) -> bool:
-    """Whether a parser would read the fields as they were meant, so that none is needed."""
+    """Return whether a parser would surely read the fields as meant, so that none is needed."""
     if len(head.recipients) > MAX_RECIPIENTS:
         return False
     for name, address in (head.sender, *head.recipients):

@@ -1,4 +1,4 @@
-"""The Message-ID of a `flask_mail.Message`: of the sender's domain, and not of this host."""
+"""Gives a `flask_mail.Message`'s Message-ID the sender's domain instead of this host's name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import lru_cache
 
 
 def of_domain(given: object, domain: str) -> str | None:
-    """Return the identifier with this domain if Flask-Mail made it of the host's name, or None.
+    """Return the identifier with this domain if Flask-Mail made it from the host's name, else None.
 
-    `localhost` and the name of a pod tell a reader nothing, and spam filters count them. What a
-    user gave stays as it is.
+    `localhost` or a pod's name tells a reader nothing, and spam filters count it. An identifier
+    that the user gave stays as it is.
     """
     end = _end()
     if not isinstance(given, str) or not given.endswith(end):
@@ -26,10 +26,10 @@ _MADE = re.compile(r"<[0-9]+\.[0-9]+\.[0-9]+")
 
 @lru_cache(maxsize=1)
 def _end() -> str:
-    """Flask-Mail's constructor asks for the name each time; it can take a resolver's time."""
+    """Return the end of identifiers made on this host. It is cached: a resolver can be slow."""
     return f"@{socket.getfqdn()}>"
 
 
 def forget_host() -> None:
-    """Ask for the host's name anew."""
+    """Drop the cached host name, so that it is looked up again."""
     _end.cache_clear()

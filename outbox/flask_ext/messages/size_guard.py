@@ -1,4 +1,4 @@
-"""A message that is too large is refused by its parts' sizes, before it is rendered."""
+"""Refuses a message that is too large by its parts' sizes, before it is rendered."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _OCTETS = (str, bytes, bytearray)
 
 
 def refuse_heavy(message: object, max_size: int) -> None:
-    """Raise InvalidMessage where a message is certain to be over `max_size` bytes.
+    """Raise InvalidMessage for a message that is certain to exceed `max_size` bytes.
 
-    Rendering takes many times its size of memory, and a visitor may have chosen what is attached.
+    Rendering takes many times the message's size in memory, and a visitor may have chosen the
+    attachment.
     """
     size = _least_size(message)
     if size > max_size:
@@ -25,9 +26,9 @@ def refuse_heavy(message: object, max_size: int) -> None:
 
 
 def _least_size(message: object) -> int:
-    """Return the bytes that a message's texts and attachments take at the least.
+    """Return the least number of bytes that a message's texts and attachments take.
 
-    A character is at least one byte, and Flask-Mail's attachments go in base64.
+    A character takes at least one byte, and Flask-Mail's attachments are sent in base64.
     """
     if isinstance(message, flask_mail.Message):
         texts = _size((message.body, *message.alts.values()) if message.alts else (message.body,))
@@ -41,12 +42,12 @@ def _least_size(message: object) -> int:
 
 def _size(parts: Iterable[object]) -> int:
     size = 0
-    for part in parts:  # not `sum`: every message is asked for
+    for part in parts:  # faster than `sum`, and it runs for every message
         if isinstance(part, _OCTETS):
             size += len(part)
     return size
 
 
 def _payload(part: Message[Any, Any]) -> object:
-    # `get_payload` would make a copy of what is not ASCII, decoded.
+    # `get_payload` would make a decoded copy of non-ASCII content.
     return getattr(part, "_payload", None)

@@ -1,1 +1,1 @@
-"""The session's events, its savepoints and its source."""
+"""The caller's session: its source, its events and its savepoints."""

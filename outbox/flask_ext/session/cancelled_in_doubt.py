@@ -1,6 +1,6 @@
-"""Emails that a `cancel` ended as unknown, or as sent: told after the commit of its session.
+"""Tells of emails that a `cancel` ended as unknown or sent, after the commit of its session.
 
-That one is the caller's: a rollback, of a savepoint too, takes back what was noted in it.
+The session is the caller's. A rollback, also of a savepoint, drops what was noted within it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class _Pending:
 def note(
     session: Session, endings: Iterable[Ending], *, tell: Callable[[Iterable[Ending]], None]
 ) -> None:
-    """Remember emails that the session's transaction has ended; `tell` is called once it is over.
+    """Note emails that the session's transaction ended; `tell` is called after its commit.
 
-    The session can be used again then: no error of `tell` comes out of its commit.
+    The session is usable again by then, so no error of `tell` comes out of the commit.
     """
     session.info.setdefault(_KEY, _Pending(tell=tell)).add(_innermost(session), endings)
 
@@ -56,7 +56,7 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
         return
     pending: _Pending = session.info[_KEY]
     ended = pending.endings.pop(transaction, [])
-    if transaction.parent is not None:  # a savepoint that was released: they are its parent's now
+    if transaction.parent is not None:  # a released savepoint: its endings are the parent's now
         pending.add(transaction.parent, ended)
         return
     del session.info[_KEY]

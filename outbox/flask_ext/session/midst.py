@@ -1,4 +1,4 @@
-"""No commit in the midst of a call, nor after one that took back what others had written."""
+"""Refuses a commit during an `enqueue_many`, or after one that undid the writes of others."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _KEY = "outbox.midst"
 _SPOILED = "outbox.spoiled"
 
 _LACKS = (
-    "enqueue_many has failed, and was taken back together with what was written over its session"
-    " while it read its messages or recipients: roll the session back"
+    "enqueue_many failed and was undone, together with all that was written over its session while"
+    " it read its messages or recipients: roll the session back"
 )
 
 
 @contextmanager
 def midst(session: Session) -> Iterator[None]:
-    """Refuse a commit of the session in the block. The user's own iterables are read there."""
+    """Refuse a commit of the session within the block, where the user's iterables are read."""
     before = session.info.get(_KEY, False)
     session.info[_KEY] = True
     try:
@@ -32,14 +32,14 @@ def midst(session: Session) -> Iterator[None]:
 
 
 def settle(session: Session) -> None:
-    """Write what waits in the session, as the next query of the caller's would do anyway."""
-    is_flushing = getattr(session, "_flushing", False)  # SQLAlchemy has no public word for it
+    """Flush the session, as the caller's next query would do anyway."""
+    is_flushing = getattr(session, "_flushing", False)  # SQLAlchemy has no public name for it
     if session.autoflush and not is_flushing:
         session.flush()
 
 
 def spoil(session: Session) -> None:
-    """Refuse the commit of the session's transaction, or of its savepoint: it lacks writes."""
+    """Refuse the commit of the session's transaction, or of its savepoint: writes are missing."""
     session.info[_SPOILED] = _innermost(session)
 
 
@@ -51,7 +51,7 @@ def _before_commit(session: Session) -> None:
     spoiled = session.info.get(_SPOILED)
     if spoiled is not None and spoiled is _innermost(session):
         raise ConfigurationError(_LACKS)
-    # Also asked when a savepoint is released: that commits nothing.
+    # Also fired when a savepoint is released: that commits nothing.
     if session.info.get(_KEY) and not session.in_nested_transaction():
         raise ConfigurationError(ENDED)
 

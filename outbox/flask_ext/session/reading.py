@@ -1,4 +1,4 @@
-"""Whether a session has only read so far: then an email may be committed without the rest."""
+"""Tells whether a session has only read so far: then its email may be committed at once."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from ...store.session.pending_writes import Mark, may_call, tells
 
 _KEY = "outbox.reading"
 _COMMENTS = re.compile(r"\s*(--[^\n]*\n|/\*(?!M?!).*?\*/)", re.DOTALL)
-"""But for those that MariaDB and MySQL execute."""
+"""Comments, without those that MariaDB and MySQL execute."""
 _READS = ("SELECT", "WITH", "VALUES", "TABLE", "SHOW", "SAVEPOINT", "RELEASE SAVEPOINT")
 _WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|MERGE)\b")
 _LOCKS = ("FOR UPDATE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR KEY SHARE", "IN SHARE MODE")
 _LASTS = ("PG_NOTIFY", "SET_CONFIG")
-"""Functions whose effect comes or ends with the commit, and of which PostgreSQL does not tell."""
+"""Functions whose effect begins or ends with the commit; PostgreSQL does not report them."""
 _ANOTHER = re.compile(r";\s*\S")
 
 _marks: WeakKeyDictionary[Connection, Mark] = WeakKeyDictionary()
-"""The connections in a session's transaction, each with what is known of it."""
+"""The connections in sessions' transactions, each with what is known of it."""
 
 _heard: WeakSet[Dialect] = WeakSet()
-"""The dialects whose statements are listened to, one an engine: those of sessions. A worker's
-statements have no session, and a listener would cost each of them a tenth of its time."""
+"""The dialects, one per engine, whose statements are listened to: those that sessions use. A
+worker's statements have no session, and a listener would cost each of them a tenth of its time."""
 
 
 def holds_nothing(session: Session) -> bool:
-    """Return whether a commit now would commit nothing of anybody, end no result, free no lock.
+    """Return whether a commit now would commit no writes, end no open result and free no lock.
 
-    A transaction or a savepoint that the caller began is the caller's to commit. Of the others
-    their statements tell, and then their databases; where neither is sure, it is not.
+    It is False where the caller began a transaction or a savepoint, which is the caller's to
+    commit. Otherwise the statements tell, and then the databases; where neither is sure, it is
+    False.
     """
     if session.new or session.deleted or any(map(session.is_modified, session.dirty)):
         return False
@@ -54,8 +55,8 @@ def _is_held(connection: Connection) -> bool:
 
 
 def _before(_cursor: Any, statement: str, context: Any) -> None:
-    # A connection that is in no session is not known here: for its statements this is one look.
-    # Without a context it is SQLAlchemy's own, such as a sequence's next value.
+    # A connection without a session is not in `_marks`: its statements cost this one lookup.
+    # Statements without a context are SQLAlchemy's own, such as a sequence's next value.
     mark = None if context is None else _marks.get(context.root_connection)
     if mark is None or mark.is_broken:
         return
@@ -82,7 +83,7 @@ def _after(connection: Connection, *_: Any) -> None:
 
 @lru_cache(maxsize=500)
 def _reads(statement: str, dialect: str) -> bool:
-    """Return whether a statement reads, for all that its words tell."""
+    """Return whether a statement only reads, as far as its words tell."""
     text = statement.upper()
     while comment := _COMMENTS.match(text):
         text = text[comment.end() :]
@@ -100,11 +101,11 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
     if connection.dialect not in _heard:
         _heard.add(connection.dialect)
         _hear(connection)
-    # Also fired for a savepoint, and for a second session on the connection: neither makes what was
-    # written before a read.
+    # Also fired for a savepoint, and for a second session on the connection. Writes that came
+    # before either of them still count.
     if connection not in _marks:
         mark = _marks[connection] = Mark(connection)
-        # The session would commit what others have written over the connection.
+        # Such a session commits also what others have written over the connection.
         mark.is_broken = (
             isinstance(session.bind, Connection)
             and session.join_transaction_mode == "control_fully"
@@ -114,8 +115,8 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
 
 def _hear(connection: Connection) -> None:
     dialect, engine = connection.dialect, connection.engine
-    # A dialect's events, as an engine's own cost each transaction a sixth of an enqueue's time. But
-    # SQLAlchemy asks no listener behind one that executes the statement itself.
+    # The dialect's events are used: an engine's own cost each transaction a sixth of an enqueue's
+    # time. But where a listener executes the statement itself, SQLAlchemy calls no later listener.
     told = dialect.dispatch
     if told.do_execute or told.do_executemany or told.do_execute_no_params:
         event.listen(engine, "before_cursor_execute", _before_on)

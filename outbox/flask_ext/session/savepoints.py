@@ -1,8 +1,8 @@
-"""A session's savepoint on SQLite lies within a transaction, as on every other database.
+"""Puts a session's savepoint on SQLite within a transaction, as on every other database.
 
-Python's driver begins a transaction at the first write, and a savepoint is none: where it comes
-first it is the transaction itself, and its release commits. Then a rollback of the session would
-leave the order and the email. So a session's engine is told to begin before.
+Python's driver begins a transaction at the first write, and not at a savepoint. A savepoint that
+comes first is then the transaction itself, and its release commits. A later rollback of the session
+would not undo it. So a session's engine begins a transaction before the savepoint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _told: WeakSet[Engine] = WeakSet()
 
 
 def _after_begin(_session: Session, _transaction: Any, connection: Connection) -> None:
-    # A session comes here before its first savepoint is sent, whichever of the two is asked first.
+    # This runs before a session's first savepoint is sent, also where the savepoint comes first.
     engine = connection.engine
     if facts_of(engine.dialect.name).begins_late and engine not in _told:
         _told.add(engine)
@@ -29,10 +29,10 @@ def _after_begin(_session: Session, _transaction: Any, connection: Connection) -
 
 def _begin(connection: Connection, _name: str) -> None:
     if not in_transaction(connection):
-        connection.exec_driver_sql("BEGIN")  # as a savepoint does: nothing is locked before a use
+        connection.exec_driver_sql("BEGIN")  # locks nothing before the first use, like a savepoint
 
 
 def listen() -> None:
-    """Look after the savepoints of all sessions from now on."""
+    """Apply this to the savepoints of all sessions from now on."""
     if not event.contains(Session, "after_begin", _after_begin):
         event.listen(Session, "after_begin", _after_begin)

@@ -1,4 +1,4 @@
-"""What a session has enqueued and not yet committed: nudge after its commit, tell of its loss."""
+"""Follows a session's uncommitted emails: wakes a sweep after the commit, or counts their loss."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _KEY = "outbox"
 @dataclass(kw_only=True)
 class _Pending:
     emails: dict[SessionTransaction | None, int] = field(default_factory=dict)
-    """How many each transaction holds: the session's own, or a savepoint that may be taken back."""
-    wake: Callable[[], None] | None = None  # None while nothing of it is due at once
+    """How many each transaction holds: the session's own, or a savepoint that may roll back."""
+    wake: Callable[[], None] | None = None  # None while none of them is due at once
     discarded: Callable[[int], None]
 
     def add(self, transaction: SessionTransaction | None, emails: int) -> None:
@@ -31,7 +31,7 @@ def note(
     wake: Callable[[], None] | None,
     discarded: Callable[[int], None],
 ) -> None:
-    """Remember emails that were added to the session's transaction."""
+    """Note emails that were added to the session's transaction."""
     pending = session.info.setdefault(_KEY, _Pending(discarded=discarded))
     pending.add(_innermost(session), emails)
     pending.wake = wake or pending.wake
@@ -45,12 +45,12 @@ def _after_commit(session: Session) -> None:
     if pending.wake is not None and any(pending.emails.values()):
         try:
             pending.wake()
-        except Exception as error:  # noqa: BLE001  (it would come out of a commit that succeeded)
+        except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
             _log.warning("outbox: no nudge (%s)", type(error).__name__)
 
 
 def _after_rollback(session: Session) -> None:
-    # Of a savepoint too: what was enqueued outside of it still waits.
+    # Also fired for a savepoint: what was enqueued outside of it still waits.
     if _KEY in session.info:
         session.info[_KEY].emails.pop(_innermost(session), None)
 
@@ -60,8 +60,9 @@ def _innermost(session: Session) -> SessionTransaction | None:
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
-    # What is left here was not rolled back: that of a savepoint is its parent's now. `close()` of
-    # the session fires no rollback event, so what the outermost one still has was not committed.
+    # Emails that are left here were not rolled back. Those of a savepoint are its parent's now.
+    # `close()` of the session fires no rollback event, so what the outermost transaction still has
+    # was not committed.
     if _KEY not in session.info:
         return
     emails = session.info[_KEY].emails.pop(transaction, 0)

@@ -1,4 +1,4 @@
-"""Where the current session comes from, and what is none."""
+"""Finds the current session, and refuses sources that do not return one."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ SessionSource = Callable[[], AnySession]
 """A `scoped_session`, or any callable that returns the session of the current request."""
 
 _MAKER = (
-    "session=… makes a new session at each call, which nobody would commit: give"
+    "session=… makes a new session at each call, and nobody would commit it: give"
     " scoped_session(sessionmaker(engine)), or a function that returns the request's session"
 )
 _ANOTHER = (
     "the session source of init_app returns another session each time: nobody would commit what"
     " is enqueued in it. Give a scoped_session, or a function that returns the request's session"
 )
-_NONE = "session=… must be a sqlalchemy.orm.Session or a scoped_session, and is a {kind}"
+_NONE = "session=… must be a sqlalchemy.orm.Session or a scoped_session, but is a {kind}"
 
 
 def refuse_maker(source: object) -> None:
-    """Raise ConfigurationError for what makes a session at each call."""
+    """Raise ConfigurationError for a source that makes a session at each call."""
     if isinstance(source, sessionmaker | type):
         raise ConfigurationError(_MAKER)
 
 
 def current(source: SessionSource) -> object:
-    """Return the session that the source says is the current one.
+    """Return the source's current session; raise ConfigurationError if it makes one at each call.
 
-    It is asked twice: a session that is made at each call is nobody's, and its emails were lost.
+    The source is called twice to find out. Nobody would commit such a session, and its emails would
+    be lost.
     """
     found = source()
     if not isinstance(source, scoped_session) and source() is not found:
@@ -42,7 +43,7 @@ def current(source: SessionSource) -> object:
 
 
 def one_of(found: object) -> Session:
-    """Return the session itself; raise ConfigurationError where it is none."""
+    """Return the session itself; raise ConfigurationError for anything else."""
     session = found() if isinstance(found, scoped_session) else found
     if not isinstance(session, Session):
         raise ConfigurationError(_NONE.format(kind=type(found).__qualname__))

@@ -1,1 +1,1 @@
-"""One batch on its way: its server, its windows, its emails and their results."""
+"""Sends one batch: its server, its windows, its emails and their results."""

@@ -1,4 +1,4 @@
-"""The results of one batch on their way into the table. None is dropped before it is written."""
+"""Keeps the results of one batch until they are in the table; none is dropped before that."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _log = logging.getLogger("outbox")
 
 
 class Results:
-    """Keeps what is known of a batch's emails until the table has it."""
+    """The results of a batch's emails that are known, and not yet in the table."""
 
     def __init__(self, runtime: Runtime, token: UUID, *, progress: Callable[[], object]) -> None:
-        """`progress` is called while the database is waited for: a batch that waits is alive."""
+        """`progress` is called while a write waits for the database: the batch is still alive."""
         self._runtime = runtime
         self._token = token
         self._progress = progress
@@ -29,12 +29,12 @@ class Results:
         self.settled = 0  # emails whose result is in the table, or waits for it
 
     def add(self, entry: EmailResult) -> None:
-        """Note a result. It is written with the next `advance`."""
+        """Note a result, to be written with the next `advance`."""
         self._waiting.append(entry)
         self.settled += _settles(entry)
 
     def withdraw(self, ids: Collection[int]) -> frozenset[int]:
-        """Take back results that are not written yet; return whose they were."""
+        """Take back the unwritten results of these emails; return the ids of those that had one."""
         gone = [entry for entry in self._waiting if entry.email_id in ids]
         self._waiting = [entry for entry in self._waiting if entry.email_id not in ids]
         self.settled -= sum(map(_settles, gone))
@@ -50,29 +50,29 @@ class Results:
         return any(entry.email_id == email_id for entry in self._waiting)
 
     def advance(self, following: Sequence[int] = ()) -> frozenset[int]:
-        """Record what is known, and open the next window; return the ids that it opened.
+        """Record the known results and open the next window; return the ids that were opened.
 
-        Results stay in hand until they are written, whatever comes between.
+        Results are kept until they are written, also where an error comes in between.
         """
         try:
             progress = self._write(self._waiting, following)
         except Exception as error:
             if not is_refusal(error):
                 raise
-            _log.warning("outbox: a record was refused and is made again without texts")
+            _log.warning("outbox: results were refused and are recorded again without their texts")
             self._record_without_texts()
             return self._write([], following).opened
-        # Those whose rows a person's transaction holds are recorded with the next window.
+        # Where a person's transaction holds a row, its result is recorded with the next window.
         self._waiting = [entry for entry in self._waiting if entry.email_id in progress.held]
         return progress.opened
 
     def record_once(self) -> None:
-        """Try to record what is known, once: this process shall end."""
+        """Try only once to record the known results, because this process is to end."""
         held = self._record(self._waiting, ()).held
         self._waiting = [entry for entry in self._waiting if entry.email_id in held]
 
     def _record_without_texts(self) -> None:
-        """Record each result by itself. The rescue judges an email whose bare result is refused."""
+        """Record each result alone. An email whose bare result is refused is left to the rescue."""
         refused: list[Exception] = []
         held: list[EmailResult] = []
         try:
@@ -87,7 +87,7 @@ class Results:
                 del self._waiting[0]
         finally:
             self._waiting += held
-        if refused:  # not to be given back as unsent
+        if refused:  # so that the email is not given back as unsent
             raise refused[0]
 
     def _write(self, results: Sequence[EmailResult], following: Sequence[int]) -> Progress:
@@ -99,5 +99,5 @@ class Results:
 
 
 def _settles(entry: EmailResult) -> bool:
-    """Whether nothing more is to be done for this email in its batch."""
+    """Return whether nothing more is to be done for this email in its batch."""
     return not entry.outcome.again and entry.outcome.status is not Status.CLAIMED

@@ -1,4 +1,4 @@
-"""The contents of a batch, read ahead in bounded portions; a shared one is read once."""
+"""Reads a batch's contents ahead in bounded portions; a content that emails share is read once."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ContentReader:
         self._order: list[ClaimedEmail] = []
         self._place: dict[int, int] = {}
         self._held: dict[int, bytes] = {}
-        self._templates: dict[int, Template] = {}  # of those that are held
+        self._templates: dict[int, Template] = {}  # of the contents that are held
 
     def prefetch(self, emails: Sequence[ClaimedEmail]) -> None:
-        """Tell which emails will be asked for, in their order."""
+        """Set which emails will be asked for, in their order."""
         self._order = list(emails)
         self._place = {email.id: place for place, email in enumerate(self._order)}
 
     def body(self, email: ClaimedEmail) -> bytes | None:
-        """Return the email's bytes as they go on the wire, or None where they are damaged."""
+        """Return the email's bytes as they are sent, or None if they are missing or damaged."""
         if email.content_id not in self._held:
             self._read_from(self._place[email.id])
         body = self._held.get(email.content_id)
@@ -44,7 +44,7 @@ class ContentReader:
             if template is None:
                 template = self._templates[content_id] = Template(octets)
             return merged(template, values)
-        except ValueError:  # what is stored is not what was enqueued
+        except ValueError:  # the stored content is not what was enqueued
             return None
 
     def _read_from(self, place: int) -> None:
@@ -58,9 +58,9 @@ class ContentReader:
                 break
             wanted.add(email.content_id)
         database = self._database
-        self._held = {}  # what was sent makes room before the next comes
+        self._held = {}  # the last portion is freed before the next one is read
         self._templates = {}
-        # Read in the middle of a window: results that wait for their record must outlast it too.
+        # It is read within a window: an error here must not lose results that are not yet written.
         self._held = until_written(
             lambda: database.read(lambda c: contents.read(c, database, wanted))
         )

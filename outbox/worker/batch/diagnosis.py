@@ -1,4 +1,4 @@
-"""What the result of one email says of the email, of those before it, and of the server."""
+"""What one email's result says of the email, of the emails before it, and of the server."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """To whom the result is due."""
+    """Who or what caused the result."""
 
-    JUDGED = auto()  # the email was judged for itself: those set aside before it are to blame
+    JUDGED = auto()  # the email was judged for itself: emails set aside before are to blame
     OWN = auto()  # the result is the email's own, and tells nothing of the others
-    ASIDE = auto()  # another email must tell, or another server may take it
-    BLAMED = auto()  # halted again, and an email unlike it was taken meanwhile: it is to blame
-    CLASS = auto()  # this and all that are left are alike: others that wait must tell
+    ASIDE = auto()  # the next email must tell, or another server may take this one
+    BLAMED = auto()  # halted again, while an email unlike it was taken: this email is to blame
+    CLASS = auto()  # this email and all that are left are alike: other waiting emails must tell
     SERVER = auto()  # the server is to blame: its breaker is open
 
 
 class Diagnosis(NamedTuple):
-    """What a `Watch` makes of one result."""
+    """What a `Watch` concludes from one result."""
 
     kind: Kind
-    acquitted: frozenset[int] = frozenset()  # SERVER: emails that it refused as it refuses all
+    acquitted: frozenset[int] = frozenset()  # SERVER: emails that were refused as all are
     witness: int | None = None  # BLAMED: the email that was taken meanwhile
 
     @property
     def is_final(self) -> bool:
-        """Whether the email's result is its own, and is to be recorded."""
+        """Whether the result is the email's own and is to be recorded."""
         return self.kind is Kind.JUDGED or self.kind is Kind.OWN
 
     @property
     def is_of_server(self) -> bool:
-        """Whether nothing more is to be given to this server now."""
+        """Whether this server gets no more emails of the batch."""
         return self.kind is Kind.SERVER or self.kind is Kind.CLASS
 
 

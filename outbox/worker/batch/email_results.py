@@ -1,4 +1,4 @@
-"""What becomes of one email, in the words of the table: `EmailResult`s, ready to be recorded."""
+"""Makes the `EmailResult` of each email, ready to be recorded."""
 
 from __future__ import annotations
 
@@ -28,51 +28,51 @@ from ..process.runtime import Runtime
 
 
 class Unsent(Enum):
-    """Why no server has taken or judged an email of the open window, as far as it is known."""
+    """Why no server has taken or judged an email of the open window, as far as is known."""
 
     UNTRIED = auto()  # its turn did not come: it goes back, uncharged
     PASSED_OVER = auto()  # all emails like it were halted: it goes back, and waits
-    BEHIND = auto()  # it waits behind the others for no fault of its own
-    SUSPECT = auto()  # a server halted at a command of its own
+    BEHIND = auto()  # it waits behind the others, through no fault of its own
+    SUSPECT = auto()  # a server halted at one of the email's own commands
 
 
 @dataclass(kw_only=True, slots=True)
 class Outgoing:
-    """An email of the open window, and what has come of it so far."""
+    """An email of the open window, and its state so far."""
 
     email: ClaimedEmail
-    started_at: float  # as `EmailResult` has it
+    started_at: float  # as in `EmailResult`
     put_off: tuple[RecipientResult, ...] = ()  # recipients whom an earlier transaction put off
-    retry_after: float | None = None  # seconds, that such a transaction named
-    unsent: Unsent = Unsent.UNTRIED  # what becomes of it where no server takes it
-    suspected: Transaction | None = None  # by which it became a suspect
-    server: str = ""  # where that was
-    blamed_by: frozenset[int] = frozenset()  # emails that were judged there afterwards
+    retry_after: float | None = None  # seconds that an earlier transaction named
+    unsent: Unsent = Unsent.UNTRIED  # decides its result if no server takes it
+    suspected: Transaction | None = None  # the transaction that made it a suspect
+    server: str = ""  # the server of that transaction
+    blamed_by: frozenset[int] = frozenset()  # emails that this server judged afterwards
 
 
 class EmailResults:
-    """Makes the results of one batch's emails. It decides nothing that the domain can decide."""
+    """Makes the results of one batch's emails. It leaves to the domain what the domain decides."""
 
     def __init__(self, runtime: Runtime, batch: Batch, *, began: float) -> None:
-        """The batch `began` at this time of our clock."""
+        """`began` is the time on our clock at which the batch began."""
         self._settings = runtime.settings
         self._random = runtime.random
         self._clock = runtime.clock
         self._epoch = batch.began_at.timestamp() - began
 
     def now(self) -> float:
-        """Return the database's time since 1970, told by this host's clock since the batch began.
+        """Return the seconds since 1970: the database's at the batch's begin, plus our clock's.
 
-        It is no date: to make one takes longer than to judge a reply.
+        It is a number, because making a datetime takes longer than judging a reply.
         """
         return self._epoch + self._clock()
 
     def judged(
         self, out: Outgoing, transaction: Transaction, server: str
     ) -> tuple[EmailResult, Outgoing | None]:
-        """Return the result of an email that was judged for itself, and its rest, if any.
+        """Return the result of an email that was judged for itself, and the rest of it or None.
 
-        The rest is the email as it goes on to the recipients that this transaction did not take.
+        The rest is the email to the recipients that did not fit into this transaction.
         """
         if transaction.verdict is Verdict.SENT and not out.email.several:
             return self._result(out, sent_outcome(transaction), transaction, server), None
@@ -82,13 +82,13 @@ class EmailResults:
         return result, self._rest(out, whole, outcome) if outcome.again else None
 
     def unsent(self, out: Outgoing) -> EmailResult:
-        """Return the result of an email that no server took, nor judged for itself."""
+        """Return the result of an email that no server took or judged for itself."""
         suspected = out.suspected
         match out.unsent:
             case Unsent.UNTRIED:
                 return self.back(out)
             case Unsent.PASSED_OVER:
-                # It never ends by that: only a try of its own can tell that it is to blame.
+                # This never ends an email: only its own try can show that it is to blame.
                 return self.back(out, delay=backoff.passed_over(out.email.waited))
             case Unsent.SUSPECT if suspected is not None and not _may_be_dropped(out, suspected):
                 is_charged = bool(out.blamed_by) and suspected.verdict is Verdict.SUSPECT
@@ -99,7 +99,7 @@ class EmailResults:
     def back(
         self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0
     ) -> EmailResult:
-        """Return the result of an email that was not sent: uncharged, it keeps its place."""
+        """Return the result of an email that was not sent: it is uncharged and keeps its place."""
         outcome = Outcome(
             status=status, reply=_NO_REPLY, delay=delay, unknown_total=out.email.unknown_count
         )
@@ -122,7 +122,7 @@ class EmailResults:
         return self._result(out, failed, fail, server)
 
     def _behind(self, out: Outgoing) -> EmailResult:
-        """Return the result of an email that waits behind the others for no fault of its own."""
+        """Return the result of an email that waits behind the others, without being at fault."""
         nobody = tuple(
             RecipientResult(address=address, verdict=Verdict.SUSPECT, reply=_NO_REPLY)
             for address in out.email.envelope.recipients
@@ -194,13 +194,17 @@ _BEFORE_CONTENT = (Phase.MAIL, Phase.RCPT, Phase.DATA)
 
 
 def _may_be_dropped(out: Outgoing, suspected: Transaction) -> bool:
-    """Whether the server may drop whatever it is given: what crashes a server is a content."""
+    """Return whether the server may drop any email.
+
+    It dropped this one before the content, and has judged none since. A single email can crash a
+    server only by its content.
+    """
     is_early = suspected.verdict is Verdict.UNSENT and suspected.phase in _BEFORE_CONTENT
     return is_early and not out.blamed_by
 
 
 def _with_put_off(out: Outgoing, transaction: Transaction) -> Transaction:
-    """Return the transaction together with the recipients whom earlier ones put off."""
+    """Return the transaction, with the recipients whom earlier transactions put off added."""
     if not out.put_off and out.retry_after is None:
         return transaction
     named = [wait for wait in (out.retry_after, transaction.retry_after) if wait is not None]

@@ -1,4 +1,4 @@
-"""A claim's lease, renewed while its batch is at work, and the fence it puts before the wire."""
+"""Renews a claim's lease while its batch is at work, and is the fence before each write."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _log = logging.getLogger("outbox")
 
 
 def _nothing() -> None:
-    """There is nobody to be relieved."""
+    """Relieve nothing: no window is open."""
 
 
 def _always() -> bool:
-    """Nobody else waits."""
+    """Wait on: no other email is known to wait."""
     return True
 
 
 class Heartbeat:
-    """Renews a lease at a third of its term, and knows until when it surely holds.
+    """Renews a lease after each third of its term, and knows until when the lease surely holds.
 
-    The deadline is this host's steady clock, taken *before* the statement that took or renewed
-    the lease was sent: the database's own deadline is later, whatever the network did.
+    The deadline counts on this host's steady clock, from *before* the statement that took or
+    renewed the lease was sent. So the database's own deadline is always later.
     """
 
     def __init__(
@@ -49,20 +49,20 @@ class Heartbeat:
         self._deadline = began + term
         self._progress = began
         self.relieve: Callable[[], object] = _nothing  # called with each renewal
-        self.ask: Callable[[], bool] = _always  # whether a silent server is to be waited for
+        self.ask: Callable[[], bool] = _always  # whether to go on waiting for a silent server
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="outbox-lease", daemon=True)
 
     def holds(self) -> bool:
-        """Return whether the lease surely holds: asked before content and before each final dot."""
+        """Return whether the lease surely holds; asked before each content and each final dot."""
         return self._clock() < self._deadline
 
     def progress(self) -> None:
-        """Note that the batch moves. One that shows no progress for `patience` is not renewed."""
+        """Note that the batch moves. After `patience` seconds without it the lease runs out."""
         self._progress = self._clock()
 
     def goes_on(self) -> bool:
-        """Return whether the batch waits on for a server that says nothing."""
+        """Return whether the batch goes on waiting for a silent server."""
         return self.ask()
 
     def __enter__(self) -> Heartbeat:
@@ -71,13 +71,13 @@ class Heartbeat:
 
     def __exit__(self, *raised: object) -> None:
         self._stopped.set()
-        # Else a connection, which reports to this, would keep the batch.
+        # Otherwise a connection, which reports to this object, would keep the batch in memory.
         self.relieve, self.ask = _nothing, _always
 
     def _run(self) -> None:
         while not self._stopped.wait(self._term / 3):
             if self._clock() - self._progress > self._patience:
-                return  # a hang must not hide behind renewals: its lease runs out
+                return  # renewals must not hide a hang: its lease runs out
             if not self._renew():
                 return
             self._relieve()
@@ -85,15 +85,15 @@ class Heartbeat:
     def _relieve(self) -> None:
         try:
             self.relieve()
-        except Exception as error:  # noqa: BLE001  (it is tried again, and the lease comes first)
+        except Exception as error:  # noqa: BLE001  (tried again at the next renewal)
             _log.warning("outbox: waiting emails were not given back (%s)", describe(error))
 
     def _renew(self) -> bool:
         sent = self._clock()
         try:
             held = lease.renew(self._database, self._token, lease_seconds=self._term)
-        except Exception as error:  # noqa: BLE001  (whatever it is, the batch is still at work)
-            # The database is away: keep trying, the fence holds the wire meanwhile.
+        except Exception as error:  # noqa: BLE001  (the batch is still at work)
+            # The database is away. Keep trying: past the deadline the fence stops the sending.
             _log.warning("outbox: a lease was not renewed (%s)", describe(error))
             return True
         self._deadline = sent + self._term if held else sent

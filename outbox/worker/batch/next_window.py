@@ -1,4 +1,4 @@
-"""The next window of a batch: its server with a session, its emails, and their permits."""
+"""Prepares a batch's next window: a server with a session, the emails, and their permits."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .throttle import Throttle
 
 
 class NextWindow:
-    """Chooses what goes next, and over which server, before any window is open.
+    """Chooses the next emails and their server, before their window is open.
 
-    A server that is away, or has no permits, costs no email anything here.
+    No email is charged here for a server that is away or has no permits.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class NextWindow:
     def cut(
         self, left: deque[ClaimedEmail], *, before_wait: Callable[[], object]
     ) -> list[ClaimedEmail] | BatchEnd:
-        """Take the next emails off `left`, with their permits; or tell why none can go.
+        """Take the next emails off `left`, with their permits; or return why none can go.
 
-        They go over the first server whose rate lets them, or over the one that does so soonest.
-        The call `before_wait` is made once, before the permits are waited for.
+        They go over the first server whose rate allows it, or over the one that does so soonest.
+        `before_wait` is called once, before a wait for permits.
         """
         if not self.open_session():
             return BatchEnd.NO_SERVER
@@ -54,16 +54,16 @@ class NextWindow:
         return window or BatchEnd.NO_SERVER
 
     def open_session(self, *, anew: bool = False) -> bool:
-        """Have a session with the first server that has room; False where none can be had."""
+        """Open a session with the first server that has room; return False where none opens."""
         while self._choice.begin():
             if self._is_connected(anew=anew):
                 return True
         return False
 
     def _at_once(self, left: Iterable[ClaimedEmail]) -> list[ClaimedEmail] | None:
-        """Return a window that a server's rate lets go at once; [] where no server is left.
+        """Return a window that a server's rate allows at once; [] where no server is left.
 
-        None: there is no choice between rates, or all must be waited for.
+        It is None where there is no choice between rates, or every rate needs a wait.
         """
         for _ in range(len(rates := self._choice.rates)):
             waits = until_written(partial(seconds_until_open, self._runtime.database, rates))
@@ -73,11 +73,11 @@ class NextWindow:
                 continue
             window = self._first_of(left)
             if self._throttle.permit(window, beside=self._choice.buckets, patience=0.0):
-                return window  # or else others were faster
+                return window  # else other batches took the permits first
         return None
 
     def _is_connected(self, *, anew: bool = False) -> bool:
-        """Have a session with the chosen server; where it refuses one, leave it for good."""
+        """Open a session with the chosen server; where that fails, leave the server for good."""
         runtime, watch = self._runtime, self._choice.watch
         until = runtime.clock() + watch.session_seconds
         self._heartbeat.ask = lambda: runtime.clock() < until
@@ -89,9 +89,9 @@ class NextWindow:
         return fault is None
 
     def _arrange(self, left: deque[ClaimedEmail]) -> None:
-        """Under suspicion the email that differs most from the suspects goes first.
+        """Put the email first that differs most from the suspects, if there are any.
 
-        And what is like one to which the server says nothing goes last.
+        Emails like one that got no reply go last.
         """
         watch = self._choice.watch
         if not watch.is_choosy:
@@ -102,7 +102,7 @@ class NextWindow:
         left.extend(emails)
 
     def _first_of(self, left: Iterable[ClaimedEmail]) -> list[ClaimedEmail]:
-        """Return a window, bounded in emails, bytes, and recipients where a rate says."""
+        """Return a window, bounded in emails and bytes, and in recipients where there is a rate."""
         window: list[ClaimedEmail] = []
         rates = self._choice.buckets.values()
         most = min([self._throttle.window_limit(), *(rate.chunk for rate in rates)])

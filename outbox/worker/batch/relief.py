@@ -1,4 +1,4 @@
-"""What the heartbeat does for the emails that wait behind a slow one: it gives them back."""
+"""Gives back the emails that wait behind a slow one; the heartbeat does it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("outbox")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Relief:
-    """Watches over one open window from the heartbeat's thread, and between two replies."""
+    """Watches one open window, from the heartbeat's thread and during the wait for a reply."""
 
     runtime: Runtime
     token: UUID
@@ -29,7 +29,7 @@ class Relief:
     results: Results
 
     def give_back(self) -> None:
-        """Where an email is slow, give back all of the batch that is not tried."""
+        """If an email is slow, give back all emails of the batch that were not tried yet."""
         slow, waiting = self.window.slow, self.window.relieve()
         if slow is None or waiting is None:
             return
@@ -39,16 +39,19 @@ class Relief:
         database.run(partial(release.give_back_claimed, database=database, token=token))
 
     def goes_on(self) -> bool:
-        """Whether a silent server is waited for: not where others wait, and no process is free."""
+        """Return whether to go on waiting for a silent server.
+
+        It is False where other emails wait, no process is free, and this email has had its time.
+        """
         slow = self.window.slow
         if slow is None:
             return True
         try:
-            if self.results.waiting:  # else those that were sent would be in doubt for as long
+            if self.results.waiting:  # else the emails sent before stay in doubt during the wait
                 self.results.record_once()
             if self.window.is_relieved:
                 return not self.choice.watch.gives_up(slow, self.window.seconds)
             self.give_back()
-        except Exception as error:  # noqa: BLE001  (the reply may come; it is asked again soon)
-            _log.warning("outbox: who waits could not be asked (%s)", describe(error))
+        except Exception as error:  # noqa: BLE001  (the reply may come; the next look is soon)
+            _log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
         return True

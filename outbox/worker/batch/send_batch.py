@@ -1,7 +1,7 @@
 """The send task's work: open a window |> send |> record, until the batch is done.
 
-At any moment at most one window of emails can be in doubt: an email's content goes out only after
-its window's opening has committed, and the next window opens in the transaction that records it.
+At any moment at most one window of emails can be in doubt. An email's content leaves only after its
+window's opening has committed. The next window opens in the transaction that records this one.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ STALE = "stale_tasks"
 def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     """Send the batch of this token; return why it ended.
 
-    Whatever ends it early (halt, shutdown, a lost lease), emails that were not sent go back unsent
-    and uncharged. A batch without emails is a probe: it opens a session, no more.
+    If a halt, a shutdown or a lost lease ends it early, emails that were not sent go back
+    uncharged. A batch without emails is a probe, which only opens a session.
     """
-    refuse_busy(runtime.database.engine)  # who waited for the caller would wait for ever
+    refuse_busy(runtime.database.engine)  # a wait for the caller's transaction would never end
     began, batch = until_written(lambda: _start(runtime, token))
     if batch is None:
         runtime.database.run(lambda connection: bump(connection, runtime.database, STALE))
@@ -58,16 +58,16 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
             runtime, token, batch, progress=heartbeat.progress, goes_on=heartbeat.goes_on
         ) as choice:
             sending = _Sending(runtime, token, batch, choice, heartbeat, began)
-            # What another process has claimed, one that sends, goes back from here.
+            # Emails of an app that sends nothing, claimed by a process that does send, go back.
             end = BatchEnd.SUPPRESSED if runtime.suppressed() else sending.run()
-        # Only now: a place under a server's connection cap comes free with the lease.
+        # Only now, as the end of the lease frees a place under the server's connection cap.
         settled = sending.finish()
     _log.debug("outbox: a batch ended: %s, %d emails settled", end, settled)
     return BatchReport(end, settled)
 
 
 def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
-    """Start the lease; return the moment before that was asked for, and the batch."""
+    """Start the lease; return the time on our clock before it was asked for, and the batch."""
     began, term = runtime.clock(), runtime.settings.lease
     return began, start(runtime.database, token, lease_seconds=term, worker=runtime.worker)
 
@@ -85,7 +85,7 @@ def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:
 
 
 class _Sending:
-    """One batch on its way."""
+    """The sending of one batch."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class _Sending:
         self._results = Results(runtime, token, progress=heartbeat.progress)
 
     def run(self) -> BatchEnd:
-        """Open a window, send it, record it, and so on; return why that ended."""
+        """Open a window, send it, record it, and repeat; return why the batch ended."""
         with self._known_results_kept():
             left = deque(self._sendable())
             end = None if self._batch.emails else self._probe()
@@ -129,7 +129,7 @@ class _Sending:
     def finish(self) -> int:
         """Give back what was not sent, and end the lease; return how many emails are settled."""
         database, results = self._runtime.database, self._results
-        if results.waiting:  # a person's transaction holds their rows: nobody waits for it
+        if results.waiting:  # a person's transaction holds their rows: do not wait for it
             self._runtime.unrecorded.keep(self._token, results.waiting)
         elif results.settled == len(self._batch.emails):  # nothing is left to be given back
             until_written(lambda: lease.drop(database, self._token))
@@ -138,7 +138,7 @@ class _Sending:
         return results.settled
 
     def _send(self, opened: list[ClaimedEmail], left: deque[ClaimedEmail]) -> BatchEnd | None:
-        """Send an open window; put back into `left` what it had no time for."""
+        """Send an open window; put the emails that it had no time for back into `left`."""
         window = Window(
             self._runtime, self._choice, self._sender, self._throttle, self._made, self._results
         )
@@ -150,7 +150,7 @@ class _Sending:
             results=self._results,
         )
         self._heartbeat.relieve, self._heartbeat.ask = relief.give_back, relief.goes_on
-        # Where the next window may go over another server nothing is announced to this one.
+        # The next window may go over another server: then nothing is announced to this one.
         late = window.send(opened, left, announces=not self._choice.rates)
         if window.is_relieved:
             return BatchEnd.RELIEVED
@@ -162,7 +162,7 @@ class _Sending:
         return None
 
     def _end(self) -> BatchEnd | None:
-        """Return what ends the batch between two windows; None: it goes on."""
+        """Return why the batch ends between two windows, or None where it goes on."""
         if shutdown.requested():
             return BatchEnd.SHUTDOWN
         if not self._heartbeat.holds():
@@ -172,14 +172,14 @@ class _Sending:
         return BatchEnd.YIELDED if self._throttle.must_yield() else None
 
     def _probe(self) -> BatchEnd:
-        """Ask a server whose breaker is open for a session."""
+        """Try to open a session with a server whose breaker is open."""
         if not self._next.open_session(anew=True):
             return BatchEnd.NO_SERVER
         self._choice.watch.session_opened()
         return BatchEnd.PROBED
 
     def _sendable(self) -> list[ClaimedEmail]:
-        """Return the emails that have somebody to go to; leave out whoever is suppressed."""
+        """Return the emails that have recipients; record those that are suppressed."""
         sendable = [email for email in self._batch.emails if email.envelope.recipients]
         barred = [email.id for email in self._batch.emails if not email.envelope.recipients]
         partly = {email.id: email.suppressed for email in sendable if email.suppressed}
@@ -191,9 +191,9 @@ class _Sending:
 
     @contextmanager
     def _known_results_kept(self) -> Iterator[None]:
-        """Whatever ends the batch, a result that is known must not become a doubt.
+        """Record the known results if an error ends the batch, so that they do not become unknown.
 
-        What is still open stays so: its lease runs out and the rescue judges it.
+        An email without a result stays open: its lease runs out, and the rescue judges it.
         """
         try:
             yield
@@ -201,6 +201,6 @@ class _Sending:
             with suppress(Exception):
                 if isinstance(error, Exception) and not shutdown.requested():
                     self._results.advance()
-                else:  # this process shall end: there is time for one try
+                else:  # this process is to end: there is time for one try
                     self._results.record_once()
             raise

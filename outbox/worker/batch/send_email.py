@@ -1,4 +1,4 @@
-"""One email over one connection: its content, its envelope, and what may still stop it."""
+"""Sends one email over one connection, and checks at the last moment whether it may leave."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EmailSender:
     def __init__(
         self, runtime: Runtime, batch: Batch, *, holds: Callable[[], bool], began: float
     ) -> None:
-        """`holds` tells whether the lease holds; the batch `began` at this time of our clock."""
+        """`holds` returns whether the lease holds; the batch `began` at this time on our clock."""
         self.holds = holds
         self._began = began
         self._clock = runtime.clock
@@ -33,22 +33,22 @@ class EmailSender:
         return self.holds() and not self.has_expired(email)
 
     def has_expired(self, email: ClaimedEmail) -> bool:
-        """Return whether it may not be sent any more."""
+        """Return whether the email's `expires_at` has passed, so that it may not be sent."""
         return email.expires_in is not None and self._clock() - self._began >= email.expires_in
 
     def send(
         self, email: ClaimedEmail, connection: Connection, following: ClaimedEmail | None
     ) -> Transaction | None:
-        """Send one email over this connection; None where its stored content is damaged.
+        """Send one email over this connection; return None where its stored content is damaged.
 
-        `following` is the email that comes next: its envelope may leave behind this content.
+        `following` is the next email. Its envelope may leave right behind this content.
         """
         self.touched = None
         content = self._contents.body(email)
         if content is None:
             return None
 
-        # Only an email that expires is asked for that: it is asked twice for every email.
+        # This runs twice for every email, so expiry is checked only for an email that expires.
         may_send = self.holds if email.expires_in is None else lambda: self.may_send(email)
 
         def may_leave() -> bool:
@@ -62,12 +62,12 @@ class EmailSender:
         octets = added + content if added else content
         result = connection.send(envelope, octets, may_leave, ahead)
         if result.verdict is Verdict.UNSENT and self.holds():
-            # An outage, which charges nobody, or an email that the server drops?
+            # A new session tells an outage, which charges nobody, from an email that was dropped.
             result = connection.connect() or result
         return restore(result, email.envelope) if added else result
 
     def _addressed(self, email: ClaimedEmail) -> tuple[Envelope, bytes]:
-        """Return the envelope on the wire, and the header lines that redirection adds."""
+        """Return the envelope to send, and the header lines that redirection adds."""
         if not self._redirect_to:
             return email.envelope, b""
         envelope, added = redirect(email.envelope, self._redirect_to)

@@ -1,6 +1,6 @@
-"""An open window: its emails over one server after the other, until each one's end is known.
+"""Sends an open window's emails, over one server after the other, until each has a result.
 
-Only here can an email come to be in doubt: its content leaves only after its window's opening has
+An email can become unknown only here. Its content leaves only after its window's opening has
 committed, and the next window opens in the transaction that records this one.
 """
 
@@ -22,10 +22,10 @@ from .server_choice import ServerChoice
 from .throttle import Throttle
 
 SLOW = 20.0
-"""Seconds after which no email waits any longer for the one before it."""
+"""Seconds after which an email is slow: the emails behind it are given back."""
 
 PUT_OFF = 30.0
-"""Seconds, at least, for which an email waits that was given up: it held a process long enough."""
+"""The least seconds that an email waits after it was given up, because it kept a process busy."""
 
 
 class Window:
@@ -50,13 +50,13 @@ class Window:
         self._results = results
         self._opened_at = self._clock()
         self._todo: list[Outgoing] = []  # to be given to this server
-        self._aside: list[Outgoing] = []  # this server did not take them, nor judge them
-        self._parked: list[Outgoing] = []  # the next server takes no more of them now
+        self._aside: list[Outgoing] = []  # this server neither took nor judged them
+        self._parked: list[Outgoing] = []  # the next server has no permits for them now
         self._done: list[Outgoing] = []  # judged for themselves
         self._current: Outgoing | None = None
         self._current_since = 0.0
         self._lock = threading.Lock()  # of `_todo`: the heartbeat's thread may empty it
-        self.is_relieved = False  # what waited behind a slow email was given back
+        self.is_relieved = False  # the emails behind a slow one were given back
         self._left: Sequence[ClaimedEmail] = ()
 
     def send(
@@ -64,8 +64,9 @@ class Window:
     ) -> list[ClaimedEmail]:
         """Send the emails; return those whose turn did not come before the window's time was up.
 
-        `left` are the emails of the batch behind this window. Where it `announces`, the envelope of
-        the first of them may leave before its window is open: only a content can be in doubt.
+        `left` are the emails of the batch behind this window. With `announces` the envelope of the
+        first of them may leave before its window is open. This is safe: only an email whose content
+        has left can be in doubt.
         """
         now, self._left = self._made.now(), left
         behind = left[0] if announces and left else None
@@ -86,10 +87,11 @@ class Window:
         return [out.email for out in late]
 
     def relieve(self) -> list[EmailResult] | None:
-        """Take out what waits behind an email that is slow; return how it is to be recorded.
+        """Take out the emails behind a slow one; return their results, which are to be recorded.
 
-        The heartbeat's thread asks, while this one waits for a server. Those emails are known to be
-        unsent, and somebody else may send them now. None: no email is slow, or it was done before.
+        The heartbeat's thread calls it, while this one waits for a server. Those emails are known
+        to be unsent, and another batch may send them now. It returns None where no email is slow,
+        or where it was done before.
         """
         with self._lock:
             if self.slow is None or self.is_relieved:
@@ -100,22 +102,22 @@ class Window:
 
     @property
     def slow(self) -> ClaimedEmail | None:
-        """The email for which a server has taken its time for too long; None: there is none."""
+        """The email that has been under way for `SLOW` seconds or more, or None."""
         current = self._current
         return current.email if current is not None and self.seconds >= SLOW else None
 
     @property
     def seconds(self) -> float:
-        """How long the email under way has taken so far."""
+        """The seconds that the email under way has taken so far."""
         return self._clock() - self._current_since
 
     def _over_this_server(self, behind: ClaimedEmail | None) -> list[Outgoing]:
-        """Give this server what is to be sent; what it does not take stands in `_todo` again.
+        """Give this server the emails of `_todo`, and leave there those that it did not take.
 
         Returns the emails whose turn did not come in time.
         """
         late: list[Outgoing] = []
-        # An email that was judged was so under the lease, which each content asks for itself.
+        # After a judged email the lease is not checked here: it is checked before each content.
         diagnosis = ASIDE
         while diagnosis is JUDGED or self._sender.holds():
             with self._lock:
@@ -145,7 +147,7 @@ class Window:
         return out
 
     def _try(self, email: Outgoing, behind: ClaimedEmail | None) -> Diagnosis:
-        """Send one email and note what the server says, of it and of itself."""
+        """Send one email; note what the server's replies say of the email and of the server."""
         if self._sender.has_expired(email.email):
             self._current = None
             self._results.add(self._made.back(email))
@@ -153,7 +155,7 @@ class Window:
         email.started_at = self._made.now()
         out: Outgoing | None = email
         diagnosis = ASIDE
-        while out is not None:  # again and again where one transaction does not take all recipients
+        while out is not None:  # more than once where the recipients do not fit one transaction
             self._current = out
             todo = self._todo  # the heartbeat's thread may put another list in its place
             following = todo[0].email if todo else behind
@@ -178,49 +180,49 @@ class Window:
     def _judge(
         self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis
     ) -> Outgoing | None:
-        """Note an email's own result; return what goes on to recipients that are left."""
+        """Note an email's own result; return its rest, to recipients that are left, or None."""
         if self._aside and diagnosis.kind is Kind.JUDGED:
             self._blame(out.email.id)
         result, rest = self._made.judged(out, transaction, self._choice.server.name)
         self._results.add(result)
         self._done.append(out)
         if rest is not None:
-            self._results.advance()  # whoever has the email gets it from nobody again
+            self._results.advance()  # so that a recipient who has the email never gets it again
             if self._results.holds(out.email.id):  # a person's transaction holds its row
                 return None
         return rest
 
     def _put_aside(self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis) -> None:
-        """Note an email that the server neither took nor judged."""
+        """Set an email aside that the server neither took nor judged."""
         if transaction.verdict in _BY_ITS_OWN_COMMAND:
             out.suspected, out.server = transaction, self._choice.server.name
             if out.unsent is not Unsent.BEHIND:
                 out.unsent = Unsent.SUSPECT
-        elif transaction.verdict is not Verdict.HALT:  # it is refused as every email is
+        elif transaction.verdict is not Verdict.HALT:  # it was refused as all emails are
             out.unsent = Unsent.BEHIND
-        elif out.unsent is Unsent.BEHIND:  # there is no session, which tells nothing of the email
+        elif out.unsent is Unsent.BEHIND:  # there is no session: that says nothing of the email
             out.unsent = Unsent.UNTRIED if out.suspected is None else Unsent.SUSPECT
-        if transaction.given_up:  # it might have been taken: that costs no life
+        if transaction.given_up:  # the server might still have taken it: no crash is charged
             out.unsent, out.retry_after = Unsent.BEHIND, PUT_OFF
         self._aside.append(out)
         if diagnosis.witness is not None:
             self._blame(diagnosis.witness)
 
     def _blame(self, judged: int) -> None:
-        """Note that the server judged this email, and none of those that it had put aside."""
+        """Note that the server judged this email, and none of those that were set aside."""
         for suspect in self._aside:
             suspect.blamed_by |= {judged}
 
     def _leave_server(self, diagnosis: Diagnosis) -> None:
-        """Give nothing more to this server: it is to blame, or the rest is like the suspects."""
+        """Give this server no more emails: it is to blame, or the rest is like the suspects."""
         gone = self._results.withdraw(diagnosis.acquitted)
         acquitted = [out for out in self._done if out.email.id in gone]
         for out in acquitted:
             out.unsent = Unsent.BEHIND
         for out in self._aside:
-            out.blamed_by -= diagnosis.acquitted  # nor did the server judge these for themselves
+            out.blamed_by -= diagnosis.acquitted  # they were not judged for themselves either
             if out.suspected is not None and out.suspected.verdict is Verdict.UNSENT:
-                out.unsent = Unsent.BEHIND  # the server drops every email: no life is charged
+                out.unsent = Unsent.BEHIND  # the server drops every email: no crash is charged
         if diagnosis.kind is Kind.CLASS:
             for out in self._todo:
                 if out.unsent is Unsent.UNTRIED:
@@ -229,7 +231,7 @@ class Window:
         self._choice.drop()
 
     def _moves(self, tried: set[str]) -> bool:
-        """Go on over the next server, with its permits; False where no other takes them now."""
+        """Take the next server and its permits; return False where no other has any now."""
         while self._todo and self._choice.move(tried):
             emails = [out.email for out in self._todo]
             permitted = self._throttle.permit_moved(emails, self._choice.buckets)
@@ -241,14 +243,14 @@ class Window:
         return False
 
     def _add_unsent(self, out: Outgoing) -> None:
-        """Add the result of an email that no server took, nor judged for itself."""
+        """Add the result of an email that no server took or judged for itself."""
         suspected = out.suspected if out.unsent is Unsent.SUSPECT else None
         if suspected is not None and suspected.verdict is Verdict.LACKING:
             self._choice.watch_of(out.server).alert_lacking(out.email, suspected)
         self._results.add(self._made.unsent(out))
 
     def _give_back_unsent(self) -> None:
-        """Whatever ended the window: what provably never left is no doubt."""
+        """Give back the emails that surely never left, so that they do not become unknown."""
         unsent = [*self._todo, *self._aside, *self._parked]
         if self._current is not None and self._sender.touched != self._current.email.id:
             unsent.append(self._current)
@@ -257,4 +259,4 @@ class Window:
 
 
 _BY_ITS_OWN_COMMAND = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
-"""Verdicts by which the email itself may be what the server objects to."""
+"""Verdicts after which the email itself may be at fault."""

@@ -1,4 +1,4 @@
-"""The way of one batch: the server it goes over, and the next one where that is no good."""
+"""Chooses the server that a batch goes over, and the next one where that fails."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .server_watch import Watch
 class ServerChoice:
     """Holds one server at a time, with a connection and a place under its cap.
 
-    A batch goes over the servers of its route whose breaker was closed when it began; a probe goes
-    first over the server that it probes. As a context manager it puts the connection back.
+    A batch goes over the servers of its route whose breaker was closed when it began. A probe goes
+    first over the server that it probes. On exit it puts the connection back.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class ServerChoice:
         progress: Callable[[], object],
         goes_on: Callable[[], bool],
     ) -> None:
-        """`progress` and `goes_on` are as a connection reports them."""
+        """`progress` and `goes_on` are handed to each connection (`Connection.report`)."""
         self._runtime = runtime
         self._token = token
         self._batch = batch
         self._progress = progress
         self._goes_on = goes_on
         servers = runtime.routes.servers_of(batch.route)
-        # Of a route with one server the lane has the rate, also where the others are halted.
+        # The lane has the rate of a route's only server. Halted servers are counted here, too.
         self._several = len(servers) > 1
         self._caps = _caps(servers, batch.ramps)
         self._left = {server.name: server for server in _order(runtime, batch, servers)}
@@ -52,46 +52,46 @@ class ServerChoice:
         self._watches: dict[str, Watch] = {}
         self.server: ServerSettings
         self.connection: Connection
-        self.watch: Watch  # over this server
+        self.watch: Watch  # the watch over this server
 
     @property
     def buckets(self) -> Mapping[str, Rate]:
-        """The server's own rate, where the lane does not know which server an email will take."""
+        """The server's own rate, where the lane does not know an email's server; else nothing."""
         rate = self.server.rate if self._several else None
         return {} if rate is None else {self.server.bucket: rate}
 
     @property
     def watches(self) -> Collection[Watch]:
-        """What is known of each server that the batch went over."""
+        """The watch over each server that the batch went over."""
         return self._watches.values()
 
     def watch_of(self, server: str) -> Watch:
-        """Return what is known of a server that the batch went over."""
+        """Return the watch over a server that the batch went over."""
         return self._watches[server]
 
     @property
     def rates(self) -> Mapping[str, Rate]:
-        """The rates of all servers between which the batch may choose; none without a choice."""
+        """The rates of the servers that are left to the batch; empty where only one is left."""
         left = self._left.values() if len(self._left) > 1 else ()
         return {server.bucket: server.rate for server in left if server.rate is not None}
 
     def begin(self) -> bool:
-        """Hold the first server that has room; False where none is left."""
+        """Take the first server that has room; return False where none is left."""
         names = list(self._left)
         return bool(names) and (names[0] == self._held or self._take(names))
 
     def choose(self, waits: Mapping[str, float]) -> bool:
-        """Take the first server whose rate lets an email go, or does so soonest; False: none."""
+        """Take the server whose rate lets an email go soonest; return False where none is left."""
         names = sorted(self._left, key=lambda name: waits.get(self._left[name].bucket, 0.0))
         return bool(names) and (names[0] == self._held or self._take(names))
 
     def move(self, tried: Collection[str]) -> bool:
-        """Take the next server that was not `tried`, for a part of a window; False: none."""
+        """Take the next server that was not `tried`, for a part of a window; False where none."""
         names = [name for name in self._left if name not in tried]
         return bool(names) and self._take(names)
 
     def drop(self) -> None:
-        """Leave the server for good: nothing more of this batch goes over it."""
+        """Leave the server for good: no more emails of this batch go over it."""
         if self._held is not None:
             self._left.pop(self._held, None)
 
@@ -107,7 +107,7 @@ class ServerChoice:
         self._held, self.server = name, self._left[name]
         self.connection = self._lent.enter_context(self._runtime.connection(self.server))
         self.connection.report(self._progress, self._goes_on)
-        self._lent.callback(self.connection.rest)  # only while it is lent to us
+        self._lent.callback(self.connection.rest)  # runs before we put the connection back
         if name not in self._watches:
             self._watches[name] = self._watch(name)
         self.watch = self._watches[name]
@@ -134,14 +134,14 @@ def _order(
 ) -> list[ServerSettings]:
     probed = [server for server in runtime.servers if server.name == batch.probed]
     if batch.probed is not None and not batch.emails:
-        return probed  # its lane says nothing: it has no email
+        return probed  # without an email the batch's lane has no meaning
     return [*probed, *arrange(servers, batch.halted, runtime.random)]
 
 
 def _lanes_of(runtime: Runtime, own: str, server: str) -> list[str]:
-    """Return the lanes whose emails may go over this server: the batch's `own`, and a route's.
+    """Return the lanes whose emails may go over this server: the batch's `own`, and the routes'.
 
-    Lanes of domains with a rate of their own are left out: there may be thousands.
+    Lanes of domains with a rate of their own are left out, because there may be thousands.
     """
     routes = runtime.routes
     return [
@@ -154,8 +154,8 @@ def _lanes_of(runtime: Runtime, own: str, server: str) -> list[str]:
 def _caps(servers: Sequence[ServerSettings], ramps: Mapping[str, int]) -> dict[str, int]:
     """Return how many batches each server takes at once, where that is bounded.
 
-    A ramp is a cap for some seconds: a sweep knows its own route's batches only, and not which of
-    its servers they go over.
+    A ramp is a cap for some seconds. It is applied here because a sweep knows only the batches of
+    its route, and not which of the route's servers they go over.
     """
     bounds = ((s.name, (s.connections, ramps.get(s.name))) for s in servers)
     known = {name: [bound for bound in both if bound is not None] for name, both in bounds}

@@ -1,4 +1,4 @@
-"""A batch's eye on one server: is it an email that is halted or refused, or does it take none?"""
+"""Watches one server during a batch: is one email at fault, or does the server take none?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..process.runtime import Runtime
 from .diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
 
 Untried = Callable[[], Sequence[Traits]]
-"""Tells what the emails are like that this server is still to be given. Asked in trouble only."""
+"""Returns the traits of the emails that this server is still to get. Called in trouble only."""
 
 
 class Watch:
@@ -43,9 +43,10 @@ class Watch:
         suspect: Traits | None,
         lanes: Callable[[], Iterable[str]],
     ) -> None:
-        """`breaker` is as it stood when the batch began; `suspect` was the last one halted.
+        """`breaker` is its state at the batch's start; `suspect` is the last email that was halted.
 
-        `lanes` tells which lanes hold emails for this server; it is asked in trouble only.
+        `lanes` returns the lanes that may hold emails for this server. It is called in trouble
+        only.
         """
         self._database = runtime.database
         self._settings = runtime.settings
@@ -59,18 +60,19 @@ class Watch:
         self._suspicion = Suspicion(
             None if is_open or is_cleared else suspect, slow=suspect if is_slow else None
         )
-        self._is_silent = False  # to all emails, as far as they were tried
-        # A probe that is refused as those before it were is one more of them, and not its own end.
+        self._is_silent = False  # the server gives no reply to any email
+        # A probe that is refused as the emails before it were is one more of their streak: the
+        # refusal does not end the probe's email.
         known = breaker.refusal if breaker is not None and is_open else None
         self._streak = RefusalStreak(self._settings.refused_alike, known=known)
-        self._last: tuple[int, str] | None = None  # the last suspect, and what it was told
+        self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
         self._lacking = 0  # emails in a row that the server lacks something for
         self._tripped = False
         self._judged = False
-        # As nearly always: nothing is held against the server, and an email that it takes is that.
+        # Nearly always True: nothing is held against the server, and a sent email needs no thought.
         self._is_calm = breaker is None and suspect is None
         self._suspect_size = suspect.size if suspect is not None else 0
-        self._met_lack = False  # it took an email that needs what it lacked
+        self._met_lack = False  # the server took an email that needs what it lacked before
 
     @property
     def is_choosy(self) -> bool:
@@ -85,11 +87,11 @@ class Watch:
         return most_different(common, untried) if common is not None else 0
 
     def order(self, untried: Sequence[Traits]) -> list[int]:
-        """Return the places of the emails as they are to be tried: what may be slow comes last."""
+        """Return the emails' places in the order to try them: those that may be slow come last."""
         return self._suspicion.order(untried, self._random)
 
     def note(self, email: ClaimedEmail, result: Transaction, untried: Untried) -> Diagnosis:
-        """Note the result of an email that this server was given; `untried` tells those left."""
+        """Note the result of an email on this server; `untried` returns the traits of the rest."""
         if self._is_calm and result.verdict is Verdict.SENT:
             self._judged = True
             return JUDGED
@@ -116,7 +118,7 @@ class Watch:
         return JUDGED
 
     def note_slow(self, email: ClaimedEmail) -> None:
-        """Note that the server says nothing to this email for long: what is like it comes last."""
+        """Note that this email has had no reply for long, so that emails like it come last."""
         self._suspicion.note_slow(email.traits)
         self._is_calm = False
         keep = partial(suspicion.silent, self._database, self._server)
@@ -126,10 +128,11 @@ class Watch:
             self._is_silent = not until_written(taken)
 
     def gives_up(self, email: ClaimedEmail, seconds: float) -> bool:
-        """Whether this email's reply, silent for so long, is waited for no more: others wait.
+        """Return whether to give up an email that has had no reply for so many seconds.
 
-        Those are due for this server, and no process has taken them up. A probe is waited for the
-        longer the more have failed: while the breaker is open nobody else can go.
+        It is given up only while other emails are due for this server and no process has claimed
+        them. A probe gets more time the more probes have failed before it, because no other email
+        can go while the breaker is open.
         """
         slowest = until_written(partial(slowest_taken, self._database, self._server))
         least = patience(email.waited, slowest)
@@ -139,32 +142,32 @@ class Watch:
 
     @property
     def session_seconds(self) -> float:
-        """For how long a session of this server is waited for, while it says nothing."""
+        """How many seconds to wait for a session while the server is silent."""
         return session_seconds(self._failures)
 
     @property
     def _failures(self) -> int:
-        """How many failures in a row the breaker has counted; 0: it is not open."""
+        """The failures in a row that the breaker has counted; 0 where it is not open."""
         return self._breaker.failures if self._breaker is not None and self._breaker.is_open else 0
 
     def session_failed(self, fault: Transaction) -> None:
-        """Note that no session could be had."""
+        """Note that no session could be opened."""
         self._open(Cause.SESSION, _told(fault), fault)
 
     def session_opened(self) -> None:
-        """Note that a session could be had, where no email was to be risked: that must do."""
+        """Note that a probe without an email opened a session; this may close the breaker."""
         self._judged = True
 
     def alert_lacking(self, email: ClaimedEmail, result: Transaction) -> None:
-        """Call a person: an email waits for what no server of its route offers."""
+        """Raise an alert: an email needs what no server of its route offers."""
         told = f"{result.reply.text}; OUTBOX_LIFETIME ends the emails that need it"
-        # Until it was tried again, and some: whoever needs it no more is not to alert for ever.
+        # The alert lasts beyond the email's next try, and then ends: it may no longer be needed.
         seconds = 2.0 * max(backoff.behind(email.waited), self._settings.health_age)
         keep = partial(suspicion.suspect, self._database, self._server)
         until_written(partial(keep, email_id=email.id, reason=told, alert=True, seconds=seconds))
 
     def settle(self) -> None:
-        """After the last record: keep what is undecided, close a breaker that may be closed."""
+        """Store what is undecided, and close a breaker that may close, after the last record."""
         if self._judged and not self._tripped and self._breaker is not None:
             if self._breaker.is_open:
                 until_written(lambda: circuit_breaker.close(self._database, self._server))
@@ -174,7 +177,7 @@ class Watch:
         if self._last is not None and not self._tripped:
             self._keep_suspicion(*self._last)
         if (refusal := self._streak.refusal) is not None:
-            # Also where this batch saw too few by itself, and the log has the others.
+            # Also where this batch alone saw too few: the attempt log has those of other batches.
             look = partial(review, self._database, self._server, refusal)
             limits = partial(
                 look, needed=self._settings.refused_alike, lifetime=self._settings.lifetime
@@ -193,17 +196,17 @@ class Watch:
             return CLASS
         witness = self._witness(email, result)
         if witness is not None:
-            # Of a silence nobody is charged: those set aside before may have met another fault.
+            # A silence blames no email: those set aside before may have had another cause.
             return ASIDE if result.given_up else Diagnosis(Kind.BLAMED, witness=witness)
         self._open(Cause.EMAILS, _told(result), result, suspect_id=email.id)
         return SERVER
 
     def _witness(self, email: ClaimedEmail, result: Transaction) -> int | None:
-        """Return an outsider that was taken just now, where this email was held back before.
+        """Return an outsider that was taken just now, if this email was held back before.
 
-        None waits, but they come and go: without this a class of which only the halted are left
-        would be probed one by one. An email that got no reply was held back by that: a server that
-        says nothing to anybody is found out by `note_slow`.
+        No outsider waits now, but some come and go. Without this, a class with only halted emails
+        left would be probed one by one. An email without a reply counts as held back: `note_slow`
+        detects a server that is silent to all.
         """
         if email.traits.is_fresh and not result.given_up:
             return None
@@ -217,7 +220,7 @@ class Watch:
         return ASIDE
 
     def _needs_what_was_lacking(self, email: ClaimedEmail, result: Transaction) -> bool:
-        """Whether this email may need what the alert is about: an extension, or its size."""
+        """Return whether this email may need what the alert is about: an extension, or its size."""
         is_large = 0 < self._suspect_size <= email.size
         envelope = email.envelope
         is_eightbit = envelope.eightbit and not result.converted
@@ -226,7 +229,7 @@ class Watch:
     def _refused_alike(
         self, email: ClaimedEmail, result: Transaction, untried: Untried
     ) -> frozenset[int] | None:
-        """Return the emails that the server refused as it refuses all; None: it does not."""
+        """Return the emails that the server refused, if it refuses all alike; else None."""
         alike = self._streak.add(
             email.id, result, content=email.content_id, traits=lambda: email.traits
         )
@@ -238,7 +241,11 @@ class Watch:
         return alike.emails
 
     def _blames_server(self, alike: SystemicRefusal, untried: Untried) -> bool:
-        """What one domain refuses is its own matter; of one sender another one's email tells."""
+        """Return whether the server is to blame for refusals that are alike.
+
+        It is not where all refused emails have a domain in common, or where another sender's email
+        shows that only this sender is refused.
+        """
         if alike.common.domains:
             return False
         if any(alike.common.lacked_by(email) for email in untried()):
@@ -246,7 +253,7 @@ class Watch:
         return not self._outsider_tells(alike.common)
 
     def _outsider_tells(self, common: Common) -> bool:
-        """Another sender's email was taken lately, or waits: it is this sender's own matter."""
+        """Return whether another sender's email was taken lately, or waits and will tell."""
         taken = partial(outsider_taken, self._database, self._server, common)
         return until_written(taken) or self._waits(lambda email: common.lacked_by(email) > 0)
 

@@ -1,8 +1,8 @@
-"""The pace of one batch: permits for its windows, and a place for urgent email before it.
+"""Sets the pace of one batch: permits for its windows, and precedence for urgent email.
 
-Before its `Throttle` is asked, `return_relaned` takes out the emails of another lane. The throttle
-says how many recipients the next window may have, waits for the window's permits, and tells whether
-the batch must give way.
+`return_relaned` first takes out the emails that belong to another lane now. Then the `Throttle`
+bounds the recipients of each window, waits for the window's permits, and tells whether the batch
+must give way.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 
 PATIENCE = 2.0
-"""Seconds that a window waits for its permits. It is more than `claims.AHEAD`: a batch that was
-claimed shortly before its lane opens does not come back for that."""
+"""Seconds that a window waits for its permits. They are more than `claim_plan.AHEAD`, so that a
+batch which was claimed shortly before its lane opens is not given back."""
 
 LOOK = 0.1
-"""Seconds between two looks at urgent email, and at the wish to stop, while a batch goes on."""
+"""Seconds between two checks for urgent email and for a shutdown while a batch goes on."""
 
 
 class Throttle:
@@ -69,11 +69,11 @@ class Throttle:
         before_wait: Callable[[], object] = lambda: None,
         patience: float = PATIENCE,
     ) -> bool:
-        """Take the permits of a window; False: give the rest of the batch back, uncharged.
+        """Take a window's permits; return False where the rest of the batch is to be given back.
 
-        They are those of its lane, and of the buckets `beside` it. Waits shortly where that is
-        enough. The call `before_wait` records what was sent: it is made once before the first wait,
-        so that no result waits with the window.
+        They are taken from the buckets of its lane and from those `beside` it. It waits up to
+        `patience` seconds for them. `before_wait` is called once before the first wait: it records
+        what was sent, so that no result waits with the window.
         """
         recipients = [address for email in emails for address in email.envelope.recipients]
         charge = self._lanes.cost(self._lane, recipients)
@@ -94,9 +94,10 @@ class Throttle:
         return True
 
     def permit_moved(self, emails: Sequence[ClaimedEmail], buckets: Mapping[str, Rate]) -> int:
-        """Take the permits that a server has now for emails of an open window that move to it.
+        """Take a server's permits for emails of an open window; return how many emails may go.
 
-        Those of their lane the emails have. Returns how many of the first emails may go.
+        The emails move to this server from another one, and already have the permits of their lane.
+        Those that may go are the first of `mails`. It does not wait.
         """
         if not buckets:
             return len(emails)
@@ -107,10 +108,11 @@ class Throttle:
         return first if until_written(lambda: take(self._database, wants)) <= 0.0 else 0
 
     def must_yield(self) -> bool:
-        """Return whether to give the rest back, because urgent email waits.
+        """Return whether to give the rest of the batch back, because urgent email waits.
 
-        Asked between windows; it looks at most ten times a second. A batch that has just begun
-        does not look yet: the sweep that claimed it saw that email, and would claim it again.
+        It is called between windows and asks the database at most ten times a second. A batch that
+        has just begun does not ask yet: its sweep saw that urgent email, and would claim the batch
+        again.
         """
         if self._priority is Priority.URGENT:
             return False
@@ -129,14 +131,14 @@ class Throttle:
         return take(self._database, wants, debts=charge.charged_anyway, margin=MARGIN)
 
     def _share(self, wants: Wants) -> Wants:
-        """Return bulk's own buckets, which hold it to its part while urgent email stirs."""
+        """Return bulk's own buckets, which limit bulk to its share while urgent email is active."""
         if self._priority is not Priority.BULK or not self._stirs.at(
             lambda: is_urgent_active(self._database, self._lanes, self._lane)
         ):
             return {}
         part = self._runtime.settings.bulk_share
-        # No more than a short debt: a lane is claimed from by its own buckets, and a batch that
-        # found this one closed for long would be given back and claimed again without end.
+        # The debt is kept short. Claims look at the lane's own buckets only: a batch that found
+        # this one closed for long would be given back and claimed again without end.
         return {
             f"{name}/bulk": (rate.part(part), min(permits, rate.part(part).within(AHEAD)))
             for name, (rate, permits) in wants.items()
@@ -146,8 +148,8 @@ class Throttle:
 class _Look:
     """An answer of the database that may be a moment old.
 
-    A look that takes long, as with thousands of lanes on MariaDB, is made less often: it takes a
-    tenth of a batch's time at most.
+    A look that takes long, as with thousands of lanes on MariaDB, is made less often. So looks take
+    a tenth of a batch's time at most.
     """
 
     def __init__(self, clock: Callable[[], float], *, after: float = 0.0) -> None:
@@ -164,9 +166,9 @@ class _Look:
 
 
 def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
-    """Return the batch without the emails that wait for a limit which their lane does not know.
+    """Return the batch without the emails under a rate that their lane does not know.
 
-    A rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
+    That rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
     """
     lanes, route = runtime.lanes, batch.route
     if not lanes.domains:

@@ -1,1 +1,1 @@
-"""What lives as long as the process: connections, publishing, the lease's thread, the end."""
+"""What lives as long as a worker process: its connections, publishing, threads and shutdown."""

@@ -1,4 +1,7 @@
-"""Beat for a host whose clock may be set back: what guarantees the sweep must not rest on it."""
+"""A scheduler for beat that goes on when the host's clock is set back.
+
+Beat guarantees the sweep, so it must not depend on the wall clock.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,25 @@ from typing import Any
 from celery.beat import PersistentScheduler
 
 _TOLERANCE = 1.0
-"""Seconds that the clock may be slewed, or lag, between two ticks without being set back."""
+"""Seconds that a clock may be slewed or lag between two ticks without counting as set back."""
 
 
 class SteadyScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is untyped
-    """Celery's own scheduler, which goes on when the clock is set back.
+    """Celery's persistent scheduler, except that it goes on when the clock is set back.
 
-    Celery plans by the wall clock, in memory and in its schedule file. Set back by ten minutes,
-    beat would sweep nothing for ten minutes, restarts included. Here what seems to have run in the
-    future counts as having run just now.
+    Celery plans by the wall clock, in memory and in its schedule file. After a clock is set back by
+    ten minutes, beat would not sweep for ten minutes, even after a restart. Here an entry whose
+    last run lies in the future counts as having run just now.
     """
 
     def setup_schedule(self) -> None:
-        """Read the schedule file, which may be of a time when the clock was ahead."""
+        """Read the schedule file, which may have been written while the clock was ahead."""
         super().setup_schedule()
         self._ahead = _ahead()
         self._forget_the_future()
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Plan anew where the clock was set back since the last tick."""
+        """Tick, and first plan anew if the clock was set back since the last tick."""
         before, self._ahead = self._ahead, _ahead()
         if self._ahead < before - _TOLERANCE:
             self._forget_the_future()
@@ -42,5 +45,5 @@ class SteadyScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is u
 
 
 def _ahead() -> float:
-    """Return how far the wall clock is ahead of the one that nobody sets."""
+    """Return how many seconds the wall clock is ahead of the monotonic one."""
     return time.time() - time.monotonic()

@@ -1,4 +1,4 @@
-"""Who listens to our queues: as Celery is configured, and as the running workers say."""
+"""Tells who listens to our queues: by Celery's configuration, and by the running workers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from celery import Celery
 from .queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
 
 ANSWER = 1.0
-"""Seconds in which workers answer. They are waited out: nobody knows how many workers there are."""
+"""Seconds in which workers answer. The whole time is waited: the number of workers is unknown."""
 
 PATIENCE = 6.0
-"""Seconds for all of it: a broker may take a connection and then stay silent."""
+"""Seconds for the whole inquiry: a broker may accept a connection and then stay silent."""
 
 _SOCKET = 3.0
-"""Seconds for one socket operation: above one, for which the reading of Redis blocks."""
+"""Seconds for one socket operation. It is above the one second for which a Redis read blocks."""
 
 SENDING = frozenset({SWEEP_QUEUE, *SEND_QUEUES.values()})
-"""Without one of these, email is not sent; without the other, nothing is purged."""
+"""The queues without which email is not sent. Without the remaining queue nothing is purged."""
 
 OURS = tuple(queue.name for queue in QUEUES if queue.name != DEFAULT_QUEUE)
 
@@ -30,7 +30,7 @@ class NoAnswer(Exception):
 
 
 def forgotten(app: Celery) -> list[str]:
-    """Return our queues that a worker without -Q does not listen to."""
+    """Return our queues that `task_queues` lacks, so that a worker without -Q ignores them."""
     return [name for name in OURS if name not in app.amqp.queues]
 
 
@@ -51,7 +51,7 @@ def workers(app: Celery) -> dict[str, list[str]]:
         except Exception as error:  # noqa: BLE001  (any broker, any error)
             failed.append(error)
 
-    # A thread of its own, which is left behind: not every wait of a broker's client has an end.
+    # In a thread, which is left behind: some waits of a broker's client never end.
     asking = threading.Thread(target=ask, name="outbox-fleet", daemon=True)
     asking.start()
     asking.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""Publishing with every wait bounded, whatever the broker does."""
+"""Publishes task messages, with every wait for the broker bounded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 0.5
 """The longest wait for one socket operation. Celery's own defaults block for minutes."""
 
 TRANSIENT = 1
-"""AMQP's delivery mode of a message that is not written to disk: what is lost comes again."""
+"""AMQP's delivery mode for a message that is not written to disk: a sweep replaces a lost one."""
 
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 
@@ -39,8 +39,8 @@ class Publisher:
     def send(self, task: str, queue: str, *args: str, most: int) -> bool:
         """Publish a task unless `most` messages wait in its queue; return whether it was published.
 
-        Any error comes out within about two seconds, and delivery is uncertain then. Nothing that
-        is published is trusted: the table is.
+        Any error is raised within about two seconds. Whether the message was delivered is then
+        uncertain. This does no harm, because only the table is trusted.
         """
         with self._lock:
             try:
@@ -63,17 +63,17 @@ class Publisher:
             return True
 
     def _waiting(self, producer: Producer, queue: str) -> int:
-        """Ask how many wait; over a connection that is gone, once more over a new one."""
+        """Return how many messages wait; ask again over a new connection if this one is gone."""
         ask: Any = producer.connection.ensure(producer, waiting, **_RETRY)
         return int(ask(self._app, producer, queue))
 
     def renew_lock(self) -> None:
-        """In a forked child: the parent's other threads are gone, and with them their unlocking."""
+        """Make a new lock after a fork: another thread of the parent may have held the old one."""
         self._lock = threading.Lock()
 
     def _ready(self) -> Producer:
         if self._producer is None or self._process != os.getpid():
-            # An inherited connection is the parent's: it is forgotten, not closed.
+            # An inherited connection belongs to the parent: forget it, and do not close it.
             self._process = os.getpid()
             self._producer = Producer(self._connect())  # type: ignore[no-untyped-call]
         return self._producer
@@ -88,7 +88,7 @@ class Publisher:
     def _drop(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            # A connection that failed may fail to close, and nothing more is lost by that.
+            # A connection that failed may also fail to close. Nothing more is lost by that.
             with suppress(Exception):
                 producer.connection.release()
 
@@ -104,5 +104,5 @@ def _bounded(url: str) -> dict[str, Any]:
             "interval_step": 0,
             "interval_max": 0,
         }
-    # Unless asked, AMQP tells nothing of a message: a silent broker would be taken for a quick one.
+    # Without confirms AMQP says nothing of a message: a silent broker would look like a quick one.
     return {"read_timeout": SECONDS, "write_timeout": SECONDS, "confirm_publish": True}

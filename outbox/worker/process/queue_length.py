@@ -1,4 +1,7 @@
-"""How many messages wait in a queue: one sweep is enough, and a weekend makes no pile of them."""
+"""Counts the messages that wait in a queue, so that beat's sweeps do not pile up there.
+
+One waiting sweep is enough: without workers, a weekend of beat would leave thousands.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +15,29 @@ from kombu.messaging import Producer
 from .queues import LOW_QUEUE, SWEEP_QUEUE
 
 _OWN = (SWEEP_QUEUE, LOW_QUEUE)
-"""Queues that hold nothing else: in another one, what waits may be anybody's."""
+"""Queues that hold only periodic tasks of ours: in any other, other tasks may wait, too."""
 
 
 def waiting(app: Celery, producer: Producer, queue: str) -> int:
-    """Ask the broker how many messages wait in a queue that no worker has taken yet.
+    """Return how many messages wait in a queue that no worker has taken yet.
 
-    The queue is declared as a publish would declare it: that is one trip, it tells the number, and
-    one that somebody has deleted exists again.
+    It declares the queue as a publish would. That takes one trip, returns the number, and makes a
+    queue anew that somebody has deleted.
     """
     entity = app.amqp.queues[queue](producer.channel)
     return int(entity.queue_declare().message_count)
 
 
 class Periodic(Task):  # type: ignore[misc]  # Celery is untyped
-    """A task whose next run does the work of all that wait: where one waits, no other is published.
+    """A task that is not published while one waits, because one run does the work of all.
 
-    So it is with whatever publishes it by its name: beat with any scheduler, a script, Flower.
+    This holds for every publisher that uses the task: beat with any scheduler, a script, Flower.
     """
 
     abstract = True
 
     def apply_async(self, *args: Any, **options: Any) -> Any:
-        """Publish it, unless it waits already; the result is of a task that is never run then."""
+        """Publish the task, unless one waits: then the result is of a task that never runs."""
         if self._waits(options.get("queue"), options.get("producer")):
             return AsyncResult(uuid(), app=self.app)
         return super().apply_async(*args, **options)
@@ -45,5 +48,5 @@ class Periodic(Task):  # type: ignore[misc]  # Celery is untyped
         try:
             with self.app.producer_or_acquire(producer) as chosen:
                 return waiting(self.app, chosen, queue) > 0
-        except Exception:  # noqa: BLE001  (no count stops a sweep: publishing tells what is wrong)
+        except Exception:  # noqa: BLE001  (publish anyway: that tells what is wrong)
             return False

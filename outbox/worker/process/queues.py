@@ -16,14 +16,14 @@ SEND_QUEUES = {
     Priority.NORMAL: "outbox.normal",
     Priority.BULK: "outbox.bulk",
 }
-"""One queue a priority, so that an urgent batch waits behind no bulk batch in the broker."""
+"""One queue for each priority, so that no urgent batch waits behind a bulk batch in the broker."""
 
 MOST_SENDS = 100
-"""Batches that wait in one queue, beside those in flight. More than that are of leases that ran out
-long ago, and nobody takes them: another one would only be lost among them."""
+"""The most send tasks that wait in one queue, beside those in flight. Where more wait, no worker
+takes them and their leases ran out long ago: another task would only be lost among them."""
 
 LOW_QUEUE = "outbox.low"
-"""What may wait: a purge in the queue of sweeps would hold them up."""
+"""The queue of tasks that may wait: a purge in the sweeps' queue would hold the sweeps up."""
 
 DEFAULT_QUEUE = "celery"
 
@@ -31,18 +31,18 @@ QUEUES: tuple[Queue, ...] = tuple(
     Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
     for name in (SWEEP_QUEUE, *SEND_QUEUES.values(), DEFAULT_QUEUE, LOW_QUEUE)
 )
-"""What a worker listens to: sweeps apart from sends, and Celery's own queue for the app's tasks."""
+"""The queues for a worker: sweeps apart from sends, and Celery's own queue for the app's tasks."""
 
 PURGE_INTERVAL = 300.0
-"""Seconds between purges. Each ends after a few seconds and does not publish the next one; one that
-finds nothing to remove reads a few rows."""
+"""Seconds between purges. Each purge ends after a few seconds and does not publish the next one. A
+purge that finds nothing to remove reads a few rows."""
 
 
 def beat_schedule(config: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return beat's entries for the `OUTBOX_…` settings in `config`, or for their defaults.
 
-    No `expires`: Celery compares it with the worker's clock, so a beat whose clock is slow would
-    have every sweep revoked. A sweep too many costs one statement.
+    The entries have no `expires`: Celery compares it with the worker's clock, so every sweep of a
+    beat whose clock is slow would be revoked. A superfluous sweep costs one statement.
     """
     settings = Settings.from_config(config or {})
     return {

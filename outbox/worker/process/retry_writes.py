@@ -1,4 +1,4 @@
-"""A result must reach the table: writing goes on whatever the database answers."""
+"""Repeats a write until the database takes it, so that each known result reaches the table."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ _log = logging.getLogger("outbox")
 FIRST_WAIT = 0.1
 LONGEST_WAIT = 2.0
 GRACE = 10.0
-"""Seconds that a worker which is asked to stop still tries. What it cannot record is in doubt."""
+"""Seconds for which a worker still tries after a shutdown was requested. A result that it cannot
+record becomes unknown."""
 
 
 def until_written(
     write: Callable[[], Result], *, meanwhile: Callable[[], object] = lambda: None
 ) -> Result:
-    """Run `write` until the database takes it, however long it is away or whatever it answers.
+    """Run `write` until the database takes it, whatever it answers meanwhile; return its result.
 
-    A worker without its database has nothing better to do, and a result that is not recorded is a
-    email in doubt. Writes are guarded by their token, so one that is repeated does no harm. Only an
-    error that says that the data is refused is raised. `meanwhile` is called before each wait.
+    A worker cannot work without its database, and an email whose result is not recorded is in
+    doubt. Writes are guarded by their token, so a repeated one does no harm. An error is raised
+    only where the data is refused, or `GRACE` seconds after a shutdown was requested. `meanwhile`
+    is called before each wait.
     """
     wait, stop_at = FIRST_WAIT, float("inf")
     while True:

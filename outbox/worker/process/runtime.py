@@ -1,4 +1,4 @@
-"""What a task needs of its app: settings, database, SMTP connections, and a way to publish."""
+"""What a task needs from its app: settings, database, SMTP connections and the broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .unrecorded import Unrecorded
 from .wakeup import GAP, Nudge
 
 FAREWELLS = 4.0
-"""Seconds that a process which ends takes for QUIT, about."""
+"""Seconds, about, that a process takes at its end to send QUIT over all its connections."""
 
 
 class Runtime:
@@ -65,11 +65,11 @@ class Runtime:
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = steady
         self.low_water = LowWater(lambda: self.clock())
-        self.noted_until = 0.0  # until then this process need not note its halted servers
+        self.noted_until = 0.0  # until then this process does not note its halted servers again
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
-        self.suppressed = suppressed  # then nothing is claimed, and nothing leaves by SMTP
+        self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
         self._engine = engine
         self._engines = engines
         self._idle: dict[str, list[Connection]] = defaultdict(list)
@@ -78,7 +78,7 @@ class Runtime:
 
     @cached_property
     def database(self) -> Database:
-        """Our tables on the app's engine."""
+        """The outbox's tables on the app's engine."""
         return Database(
             self._engine(),
             self.tables,
@@ -88,31 +88,34 @@ class Runtime:
 
     @property
     def worker(self) -> str:
-        """This process in the attempt log: host and process id."""
+        """The name of this process in the attempt log: host and process id."""
         return f"{socket.gethostname()}:{os.getpid()}"
 
     def publish(self, task: str, queue: str, *args: str) -> bool:
-        """Publish a task with bounded waits, unless its queue is full; see `Publisher.send`."""
+        """Publish a task with bounded waits, unless its queue is full; as `Publisher.send`."""
         most = MOST_SENDS + self.settings.slots
         return self._publisher.send(task, queue, *args, most=most)
 
     def publish_sweep(self) -> None:
-        """Publish a sweep, unless one waits: that will see whatever is committed by now."""
+        """Publish a sweep, unless one waits: that one will see all that is committed by now."""
         self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1)
 
     @cached_property
     def _publisher(self) -> Publisher:
         app = self.find_celery()
         if app is None:
-            raise ConfigurationError('app.extensions["celery"] holds no Celery app')
+            raise ConfigurationError(
+                'put your Celery app into app.extensions["celery"]: none is set'
+            )
         return Publisher(app)
 
     @contextmanager
     def connection(self, server: ServerSettings) -> Iterator[Connection]:
         """Lend a connection to a server; it stays open for the next batch.
 
-        Where the server has a connection cap, it is closed: idle ones of many workers would be more
-        connections than the cap. End the batch's lease after that, so that none is one too many.
+        For a server with a connection cap it is closed, because the idle connections of many
+        workers would exceed the cap. End the batch's lease only after that, so that the next batch
+        does not exceed it either.
         """
         with self._lock:
             idle = self._idle[server.name]
@@ -126,10 +129,10 @@ class Runtime:
                 self._idle[server.name].append(lent)
 
     def disconnect(self) -> None:
-        """Close the SMTP connections that no batch is using, and the one to the broker.
+        """Close the connection to the broker, and the SMTP connections that no batch is using.
 
-        A server is given a moment for its QUIT, and all of them together `FAREWELLS` seconds: a
-        process may have a hundred connections to one that is silent.
+        Each server gets a moment to answer QUIT, and all together get `FAREWELLS` seconds: a
+        process may have a hundred connections to a silent server.
         """
         if "_publisher" in self.__dict__:
             self._publisher.close()
@@ -142,17 +145,17 @@ class Runtime:
             connection.close()
 
     def renew_locks(self) -> None:
-        """In a forked child: a lock that another thread of the parent held is held for ever."""
+        """Make new locks after a fork: a lock that another thread held would never be released."""
         self._lock = threading.Lock()
         self.nudge.renew_lock()
         if "_publisher" in self.__dict__:
             self._publisher.renew_lock()
 
     def after_fork(self) -> None:
-        """Forget what belongs to the parent: its database connections are not ours to close.
+        """Forget the parent's database connections without closing them.
 
-        Not only ours: whatever the app asked before the fork, through whichever of its engines,
-        left a connection that two processes must not talk over.
+        This is done for all engines of the app. If the app used any of them before the fork, that
+        engine has a connection that two processes must not share.
         """
         for engine in self._engines():
             engine.dispose(close=False)
@@ -166,14 +169,14 @@ def runtime_of(app: Celery) -> Runtime:
     for runtime in list(_runtimes):
         if runtime.find_celery() is app:
             return runtime
-    raise ConfigurationError("no Flask app with an outbox has this Celery app in its extensions")
+    raise ConfigurationError('no outbox has this Celery app: put it into app.extensions["celery"]')
 
 
 def _after_fork(**_: object) -> None:
     for runtime in list(_runtimes):
         runtime.after_fork()
-    # What the parent loaded lives as long as this process. The garbage collector would go through
-    # all of it every few thousand emails, and so copy the memory that both share.
+    # What the parent loaded lives as long as this process. The garbage collector would visit all of
+    # it every few thousand emails, and so copy the memory that both processes share.
     gc.freeze()
 
 

@@ -1,7 +1,7 @@
-"""The wish to stop, known in every process of a worker.
+"""Makes a shutdown request known in every process of a worker.
 
 Celery's `worker_shutting_down` fires in the parent only. A byte of memory that is shared with every
-child forked later carries it on.
+child forked later passes it on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _flag = mmap.mmap(-1, 1)
 
 
 def requested() -> bool:
-    """Return whether this worker is asked to stop (warm): finish the window, give back the rest."""
+    """Return whether a warm shutdown was requested: finish the window, and give back the rest."""
     return _flag[0] != 0
 
 

@@ -1,7 +1,7 @@
-"""The clock of this host that nobody sets, and that goes on while the host sleeps.
+"""A clock of this host that cannot be set, and that goes on while the host is suspended.
 
-`time.monotonic` stands still in a suspended Linux host. A worker that slept through its lease would
-find, after the resume, that no time had passed, and send what another has sent meanwhile.
+`time.monotonic` stands still while a Linux host is suspended. To a worker that slept through its
+lease no time would seem to have passed. It would send emails that another worker has sent already.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import partial
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", None)  # Linux; elsewhere the monotonic one counts a sleep
 
-# No function of ours: each email asks for the time a dozen times.
+# A C function, for speed: the time is read a dozen times for each email.
 steady: Callable[[], float] = (
     time.monotonic if _BOOT is None else partial(time.clock_gettime, _BOOT)
 )
-"""Returns seconds since some moment in the past; they never go back."""
+"""Returns the seconds since some moment in the past; they never go back."""

@@ -1,7 +1,7 @@
-"""How a worker takes messages: what is garbled is dropped, and the worker lives on.
+"""Checks the messages that a worker takes: garbled ones are dropped, and the worker lives on.
 
-A Celery strategy makes, for each task, the function that turns a message into a request: that is
-where ours are checked. What names no task that Celery could look up is dropped before it tries.
+A Celery strategy makes, for each task, the function that turns a message into a request. Messages
+for our tasks are checked there. A message whose task Celery could not look up is dropped before.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .task_message import address_fault, fault
 _log = logging.getLogger("outbox")
 
 CHECKED = f"{__name__}:checked"
-"""The strategy of our tasks, as Celery wants it: by its name."""
+"""The strategy of our tasks; Celery wants its name."""
 
 Handler = Callable[[Any, Any, Any, Any, Any], Any]
 
 
 def checked(task: Task[Any, Any], app: Any, consumer: Any, **options: Any) -> Handler:
-    """Return Celery's own handler of messages, behind a check of each message."""
+    """Return Celery's own message handler, with a check of each message before it."""
     handle: Handler = default(task, app, consumer, **options)
 
     def take(message: Any, body: Any, ack: Any, reject: Any, callbacks: Any) -> Any:
@@ -38,13 +38,13 @@ def checked(task: Task[Any, Any], app: Any, consumer: Any, **options: Any) -> Ha
 
 
 def drop(message: Any, consumer: Any, name: str, part: str) -> None:
-    """Have the broker forget a message; log which part is garbled, and nothing that is in it."""
+    """Reject a message; log which part is garbled, and none of its content."""
     _log.warning("outbox: a garbled message for %s was dropped (%s)", name, part)
     message.reject_log_error(_log, consumer.connection_errors)
 
 
 class Door(StartStopStep):  # type: ignore[misc]  # Celery is untyped
-    """A step of the worker's start: looks at each message before Celery looks up its task."""
+    """A step of the worker's start that has each message checked before its task is looked up."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 

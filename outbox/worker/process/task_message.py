@@ -1,8 +1,8 @@
-"""What Celery takes for granted in a task's message, looked at before Celery does.
+"""Checks the types in a task's message that Celery takes for granted.
 
-Its worker unpacks the time limit, looks the id up in a set and unpacks the body without a doubt.
-Where one of them is of another type, the worker ends; the broker hands the message out again, and
-so does the next one.
+Celery's worker unpacks the time limit, looks the id up in a set and unpacks the body, all without a
+check. Where one of them has another type, the worker ends. The broker then hands the message out
+again, and the next worker ends as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Sequence = (list, tuple)
 def fault(message: Any, body: Any) -> str | None:
     """Return which part of a task's message is garbled; None where Celery can take it.
 
-    `body` is what a Celery strategy is given: the decoded body of the first protocol, or None.
+    `body` is what a Celery strategy gets: the decoded body for protocol 1, else None.
     """
     try:
         content = message.payload if body is None else body
@@ -40,15 +40,18 @@ def fault(message: Any, body: Any) -> str | None:
 
 
 def address_fault(message: Any, known: Container[str]) -> str | None:
-    """Return why Celery could not look up the task of a message, or refuse one that it lacks."""
+    """Return the garbled part that keeps Celery from looking up, or refusing, a task; or None.
+
+    `known` holds the names of the worker's tasks.
+    """
     headers = message.headers
-    if "task" not in headers:  # the first protocol: all of it stands in the body
+    if "task" not in headers:  # protocol 1: the body has everything
         try:
             headers = message.payload
-        except Exception:  # noqa: BLE001  (Celery decodes it again, and says what it thinks of it)
+        except Exception:  # noqa: BLE001  (Celery decodes it again, and handles the error)
             return None
         if not isinstance(headers, Mapping) or "task" not in headers:
-            return None  # Celery knows what to do
+            return None  # Celery handles this itself
     name = headers["task"]
     if not isinstance(name, str):
         return "task"
@@ -80,7 +83,7 @@ def _is_call(args: Any, kwargs: Any, embed: Any) -> bool:
 
 
 def _is_id(value: Any) -> bool:
-    # It is logged: a line's end in it would forge a line.
+    # The id is logged: a line break in it could forge a log line.
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable()
 
 

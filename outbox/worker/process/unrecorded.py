@@ -1,7 +1,7 @@
-"""Results of batches that are over, whose rows a person's transaction holds.
+"""Keeps the results of finished batches while a person's transaction holds the emails' rows.
 
-A worker waits for nobody's transaction, and a result that is known must not become a doubt: so it
-is kept here, and written as soon as that transaction has ended.
+A worker waits for no such transaction, and a known result must not become unknown. So the result is
+kept here, and written as soon as that transaction has ended.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _log = logging.getLogger("outbox")
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 0.5
-"""Seconds between two tries. Each shows the rescue that the results are known; it is patient for a
-whole lease."""
+"""Seconds between two tries. Each try shows the rescue that the results are known: the rescue waits
+a whole lease after the last one."""
 
 
 class Unrecorded:
-    """Keeps them in this process, beside whatever batch it sends next."""
+    """The unrecorded results of this process. It may send other batches meanwhile."""
 
     def __init__(self, database: Callable[[], Database], worker: Callable[[], str]) -> None:
         self._database = database
@@ -36,7 +36,7 @@ class Unrecorded:
         self._threads: list[threading.Thread] = []
 
     def keep(self, token: UUID, results: Sequence[EmailResult]) -> None:
-        """Write these results of a finished batch, and give back the rest of it, when they can."""
+        """Write a finished batch's results, and give back its rest, once the rows are free."""
         if not results:
             return
         _log.info("outbox: %d results wait for a transaction that holds their rows", len(results))
@@ -47,7 +47,10 @@ class Unrecorded:
         work.start()
 
     def wait(self, seconds: float = GRACE) -> bool:
-        """Give what is kept this long before the process ends; what is not written is in doubt."""
+        """Wait so long for all writes before the process ends; return whether all are done.
+
+        A result that is not written by then becomes unknown.
+        """
         deadline = monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - monotonic()))
@@ -60,7 +63,7 @@ class Unrecorded:
             wait = min(LONGEST_WAIT, wait * 2)
             try:
                 held = finish(self._database(), token, results, worker=self._worker()).held
-            except Exception as error:  # noqa: BLE001  (whatever it is, the results are known)
+            except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 _log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 results = [without_text(entry) for entry in results]
             else:

@@ -1,6 +1,6 @@
-"""Wake the sweep: after a commit, off the request's thread, or later, when a rate allows more.
+"""Wakes a sweep after a commit, or later when a rate allows more; never in the request's thread.
 
-Never trusted, never in the way: beat is the guarantee.
+Nothing depends on a wake, because beat guarantees the sweep.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ _log = logging.getLogger("outbox")
 
 RETRY_FIRST = 1.0
 RETRY_LONGEST = 30.0
-"""Seconds without a try after a failure, doubling: a broker that is down costs nothing."""
+"""Seconds without a try after a failure: they double each time, so that a broker that is down costs
+nothing."""
 GAP = 0.02
-"""Seconds from one publish to the next. The first wake publishes at once; in a stream of commits
-each of them would cost the process more than the enqueue, and the sweep of one serves them all."""
+"""Seconds from one publish to the next. The first wake publishes at once. In a stream of commits a
+publish for each would cost more than the enqueue, and one sweep serves them all."""
 
 
 class Nudge:
     """Runs `publish` soon after `wake`, on one thread of each process; many wakes merge into one.
 
-    `wake` takes no lock that a publish holds and does no I/O, so a request never waits for the
-    broker; a failure is logged once and raises nowhere. Of wakes for later the first one counts:
-    the sweep that it brings knows best when the next one is worth it.
+    `wake` does no I/O and takes no lock that a publish holds, so a request never waits for the
+    broker. A failure is logged once and never raised. Of several wakes for later only the earliest
+    counts: its sweep knows best when the next one is worth it.
     """
 
     def __init__(
@@ -48,23 +49,23 @@ class Nudge:
         self._process = 0
         self._failures = 0
         self._silent_until = 0.0
-        self._next = 0.0  # no publish before this moment on our clock; the thread's own
-        self._asked = deque[float]()  # moments on our clock; no lock, so that a fork holds none
-        self._due = inf  # the earliest of them; only the thread sets it
+        self._next = 0.0  # no publish before this moment on our clock; only the thread uses it
+        self._asked = deque[float]()  # moments on our clock; without a lock, because of forks
+        self._due = inf  # the earliest moment asked for; only the thread sets it
 
     def wake(self, seconds: float = 0.0) -> None:
-        """Ask for a sweep in so many seconds. Returns at once."""
+        """Ask for a sweep in so many seconds; return at once."""
         if self._process != os.getpid() or self._thread is None or not self._thread.is_alive():
             self._start()
         moment = self._clock() + seconds
-        # A publish that is still to begin serves this wake too. In a stream of commits the thread
-        # would else run, and take the interpreter's lock, once for each of them.
+        # A publish that has not begun yet serves this wake, too. Otherwise the thread would run,
+        # and take the interpreter's lock, once for each commit in a stream of commits.
         if self._due > moment:
             self._asked.append(moment)
             self._wanted.set()
 
     def renew_lock(self) -> None:
-        """In a forked child: the parent's other threads are gone, and with them their unlocking."""
+        """Make a new lock after a fork: another thread of the parent may have held the old one."""
         self._lock = threading.Lock()
 
     def _start(self) -> None:
@@ -74,7 +75,7 @@ class Nudge:
                 self._wanted, self._asked, self._due = threading.Event(), deque(), inf
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="outbox-nudge", daemon=True)
-                # At the interpreter's end no thread can be started any more, and none is needed.
+                # At the interpreter's exit no thread can be started, and none is needed.
                 with suppress(RuntimeError):
                     self._thread.start()
 
@@ -91,7 +92,7 @@ class Nudge:
                     self._next = self._clock() + self._gap
 
     def _left(self) -> float | None:
-        """Return the seconds until there is something to publish; None where nothing is wanted."""
+        """Return the seconds until the next publish, or None where none is wanted."""
         if self._due == inf:
             return None
         return max(0.0, max(self._due, self._next) - self._clock())
@@ -99,7 +100,7 @@ class Nudge:
     def _try(self) -> None:
         try:
             self._publish()
-        except Exception as error:  # noqa: BLE001  (whatever the broker does, beat is the guarantee)
+        except Exception as error:  # noqa: BLE001  (any broker, any error: beat still sweeps)
             self._failures += 1
             pause = min(RETRY_LONGEST, RETRY_FIRST * 2 ** min(self._failures - 1, 10))
             self._silent_until = self._clock() + pause

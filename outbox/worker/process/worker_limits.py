@@ -1,7 +1,7 @@
-"""What our tasks need of the worker that runs them: a database connection each, and time.
+"""Checks what our tasks need from the worker that runs them: a database connection each, and time.
 
-Told by `flask outbox check` from Celery's settings, and by each worker at its start, when the
-options of its command line count too.
+`flask outbox check` checks Celery's settings. Each worker at its start checks its command line's
+options, too.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ _log = logging.getLogger("outbox")
 
 _IN_ONE_PROCESS = tuple(f"celery.concurrency.{name}" for name in ("thread", "gevent", "eventlet"))
 _OURS = ("outbox.send", "outbox.sweep")
-"""Both send: what fits in one window the sweep sends itself."""
+"""Both tasks send: a sweep itself sends what fits in one window."""
 
 
 def configured(runtime: Runtime, app: Celery) -> list[str]:
-    """Return what is too little in Celery's settings."""
+    """Return a line for each limit in Celery's settings that is too low."""
     pool, concurrency = str(app.conf.worker_pool), str(app.conf.worker_concurrency)
-    tasks = int(concurrency) if concurrency.isdecimal() else 0  # none, or "auto": one a core
+    tasks = int(concurrency) if concurrency.isdecimal() else 0  # not set, or "auto": one per core
     few = too_few_connections(runtime, ALIASES.get(pool) or pool, tasks or os.cpu_count() or 1)
     return [*few, *too_short(app, runtime.settings)]
 
 
 def too_few_connections(runtime: Runtime, pool: str, concurrency: int) -> list[str]:
-    """Tell where tasks that run in one process would wait for each other's connections.
+    """Return a line if tasks that run in one process would wait for each other's connections.
 
-    `pool` is Celery's, as "module:class". The processes of prefork have an engine each.
+    `pool` is Celery's, as "module:class". With prefork each process has an engine of its own.
     """
     most = runtime.database.connections
     if not pool.startswith(_IN_ONE_PROCESS) or most >= concurrency:
         return []
     return [
         f"the engine's pool gives out {most:.0f} connections, and a worker runs {concurrency} tasks"
-        f" at once: let pool_size + max_overflow be {concurrency} or more"
+        f" at once: set pool_size + max_overflow to {concurrency} or more"
     ]
 
 
 def too_short(
     app: Celery, settings: Settings, *, soft: float | None = None, hard: float | None = None
 ) -> list[str]:
-    """Tell which time limits are below what one slow SMTP server may take of a task.
+    """Return a line for each time limit that is below what a slow SMTP server may take.
 
-    `soft` and `hard` are the worker's own, which count for a task that has none.
+    `soft` and `hard` are the worker's own limits in seconds. They count for a task without its own.
     """
     needed = needed_seconds(settings)
     limits = {
@@ -68,19 +68,19 @@ def too_short(
     }
     return [
         f"{name} is {limit:g} s, and a task of ours may wait {needed:g} s for its SMTP server:"
-        " what it kills in an open window is in doubt"
+        " raise it, because a killed task leaves the emails in its open window in doubt"
         for name, limit in limits.items()
     ]
 
 
 def needed_seconds(settings: Settings) -> float:
-    """Return how long a task may take: the last window of its time, and in it one slow message."""
+    """Return the most seconds that a task takes: its last window, with one slow email in it."""
     slow = settings.connect_timeout + settings.command_timeout + settings.dot_timeout
     return settings.batch_seconds + settings.window_seconds + slow
 
 
 def _tell(instance: Any, **_: Any) -> None:
-    """Warn at a worker's start."""
+    """Log the warnings at a worker's start."""
     try:
         runtime = runtime_of(instance.app)
     except ConfigurationError:  # another app's worker

@@ -49,9 +49,9 @@ def test_retry_says_what_it_did_with_each_id(shop: Shop, run: Run) -> None:
         "no such email",
     ]
     output = run("retry", done, failed, 99, code=1).output
-    assert f"email {done} is left: is sent\n" in output
-    assert f"email {failed} is left: is pending already\n" in output
-    assert "email 99 is left: no such email\n" in output
+    assert f"email {done} is unchanged: is sent\n" in output
+    assert f"email {failed} is unchanged: is pending already\n" in output
+    assert "email 99 is unchanged: no such email\n" in output
     assert "0 emails are pending again" in output
 
 
@@ -111,8 +111,8 @@ def test_what_another_transaction_holds_is_left_and_told(shop: Shop, run: Run, v
         assert found.held == (first,)
         assert found.unchanged == (Unchanged(id=first, reason=Reason.HELD),)
         output = run(*words, code=1).output
-        assert f"email {first} is left: another transaction holds it" in output
-        assert f"email {second} is left: is" in output
+        assert f"email {first} is unchanged: another transaction holds it" in output
+        assert f"email {second} is unchanged: is" in output
     run(*words)
     assert shop.status(first) is not Status.UNKNOWN
 

@@ -102,7 +102,7 @@ def test_an_email_that_another_transaction_holds_keeps_no_other_waiting(
         session.execute(select(email.c.id).where(email.c.id == first).with_for_update())
         output = run(*words).output
         before = shop.status(first)
-    assert "1 emails are left: another transaction holds them" in output
+    assert "1 emails are unchanged: another transaction holds them" in output
     assert "2 emails" in output
     assert [row.status == before for row in shop.rows(email)] == [True, False, False]
     assert "1 emails" in run(*words).output

@@ -104,7 +104,7 @@ def test_an_alert_of_a_server_that_is_gone_is_shown_and_wakes_nobody(shops: Shop
     run = runner(shop)
     run("health")
     run("drain")
-    assert "is configured no more" in run("check").output
+    assert "is no longer configured" in run("check").output
 
 
 def test_redirection_is_told_by_check_and_stats_and_once_in_the_log(

@@ -15,7 +15,7 @@ from tests.support.shop.motion import Motion
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
 
-LINE = "MAIL_SUPPRESS_SEND is on, as TESTING has it by default: nothing is sent, and emails wait"
+LINE = "MAIL_SUPPRESS_SEND is on (TESTING turns it on by default): nothing is sent, and emails wait"
 SUPPRESSED: list[dict[str, Any]] = [{"TESTING": True}, {"MAIL_SUPPRESS_SEND": True}]
 
 pytestmark = pytest.mark.databases("sqlite")
