@@ -36,7 +36,7 @@ from .app.state import State, state_of
 from .cli.commands import commands
 from .dropin.entry import is_suppressed, take
 from .management.management import Management
-from .session import cancelled_in_doubt, savepoints
+from .session import cancelled_unknown, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
 
 _log = logging.getLogger("outbox")
@@ -231,7 +231,7 @@ class Outbox(Management):
         with unprepared(connection), noted(connection) as endings:
             total = withdraw(connection, database, id=which, **names)
         if endings:
-            cancelled_in_doubt.note(chosen, endings, tell=database.tell)
+            cancelled_unknown.note(chosen, endings, tell=database.tell)
         return total
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:

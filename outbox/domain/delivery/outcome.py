@@ -202,7 +202,7 @@ def _put_back(facts: EmailState, result: Transaction) -> Outcome:
 
 
 def _given_up(facts: EmailState, result: Transaction) -> Outcome:
-    end = settle(Status.FAILED, in_doubt=bool(facts.doubtful))
+    end = settle(Status.FAILED, unknown=bool(facts.doubtful))
     if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
         end = Status.SENT
     recipients = tuple(

@@ -136,9 +136,9 @@ def sources(target: Status) -> tuple[Status, ...]:
     return tuple(arrow.source for arrow in ARROWS if arrow.target is target)
 
 
-def settle(target: Status, *, in_doubt: bool) -> Status:
+def settle(target: Status, *, unknown: bool) -> Status:
     """Return the status in which an email ends that should end as `target`.
 
     An email in doubt ends only `sent` or `unknown`: the status never lies.
     """
-    return Status.UNKNOWN if in_doubt and target is not Status.SENT else target
+    return Status.UNKNOWN if unknown and target is not Status.SENT else target

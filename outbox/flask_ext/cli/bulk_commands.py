@@ -42,9 +42,9 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
         done = current_outbox().retry(ids)
         _tell_unchanged(done)
     click.echo(f"{len(done.changed)} emails are pending again")
-    if done.in_doubt:
+    if done.unknown:
         click.echo(
-            f"{len(done.in_doubt)} of them in doubt: a copy may have arrived,"
+            f"{len(done.unknown)} of them unknown: a copy may have arrived,"
             " so they end only as sent or unknown"
         )
     if not done.changed:

@@ -81,7 +81,7 @@ def _scanned(scan: Scan, progress: Progress) -> Iterator[list[int]]:
 
 class _Changed(NamedTuple):
     statuses: dict[int, Status]
-    in_doubt: Sequence[int] = ()
+    unknown: Sequence[int] = ()
 
 
 def _retry(connection: Connection, database: Database, ids: list[int]) -> _Changed:
@@ -102,13 +102,13 @@ class _Tally:
 
     wanted: Status
     changed: dict[int, Status] = field(default_factory=dict)
-    in_doubt: list[int] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
     left: dict[int, Unchanged] = field(default_factory=dict)
 
     def add(self, part: Collection[int], done: _Changed, others: dict[int, Status]) -> None:
         """Add a part that nobody else held: what was `done`, and the `others`' statuses."""
         self.changed |= done.statuses
-        self.in_doubt += done.in_doubt
+        self.unknown += done.unknown
         for email_id in part:
             if email_id not in done.statuses:
                 self.left[email_id] = self._unchanged(email_id, others.get(email_id))
@@ -136,7 +136,7 @@ def _correct(
     return Corrections(
         changed=tally.changed,
         unchanged=tuple(tally.left.values()),
-        in_doubt=tuple(sorted(tally.in_doubt)),
+        unknown=tuple(sorted(tally.unknown)),
     )
 
 

@@ -42,7 +42,7 @@ class Corrections:
 
     changed: dict[int, Status]  # by id: the status that an email has now
     unchanged: tuple[Unchanged, ...]
-    in_doubt: tuple[int, ...] = ()  # retried, though a copy may have arrived already
+    unknown: tuple[int, ...] = ()  # retried, though a copy may have arrived already
 
     @property
     def held(self) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ class EmailResults:
     def damaged(self, out: Outgoing, server: str) -> EmailResult:
         """Return the result of an email whose stored content is not what was enqueued: failed."""
         email, reason = out.email, Reply(code=0, text="the stored content is missing or damaged")
-        end = settle(Status.FAILED, in_doubt=email.unknown_count > 0)
+        end = settle(Status.FAILED, unknown=email.unknown_count > 0)
         if RecipientStatus.SENT in email.settled and end is Status.FAILED:
             end = Status.SENT
         left = tuple(

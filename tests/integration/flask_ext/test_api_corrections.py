@@ -35,7 +35,7 @@ def test_retry_says_what_it_did_with_each_id(shop: Shop, run: Run) -> None:
     waits = shop.enqueue().id
     found = shop.outbox.retry([failed, done, waits, claimed, 99, doubtful, failed])
     assert found.changed == {failed: Status.PENDING, doubtful: Status.PENDING}
-    assert found.in_doubt == (doubtful,)
+    assert found.unknown == (doubtful,)
     assert found.unchanged == (
         Unchanged(id=done, reason=Reason.STATUS, status=Status.SENT),
         Unchanged(id=waits, reason=Reason.ALREADY, status=Status.PENDING),
@@ -60,7 +60,7 @@ def test_retry_takes_one_id_a_generator_and_none_at_all(shop: Shop) -> None:
     assert list(shop.outbox.retry(ids[0]).changed) == ids[:1]
     assert list(shop.outbox.retry(i for i in ids[1:]).changed) == ids[1:]
     found = shop.outbox.retry([])
-    assert (found.changed, found.unchanged, found.in_doubt) == ({}, (), ())
+    assert (found.changed, found.unchanged, found.unknown) == ({}, (), ())
 
 
 def test_an_id_that_is_given_twice_is_one(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_retry_by_status_goes_part_by_part_and_tells_how_far_it_is(
     found = shop.outbox.retry(status=status, progress=lambda done, of: seen.append((done, of)))
     assert list(found.changed) == ids
     assert seen == [(0, 4), (2, 4), (4, 4)]
-    assert found.in_doubt == (tuple(ids) if status == Status.UNKNOWN else ())
+    assert found.unknown == (tuple(ids) if status == Status.UNKNOWN else ())
     assert shop.status(other) is not Status.PENDING
 
 

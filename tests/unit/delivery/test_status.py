@@ -86,8 +86,8 @@ def test_sources_are_the_statuses_with_an_arrow_to_the_target(target: Status) ->
 
 @pytest.mark.parametrize("target", sorted(FINISHED | {Status.UNKNOWN}))
 def test_a_mail_in_doubt_ends_sent_or_unknown(target: Status) -> None:
-    assert settle(target, in_doubt=False) is target
-    assert settle(target, in_doubt=True) is (
+    assert settle(target, unknown=False) is target
+    assert settle(target, unknown=True) is (
         Status.SENT if target is Status.SENT else Status.UNKNOWN
     )
 
