@@ -1,1 +1,1 @@
-"""The only SQL: the tables, and one file for each thing that is done to them."""
+"""All of the SQL: the tables, and one file for each operation on them."""

@@ -1,7 +1,7 @@
-"""What each database does in a way of its own: the one place where it is chosen.
+"""Chooses the operations that a database does in its own way; no other file chooses them.
 
-A way is a whole operation. Each stands in the folder of its database; None means the portable way,
-which stands in the room that asks. What is only a fact stands in `connection/facts.py`.
+Such a way covers a whole operation, and stands in the folder of its database. None means the
+portable way, which stands in the file that asks. Mere facts stand in `connection/facts.py`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .sqlite import lane_keys as sqlite_lane_keys
 
 
 class WholeInsert(Protocol):
-    """An email with its content and its recipients in one statement."""
+    """Inserts an email with its content and its recipients in one statement."""
 
     def is_possible(self, connection: Connection) -> bool:
-        """Whether the connection's driver can."""
+        """Return whether the connection's driver can do this."""
 
     def insert(
         self,
@@ -47,10 +47,10 @@ class WholeInsert(Protocol):
 
 
 class BulkCopy(Protocol):
-    """Many rows at once, in a stream."""
+    """Inserts many rows at once, as a stream."""
 
     def is_possible(self, connection: Connection) -> bool:
-        """Whether the connection's driver can."""
+        """Return whether the connection's driver can do this."""
 
     def copy_rows(
         self,
@@ -60,7 +60,7 @@ class BulkCopy(Protocol):
         names: Sequence[str],
         rows: Iterable[Sequence[Any]],
     ) -> int:
-        """Insert the rows and return how many."""
+        """Insert the rows and return their number."""
 
     def moment(self, connection: Connection, database: Database) -> datetime:
         """Return the database's time."""
@@ -68,64 +68,64 @@ class BulkCopy(Protocol):
     def reserve(
         self, connection: Connection, database: Database, table: Table, count: int
     ) -> tuple[datetime, list[int]]:
-        """Return the database's time, and ids for so many rows, or none."""
+        """Return the database's time, and ids for `count` rows, or no ids."""
 
 
 class LaneKeys(Protocol):
-    """The statement that selects the ways on which emails wait."""
+    """The statement that selects the pairs of lane and priority in which emails wait."""
 
     STATEMENT: str
 
     def parameters(self, marks: Mapping[LaneKey, Mark], /) -> dict[str, Any]:
-        """Return its parameters."""
+        """Return the statement's parameters."""
 
 
 class Backlog(Protocol):
-    """The statement that counts the due emails of some ways, whatever their number."""
+    """The statement that counts the due emails of any number of lanes and priorities."""
 
     STATEMENT: str
 
     def parameters(
         self, starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int], /
     ) -> dict[str, Any]:
-        """Return its parameters, but for the time."""
+        """Return the statement's parameters without the time."""
 
 
 class DriverState(Protocol):
-    """What a driver tells of its use."""
+    """Shows whether anybody has used a driver's connection."""
 
     def seen(self, driver: Any, /) -> object:
-        """Return what a statement over the driver's own cursor changes."""
+        """Return a value that changes with each statement over the driver's own cursor."""
 
     def written(self, driver: Any, /) -> int | None:
-        """Return how many rows were written, where that is known."""
+        """Return how many rows were written, or None where that is not known."""
 
 
 Withdraw = Callable[[Connection, Database, Sequence[int]], int]
-"""Of the emails with these ids it returns how many are cancelled."""
+"""Takes ids; withdraws those emails that still wait, and returns how many are cancelled."""
 
 ClaimDue = Callable[
     [Connection, Database, ClaimRequest, UUID, Mark | None], Sequence[Row[int, int]]
 ]
-"""One batch under a token, from a mark on: the id and the crashes of each email."""
+"""Claims one batch under a token, from a mark on; returns each email's id and crashes."""
 
 TakePermits = Callable[[Database, Wants, Wants, float], float | None]
-"""The costs, what is waited for, a margin: see `rate_limits.take_in_steps`."""
+"""Takes costs, wants and a margin: see `rate_limits.take_in_steps`."""
 
 Advance = Callable[
     [Database, UUID, Sequence[EmailResult], Sequence[int], str],
     tuple[frozenset[int], frozenset[int]],
 ]
-"""A token, the results, what follows, the worker. It returns the ids of the emails that it opened,
-and of those whose results it did not record."""
+"""Takes a token, results, the ids of the next window, and the worker's name. Returns the ids of the
+emails that it opened, and of those whose results it did not record."""
 
 DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], None]
-"""A column, its keys, and the index that begins with it."""
+"""Takes a column, its keys, and the index that begins with the column."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backend:
-    """The ways of one database. One that is not known has none."""
+    """The operations that one database does in its own way. An unknown database has none."""
 
     # Enqueue and cancel
     insert: WholeInsert | None = None
@@ -144,7 +144,7 @@ class Backend:
     # Purge
     delete_keyed: DeleteKeyed | None = None
 
-    # The app's own session: which database it is on, and whether its transaction holds anything
+    # The app's own session: on which database it is, and whether its transaction wrote or locked
     identity: Callable[[Connection], Hashable] | None = None
     holds: Callable[[Connection], bool] | None = None
     driver_state: DriverState | None = None
@@ -185,5 +185,5 @@ _UNKNOWN = Backend()
 
 
 def backend_of(dialect: str) -> Backend:
-    """Return the ways of the database of this dialect's name."""
+    """Return the backend of the database with this dialect name."""
     return _BACKENDS.get(dialect, _UNKNOWN)

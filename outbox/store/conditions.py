@@ -1,4 +1,4 @@
-"""How an email ends that is not to be sent any more: the status never lies."""
+"""Ends emails that will not be sent any more, with a status that is true for each of them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from .connection.row_locks import Locked, among
 
 
 def expired(database: Database) -> ColumnElement[bool]:
-    """The email waits and its time has run out; in the words of the partial index."""
+    """Return the condition: the email waits and its time has run out.
+
+    It is worded like the partial index, so that the database can use that index.
+    """
     email = database.tables.email.c
     waits = email.finished_at.is_(None) & email.token.is_(None)
     return waits & email.expires_at.is_not(None) & (email.expires_at <= database.now())
 
 
 def first_due(email: Table) -> ColumnElement[datetime]:
-    """When an email was due first: given back, it keeps its place before what came after it."""
+    """Return when an email was first due. With this time a returned email keeps its place."""
     return func.coalesce(email.c.send_at, email.c.created_at)
 
 
 def end(connection: Connection, database: Database, rows: Sequence[Locked], target: Status) -> int:
-    """End these locked emails as `target`, or as what the truth about each is.
+    """End these locked emails as `target`, or as sent or unknown where `ends` says so.
 
-    Returns how many ended as `target`. Whoever holds an email's row holds its recipients too, so a
-    plain read tells what has become of them.
+    Returns how many ended as `target`. The lock on an email's row protects its recipients too, so
+    a plain read of these is enough.
     """
     partly_sent = having(connection, database, [row.id for row in rows if row.recipients > 1])
     fates = ends(rows, target, partly_sent)
@@ -47,10 +50,10 @@ def end(connection: Connection, database: Database, rows: Sequence[Locked], targ
 def ends(
     rows: Iterable[Locked | Row[Any]], target: Status, partly_sent: Collection[int]
 ) -> dict[Status, list[int]]:
-    """Return how each of these emails ends, by the ends that occur.
+    """Return the ids of these emails by the status in which they end.
 
-    One with unresolved doubt ends `unknown` instead, and one of which a recipient has already got
-    a copy ends `sent`.
+    An email with unresolved doubt ends `unknown` instead of as `target`. An email in `partly_sent`
+    ends `sent`, because a recipient already has a copy.
     """
     found: dict[Status, list[int]] = defaultdict(list)
     for row in rows:
@@ -65,7 +68,7 @@ def having(
     ids: Collection[int],
     status: RecipientStatus = RecipientStatus.SENT,
 ) -> frozenset[int]:
-    """Return those of these emails that have a recipient of this status."""
+    """Return which of these emails have a recipient with this status."""
     if not ids:
         return frozenset()
     recipient = database.tables.recipient.c

@@ -1,4 +1,4 @@
-"""Rows removed by their keys, and no others locked."""
+"""Removes rows by their keys and locks no other rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def delete_keyed(
     *,
     index: str = "PRIMARY",
 ) -> None:
-    """Remove the rows whose column has one of these keys; the index begins with that column."""
+    """Remove the rows whose column has one of these keys; `index` begins with that column."""
     if (own := backend_of(database.dialect).delete_keyed) is not None:
         own(connection, database, column, keys, index)
     else:

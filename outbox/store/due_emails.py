@@ -1,4 +1,4 @@
-"""Which emails are due, as a claim selects them, and what the claim writes."""
+"""How a claim selects due emails, and what it writes into them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .schema.tables import Tables
 
 
 def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int, int]:
-    """Select the due emails of one batch, oldest first, passing over those that others lock."""
+    """Return the statement for one batch's due emails, oldest first. It skips locked rows."""
     email = tables.email
     due = (
         select(email.c.id, email.c.crashes)
@@ -25,11 +25,11 @@ def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int
         .order_by(email.c.due_at, email.c.id)
         .limit(share.size)
     )
-    # SQL Server knows no SKIP LOCKED clause: its hint says the same, and SQLAlchemy drops ours.
+    # SQL Server has no SKIP LOCKED: SQLAlchemy drops the clause there, and the hint replaces it.
     due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
     return due.with_for_update(skip_locked=True)
 
 
 def claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:
-    """Return what a claim under this token writes into an email's row."""
+    """Return the columns that a claim under this token writes into an email's row."""
     return {"status": Status.CLAIMED, "token": token, "due_at": None, "unknown_token": None}

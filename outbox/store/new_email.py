@@ -1,4 +1,4 @@
-"""An email that is to be written: which columns of `outbox_email` it fills, and with what."""
+"""A new email: which columns of `outbox_email` it fills, and with which values."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ COLUMNS = (
     "fingerprint",
     "tag",
 )
-"""All but the content's id and the times, which the database gives."""
+"""The columns without the content's id and the times that the database gives."""
 
 Values = tuple[Any, ...]
-"""A value for each of `COLUMNS`, plain ones: they also go to a driver as they are."""
+"""A value for each of `COLUMNS`. They are plain, because a driver also gets them as they are."""
 
 
 class NewEmail(NamedTuple):
-    """What is stored of a message, how it is to be sent, and the lane in which it waits."""
+    """A rendered message, the options with which it is sent, and the lane in which it waits."""
 
     message: RenderedMessage
     options: Options

@@ -1,4 +1,4 @@
-"""What the store hands out: frozen snapshots of rows."""
+"""The store's return values: frozen snapshots of rows."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class Email:
     tag: str | None
     recipients: int
     size: int
-    created: bool  # False where the idempotency key found the email that was there already
+    created: bool  # False if the idempotency key belonged to an email that already existed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """A claimed batch: the token that stands in the WHERE of every later write."""
+    """A claimed batch. Every later write has its token in the WHERE clause."""
 
     token: UUID
     priority: Priority
     emails: int
     lane: str = ""
-    is_probe: bool = False  # it asks whether a server can be used again
+    is_probe: bool = False  # it tests whether a server can be used again
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """No email that was seen stands before this place in the index of due emails."""
+    """A place in the index of due emails. No email was seen before it."""
 
     due_at: datetime
     id: int
@@ -56,7 +56,7 @@ class Mark:
 
 @value_type(frozen=True, kw_only=True, slots=True)
 class ClaimedEmail:
-    """A claimed email as a send task reads it: all but its content."""
+    """A claimed email as a send task reads it, without its content."""
 
     id: int
     content_id: int
@@ -67,25 +67,25 @@ class ClaimedEmail:
     unknown_count: int
     on_unknown: OnUnknown | None
     several: bool  # its recipients have rows of their own
-    waited: float  # seconds: all delays that its own put-offs gave it
-    expires_in: float | None  # seconds from the batch's start; None where it does not expire
+    waited: float  # seconds: the sum of the delays that the email itself was given
+    expires_in: float | None  # seconds from the batch's start; None if it does not expire
     envelope: Envelope
     headers: bytes = field(repr=False)
     doubtful: frozenset[str] = frozenset()
-    settled: frozenset[str] = frozenset()  # what has become of its other recipients
+    settled: frozenset[str] = frozenset()  # the statuses of its other recipients
     suppressed: frozenset[str] = frozenset()
-    merge: str | None = field(default=None, repr=False)  # values, where its content is a template
+    merge: str | None = field(default=None, repr=False)  # values, if its content is a template
 
     @property
     def traits(self) -> Traits:
-        """What a server may object to in this email."""
+        """The properties of this email that a server may object to."""
         is_fresh = not (self.waited or self.attempts or self.crashes)
         return Traits.of(self.envelope, self.size, is_fresh=is_fresh)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Breaker:
-    """A row of the circuit breakers: how a server stands that is suspected or open."""
+    """A row of the circuit breakers: the state of a server that is suspected or halted."""
 
     server: str
     state: BreakerState
@@ -96,12 +96,12 @@ class Breaker:
     alert: bool
     reason: str
     prober: UUID | None  # the lease of the probe under way
-    refusal: str | None  # how it refuses every email
+    refusal: str | None  # the fingerprint of the reply that refuses every email
     suspect_id: int | None  # the email that was halted last
 
     @property
     def is_open(self) -> bool:
-        """Whether no batch may go over the server."""
+        """Whether the server may take no batch."""
         return self.state is not BreakerState.SUSPECTED
 
 
@@ -114,9 +114,9 @@ class Batch:
     lane: str = ""
     priority: Priority = Priority.NORMAL
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed
-    suspects: Mapping[str, Traits] = field(default_factory=dict)  # the last one, by its server
-    ramps: Mapping[str, int] = field(default_factory=dict)  # batches on servers just come back
-    probed: str | None = None  # the one of them that this batch is to probe
+    suspects: Mapping[str, Traits] = field(default_factory=dict)  # each server's last suspect
+    ramps: Mapping[str, int] = field(default_factory=dict)  # batches allowed after an outage
+    probed: str | None = None  # the server that this batch must probe
 
     @property
     def route(self) -> str:
@@ -125,23 +125,23 @@ class Batch:
 
     @property
     def halted(self) -> frozenset[str]:
-        """The servers whose breakers stood open."""
+        """The servers whose breakers were open."""
         return frozenset(name for name, breaker in self.breakers.items() if breaker.is_open)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """What a worker's write came to, by the ids of emails."""
+    """The result of a worker's write, by the ids of emails."""
 
     opened: frozenset[int] = frozenset()  # they may be sent
-    written: frozenset[int] = frozenset()  # results that are in the table now, and were not before
+    written: frozenset[int] = frozenset()  # results that this write has put into the table
     lost: frozenset[int] = frozenset()  # results that came after their lease was lost
-    held: frozenset[int] = frozenset()  # results to be recorded again: another holds the row
+    held: frozenset[int] = frozenset()  # results to record again: the row was locked
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
 class EmailResult:
-    """The result of one email's transaction, to be recorded."""
+    """The result of one email's SMTP transaction, which must be recorded."""
 
     email_id: int
     outcome: Outcome
@@ -154,6 +154,6 @@ class EmailResult:
 
 
 def traits_of(row: Any) -> Traits:
-    """Return what a server may object to in the email of this row: its sender, recipient, size."""
+    """Return what a server may object to in this row's email: sender, domain and size."""
     domains = frozenset({domain_of(row.recipient)})
     return Traits(sender=row.sender.lower(), domains=domains, size=row.size)

@@ -1,7 +1,7 @@
-"""Emails and all that belongs to them are removed in one transaction, their contents too.
+"""Removes emails and all that belongs to them, with their contents, in one transaction.
 
-A content goes together with its last email or stays as long as it has one, so none is ever left
-over, wherever a purge dies.
+A content is removed together with its last email. So no content is ever left over, wherever a purge
+dies.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .deletion import delete_keyed
 def remove(
     connection: Connection, database: Database, ids: Collection[int], horizon: datetime
 ) -> frozenset[int]:
-    """Remove those of these emails that had finished by the horizon; return which were removed.
+    """Remove the emails that had finished by the horizon; return which were removed.
 
-    What somebody else has locked is left: an email, and the last email of a content that an enqueue
-    is about to use again. Only one purge at a time may do this: it takes a content that it does not
-    lock for safe because another email has it, and nobody else removes that one.
+    Two kinds are left: emails that others have locked, and the last email of a content that an
+    enqueue is about to use again. Only one purge at a time may call this. It does not lock a
+    content that has another email, and relies on nobody else removing that email.
 
     One transaction also keeps enqueues on MariaDB from waiting. The foreign key's check of a
-    content locks what is left of its emails in the index. Once their removal is committed, InnoDB
-    clears that away, and the lock passes to the gap beside it, where new emails go.
+    content locks the removed emails' entries in the index. Once their removal is committed, InnoDB
+    clears these away, and the lock passes to the gap beside them, where new emails go.
     """
     tables = database.tables
     rows = _locked(connection, database, ids, horizon)
@@ -48,7 +48,7 @@ def remove(
 
 
 def is_over(database: Database, horizon: datetime) -> ColumnElement[bool]:
-    """The email had finished by the horizon."""
+    """Return the condition: the email had finished by the horizon."""
     email = database.tables.email.c
     return email.status.in_(sorted(FINISHED)) & (email.finished_at <= horizon)
 
@@ -70,11 +70,12 @@ def _locked(
 def _lock_contents(
     connection: Connection, database: Database, rows: Sequence[Row[int, int, int]]
 ) -> tuple[list[int], Sequence[Row[int, int, int]]]:
-    """Lock the contents that may lose their last email; return them, and the emails that may go.
+    """Lock the contents that may lose their last email; return them and the removable emails.
 
-    They are asked about again after the lock, in a new statement: an enqueue that uses one of them
-    either holds its lock, and we leave the email, or has committed, and we see the new email. Those
-    that keep an email are not locked: an enqueue could not use them again meanwhile.
+    The caller reads their newest emails again after the lock, in a new statement. An enqueue that
+    uses such a content either still holds its lock, and the email is left. Or it has committed, and
+    the new email is seen. Contents that keep an email are not locked, or enqueues could not use
+    them again meanwhile.
     """
     ids = {row.id for row in rows}
     newest = _newest(connection, database, {row.content_id for row in rows})
@@ -93,8 +94,8 @@ def _newest(
 ) -> dict[int, int | None]:
     """Return the newest email of each content: one step into the index, from its end.
 
-    Emails are removed from the oldest on. From the other end each chunk of a newsletter would go
-    through what is left in PostgreSQL's index of all the chunks before.
+    Emails are removed from the oldest on, and PostgreSQL's index keeps their entries for a time.
+    From its start, each chunk of a newsletter would read the entries of all chunks before.
     """
     content, email = database.tables.content.c, database.tables.email.c
     newest = (
@@ -108,4 +109,4 @@ def _newest(
         return {}
     among = is_among(database, content.id, contents)
     rows = connection.execute(select(content.id, newest).where(among))
-    return {key: email_id for key, email_id in rows}  # noqa: C416  (rows are no pairs to mypy)
+    return {key: email_id for key, email_id in rows}  # noqa: C416  (to mypy a row is not a pair)

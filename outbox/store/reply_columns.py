@@ -1,4 +1,4 @@
-"""A server's reply as it is kept: of an attempt, and of a recipient."""
+"""A server's reply as the rows of attempts and recipients keep it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH
 
 
 def reply_values(reply: Reply) -> dict[str, Any]:
-    """Return the columns of a reply, cut to what they take."""
+    """Return the columns of a reply, cut to their lengths."""
     return {
         "code": reply.code,
         "enhanced": reply.enhanced[:ENHANCED_LENGTH],

@@ -1,4 +1,4 @@
-"""What the reports hand out: frozen, typed, with times in UTC. Users get them from `Outbox`."""
+"""The reports' return values: frozen and typed, with times in UTC. `Outbox` returns them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..domain.priority import Priority
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmailSummary:
-    """One email of a list."""
+    """One email in a list."""
 
     id: int
     status: Status
@@ -24,7 +24,7 @@ class EmailSummary:
     tag: str | None
     key: str | None
     created_at: datetime
-    due_at: datetime | None  # None where it does not wait
+    due_at: datetime | None  # None if it does not wait
     send_at: datetime | None
     expires_at: datetime | None
     finished_at: datetime | None
@@ -32,14 +32,14 @@ class EmailSummary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecipientDetails:
-    """What has become of one recipient.
+    """The status of one recipient.
 
-    The reply is the server's last one to this recipient, where the email has several; one recipient
-    alone has the email's own status, and its replies are the email's attempts.
+    If the email has several recipients, the reply is the server's last one to this recipient. An
+    only recipient has the email's own status, and the replies are the email's attempts.
     """
 
     address: str
-    status: Status | Literal["unsent"]  # unsent: the others were sent to, and this one was left out
+    status: Status | Literal["unsent"]  # unsent: left out, although others were sent to
     code: int | None = None
     enhanced: str | None = None  # an enhanced status code (RFC 3463)
     reply: str | None = None
@@ -47,13 +47,13 @@ class RecipientDetails:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptDetails:
-    """One SMTP transaction, as it was recorded."""
+    """One recorded SMTP transaction."""
 
     started_at: datetime
     finished_at: datetime
     verdict: str  # a word of the glossary's *verdict*, such as "sent", "retry" or "fail"
-    phase: str  # where it was decided, such as "rcpt" or "dot"
-    code: int  # 0 where there was no reply
+    phase: str  # the step that decided it, such as "rcpt" or "dot"
+    code: int  # 0 if there was no reply
     enhanced: str
     reply: str
     worker: str
@@ -66,27 +66,27 @@ class EmailDetails(EmailSummary):
 
     subject: str
     message_id: str
-    envelope_from: str  # where bounces go; "<>" is nowhere
+    envelope_from: str  # the address for bounces; "<>": bounces go nowhere
     size: int  # octets as sent
     crashes: int  # workers that were lost while they had it
-    unknown_count: int  # how often it came to be in doubt, while that is unresolved
+    unknown_count: int  # how often its result was unknown, until that is resolved
     recipient_list: tuple[RecipientDetails, ...]
     attempt_list: tuple[AttemptDetails, ...]  # oldest first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerStatus:
-    """How one SMTP server stands."""
+    """The state of one SMTP server."""
 
     server: str  # its name
-    configured: bool  # False: it is halted in the table, and this app knows it no more
+    configured: bool  # False: the table has it as halted, but this app no longer configures it
     state: BreakerState
     failures: int  # in a row
-    since: datetime | None  # suspected or halted since then; None where it is neither
-    next_probe: datetime | None  # None where it is not halted
+    since: datetime | None  # suspected or halted since then; None if it is neither
+    next_probe: datetime | None  # None if it is not halted
     alert: bool  # a person must see to it
     reason: str
-    batches_allowed: int | None  # at once, for now, after an outage; None: no limit
+    batches_allowed: int | None  # at the same time, for a while after an outage; None: no limit
     connections: int  # batches in flight on it
 
 
@@ -94,7 +94,7 @@ class ServerStatus:
 class RateLimited:
     """A rate that is used up."""
 
-    bucket: str  # what it counts for: a server, a route or a domain
+    bucket: str  # whose rate it is: a server's, a route's or a domain's
     opens_in: float  # seconds
 
 
@@ -104,12 +104,12 @@ class Stats:
 
     statuses: dict[Status, int]  # how many emails, of every status
     due: dict[Priority, int]  # how many emails are due now, of every priority
-    lanes: dict[str, int]  # how many emails are due in each lane; "" is the one without limits
+    lanes: dict[str, int]  # how many emails are due in each lane; "" is the lane without limits
     rate_limited: tuple[RateLimited, ...]
-    oldest_due_seconds: float  # for how long the oldest due email has waited; 0: none is due
+    oldest_due_seconds: float  # how long the oldest due email has waited; 0 if no email is due
     batches_in_flight: int
     all_paused: bool
-    paused: frozenset[Priority]  # those that were paused by name
+    paused: frozenset[Priority]  # priorities that were paused by name
     counters: dict[str, int]  # of rare events
     servers: tuple[ServerStatus, ...] = ()
     redirect_to: str | None = None  # OUTBOX_REDIRECT_TO

@@ -1,1 +1,1 @@
-"""The database: connections, transactions, locks and what its errors mean."""
+"""The database: connections, transactions, locks, and the meaning of its errors."""

@@ -1,4 +1,4 @@
-"""Our own transactions: short, retried on deadlock, and never open while SMTP is spoken."""
+"""The outbox's own transactions: short, retried on deadlock, never open during SMTP."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Result = TypeVar("Result")
 
 TRIES = 8
 STATEMENTS = 200
-"""Statements that are kept at most. The keys are few: sizes of batches, lanes, priorities."""
+"""The most statements that are kept. They differ by few keys: batch sizes, lanes, priorities."""
 
 _POLL = 0.001
-"""Seconds between two tries for SQLite's write lock, about."""
+"""About how many seconds pass between two tries for SQLite's write lock."""
 
 
 class Database:
-    """An engine and our tables on it.
+    """An engine and the outbox's tables on it.
 
     `offset` seconds are added to the database's clock: tests travel in time with it. On SQLite a
-    transaction waits `patience` seconds for the write lock; a lease must be over twice as long.
-    The `audience` hears of emails that our own transactions ended, after they have committed.
+    transaction waits `patience` seconds for the write lock. A lease must be over twice as long.
+    The `audience` is told of emails that the outbox's own transactions ended, after the commit.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Database:
     ) -> None:
         self.engine = engine
         self.tables = tables
-        self.dialect = engine.dialect.name  # for `backend_of`; what is true of it is in the facts
+        self.dialect = engine.dialect.name  # for `backend_of`; its properties are in `facts`
         self.facts = facts_of(self.dialect)
         self.offset = offset
         self.patience = patience
@@ -63,7 +63,7 @@ class Database:
 
     @property
     def connections(self) -> float:
-        """How many connections the engine's pool gives out at once; infinite where any number."""
+        """The most connections that the engine's pool gives out at once; infinite if unlimited."""
         pool = self.engine.pool
         overflow = getattr(pool, "_max_overflow", -1)
         if not isinstance(pool, QueuePool) or pool.size() == 0 or overflow < 0:
@@ -75,13 +75,13 @@ class Database:
         return name_of(table, self.engine)
 
     def now(self, seconds: float = 0.0) -> clock:
-        """Return the SQL expression for the database's time in `seconds`."""
+        """Return the SQL expression for the database's time plus `seconds`."""
         return clock(lambda: self.offset + seconds)
 
     def built(self, build: Callable[..., Result], *key: Hashable) -> Result:
-        """Return the statement that `build` makes of this database and this key, made once.
+        """Return the statement that `build` makes for this database and key, and keep it.
 
-        Building one in Python takes longer than running it.
+        Building a statement in Python takes longer than running it.
         """
         place = (build, *key)
         if place not in self._built:
@@ -92,9 +92,10 @@ class Database:
         return found
 
     def run(self, work: Callable[[Connection], Result]) -> Result:
-        """Run `work` in one transaction and commit it; run it again on a deadlock.
+        """Run `work` in one transaction, commit it and return its result.
 
-        `work` must do nothing but SQL, because it may run several times.
+        After a deadlock it runs again, up to TRIES times in all. So `work` may do nothing but SQL.
+        Raises DBAPIError.
         """
         for left in reversed(range(TRIES)):
             try:
@@ -114,20 +115,20 @@ class Database:
                 return work(connection), endings
 
     def tell(self, endings: Iterable[Ending]) -> None:
-        """Tell the audience of emails whose end has committed; each status by itself."""
+        """Tell the audience, by status, of emails whose end is committed."""
         if self.audience.listens and (found := by_status(endings)):
             self.audience.tell(found)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run `work`, which only reads, in autocommit: it takes no lock and no round trip more."""
+        """Run `work`, which only reads, in autocommit: without locks and extra round trips."""
         with self._connect("AUTOCOMMIT") as connection:
             prepared_statements.ask(connection)
             return work(connection)
 
     def run_alone(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
-        """Run one statement in the driver's own form as a transaction; retried on a deadlock.
+        """Run one statement in the driver's own form as a transaction; retry it on a deadlock.
 
-        In autocommit it is one round trip instead of three. Only PostgreSQL is spoken to so.
+        In autocommit it takes one round trip instead of three. It is only used on PostgreSQL.
         """
         for left in reversed(range(TRIES)):
             try:
@@ -137,7 +138,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def _run_once(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
-        # As `_connect`, without its context managers: for each window they cost a tenth of this.
+        # Like `_connect`, but without its context managers: they take a tenth of a window's time.
         connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         try:
             prepared_statements.ask(connection)
@@ -162,7 +163,7 @@ class Database:
             yield connection
 
     def _lent(self, isolation: str) -> AbstractContextManager[Connection]:
-        """Return a connection of our own. Raises Busy where the only one is in a transaction."""
+        """Return a connection for the outbox. Raises Busy if the only one is in a transaction."""
         if self._shared is not None:
             return self._shared.lent(isolation)
         options: dict[str, Any] = {"isolation_level": isolation}
@@ -170,9 +171,9 @@ class Database:
 
 
 def _begin_immediate(connection: Connection, patience: float) -> None:
-    """Take SQLite's write lock now: a transaction that reads first could not take it later.
+    """Take SQLite's write lock now: a transaction that reads first may not get it later.
 
-    Durability is set here too, because the app may have chosen less for itself.
+    Durability is set here too, because the app may have set less for itself.
     """
     driver: Any = connection.connection.dbapi_connection
     if getattr(driver, "in_transaction", False):
@@ -186,10 +187,10 @@ def _begin_immediate(connection: Connection, patience: float) -> None:
 
 
 def _begun_within(driver: Any, patience: float) -> bool:
-    """Ask for the write lock every other millisecond or so; False after `patience` seconds.
+    """Ask for the write lock about every millisecond; return False after `patience` seconds.
 
-    SQLite itself would sleep for longer and longer, up to a tenth of a second, where another's
-    window is recorded in a few milliseconds: two workers would wait more than they work.
+    SQLite's own busy handler sleeps longer and longer, up to a tenth of a second. But a window is
+    recorded in a few milliseconds, so two workers would wait more than they work.
     """
     deadline = time.monotonic() + patience
     while True:
@@ -207,5 +208,5 @@ def _wait_or_raise(error: DBAPIError, left: int) -> None:
     error.hide_parameters = True  # addresses do not belong in logs
     if left == 0 or not is_transient(error):
         raise error
-    # Full jitter: two that met in a deadlock must not meet again.
+    # Full jitter: two transactions that met in a deadlock must not meet again.
     time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311

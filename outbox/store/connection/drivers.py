@@ -1,4 +1,4 @@
-"""The databases' drivers and pools with which the outbox works, and what to say of others."""
+"""Checks that the outbox works with an engine's driver and pool."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 from .facts import facts_of
 
 _OF_ONE = (AssertionPool, SingletonThreadPool, StaticPool)
-"""Pools with one connection for all threads, or for each: ours would be the caller's. A database in
-memory has no other, see `memory`."""
+"""Pools with one connection for all threads, or for each: the outbox would share the caller's. Only
+for a database in memory are they allowed, see `sqlite_memory`."""
 
 
 def unsuited(engine: Engine) -> str | None:
-    """Return why the outbox cannot work on this engine, and the remedy; None where it can.
+    """Return why the outbox cannot work on this engine, and the remedy; None if it can.
 
-    Of a dialect that is not in the list nothing is known, and nothing is said.
+    A dialect without facts is not checked.
     """
     dialect = engine.dialect
     facts = facts_of(dialect.name)
@@ -37,7 +37,7 @@ def unsuited(engine: Engine) -> str | None:
 
 
 def in_memory(engine: Engine) -> bool:
-    """Return whether the database is SQLite's in memory: no other process sees it."""
+    """Return whether this is an SQLite database in memory, which no other process sees."""
     url = engine.url
     name = url.database or ":memory:"
     is_memory = ":memory:" in name or "mode=memory" in name or url.query.get("mode") == "memory"

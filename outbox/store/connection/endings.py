@@ -1,8 +1,8 @@
-"""Which emails a transaction ended as sent, failed or unknown: told once it has committed.
+"""Notes which emails a transaction ended as sent, failed or unknown, for use after its commit.
 
-A transaction may run several times, and a savepoint of it may be taken back. So what it ended is
-noted beside its connection, and only `Database.run` tells it. Where nobody listens nothing is noted
-and no statement is added.
+A transaction may run several times, and one of its savepoints may be rolled back. So its endings
+are noted beside its connection, and only `Database.run` tells the audience. If nobody listens,
+nothing is noted and no statement is added.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ Ending: TypeAlias = tuple[Status, int]
 """The status that an email has now, and its id."""
 
 TOLD = frozenset({Status.SENT, Status.FAILED, Status.UNKNOWN})
-"""The statuses of which an audience is told."""
+"""The statuses that an audience is told about."""
 
 _KEY = "outbox_endings"
 
 
 class Audience(Protocol):
-    """Whoever is to hear of emails that ended."""
+    """An object that is told about emails that ended."""
 
     @property
     def listens(self) -> bool:
-        """Whether it wants to hear of any; asked before each transaction."""
+        """Whether it wants to be told. This is asked before each transaction."""
 
     def tell(self, endings: Mapping[Status, Collection[int]]) -> None:
-        """Hear the ids of committed emails by the status that they ended in; none is empty."""
+        """Take the ids of committed emails by their new status. No collection is empty."""
 
 
 class Nobody:
-    """The audience of a database whose emails nobody wants to hear of."""
+    """The audience of a database without listeners."""
 
     listens = False
 
     def tell(self, endings: Mapping[Status, Collection[int]]) -> None:
-        """Hear nothing."""
+        """Do nothing."""
 
 
 @contextmanager
 def noted(connection: Connection) -> Iterator[list[Ending]]:
-    """Note in the list what ends over this connection within the block."""
+    """Collect in the list the endings that are noted for this connection within the block."""
     info, found = connection.info, list[Ending]()
     info[_KEY] = found
     try:
@@ -57,7 +57,7 @@ def noted(connection: Connection) -> Iterator[list[Ending]]:
 
 
 def note(connection: Connection, endings: Iterable[Ending]) -> None:
-    """Note emails that ended, where somebody listens; only then are they gone through."""
+    """Note emails that ended. If nobody listens, `endings` is not iterated."""
     found: list[Ending] | None = connection.info.get(_KEY)
     if found is not None:
         found += (ending for ending in endings if ending[0] in TOLD)
@@ -65,7 +65,7 @@ def note(connection: Connection, endings: Iterable[Ending]) -> None:
 
 @contextmanager
 def taken_back_on_error(connection: Connection) -> Iterator[None]:
-    """Forget what was noted within the block where it fails: its savepoint is rolled back."""
+    """Forget what the block noted if it fails, because its savepoint is rolled back."""
     found: list[Ending] = connection.info.get(_KEY, [])
     before = len(found)
     try:
@@ -76,7 +76,7 @@ def taken_back_on_error(connection: Connection) -> Iterator[None]:
 
 
 def by_status(endings: Iterable[Ending]) -> dict[Status, tuple[int, ...]]:
-    """Return the ids of each status, of those that are told; in ascending order."""
+    """Return the ids by status, ascending, for the statuses that an audience is told about."""
     found: dict[Status, list[int]] = defaultdict(list)
     for status, email_id in endings:
         if status in TOLD:

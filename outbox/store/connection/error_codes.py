@@ -1,7 +1,8 @@
-"""What an error of the database means for a statement: try it again, or its data was refused.
+"""Classifies the database's errors: transient, the data was refused, or an outage.
 
-The classes of the drivers lie: a read-only PostgreSQL is an `InternalError`, a violated constraint
-an `OperationalError` of PyMySQL. So the codes decide, and each driver keeps its code elsewhere.
+The drivers' exception classes are not reliable. A read-only PostgreSQL is an `InternalError`, and
+PyMySQL has an `OperationalError` for a violated constraint. So the codes decide. Each driver keeps
+its code in a different place.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from .sqlite_memory import Busy
 
 ANSWERS = (SQLAlchemyError, OSError)
-"""What is raised for the database, or on the way to it, and is no mistake of ours. SQLAlchemy's own
-errors are among them: an exhausted pool is a `TimeoutError` of its own."""
+"""Errors of the database or the way to it, as opposed to bugs. SQLAlchemy's own errors are among
+them: an exhausted pool raises its own `TimeoutError`."""
 
 _TRANSIENT: frozenset[int | str] = frozenset({"40001", "40P01", 1020, 1205, 1213})
 """PostgreSQL: serialisation failure, deadlock. MariaDB, MySQL: changed row, lock wait, deadlock."""
@@ -33,18 +34,19 @@ character that the column lacks, too long, foreign keys, a trigger's own error, 
 _MISTAKES: frozenset[int | str] = frozenset(
     {"0A", "26", "3F", "42", "SQLITE_ERROR", 1052, 1054, 1064, 1142, 1143, 1146, 1305}
 )
-"""What is at fault with the statement, its tables or its rights, though some drivers call it
-operational: the classes of SQLSTATE, what SQLite has no other code for, MariaDB's numbers."""
+"""Faults of the statement, its tables or its rights, which some drivers call operational. They are
+classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
 
 _BAD_VALUES = (ValueError, OverflowError)
-"""What a driver itself raises: a character that the encoding lacks, a NUL, too large a number."""
+"""Errors that a driver itself raises: a character that the encoding lacks, a NUL, a number that is
+too large."""
 
 
 def code_of(error: BaseException) -> int | str | None:
-    """Return the code that the database gave: an SQLSTATE, MariaDB's number, or SQLite's name."""
+    """Return the database's code, or None: an SQLSTATE, MariaDB's number, or SQLite's name."""
     original: Any = error.orig if isinstance(error, StatementError) else error
     first = next(iter(getattr(original, "args", ())), None)
-    if isinstance(first, int):  # PyMySQL, mysqlclient; an SQLSTATE beside it tells less
+    if isinstance(first, int):  # PyMySQL, mysqlclient; their SQLSTATE is less exact
         return first
     for name in ("sqlstate", "pgcode", "sqlite_errorname"):  # psycopg, psycopg2, sqlite3
         if code := getattr(original, name, None):
@@ -53,13 +55,13 @@ def code_of(error: BaseException) -> int | str | None:
 
 
 def is_transient(error: DBAPIError) -> bool:
-    """Return whether the same transaction may succeed when it is tried again at once."""
+    """Return whether the same transaction may succeed if it is repeated at once."""
     code = code_of(error)
     return code in _TRANSIENT or (isinstance(code, str) and code.startswith(_BUSY))
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether the database, or its driver, does not take the data: it never will."""
+    """Return whether the database or its driver refuses the data, now and always."""
     if isinstance(error, (*_BAD_VALUES, DataError, IntegrityError)):
         return True
     if isinstance(error, StatementError) and not isinstance(error, DBAPIError):
@@ -71,7 +73,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether the database is away, too busy or out of connections: no mistake of anyone."""
+    """Return whether the database is away, too busy or out of connections."""
     if isinstance(error, (PoolTimeoutError, Busy)):
         return True
     if not isinstance(error, DBAPIError) or is_refusal(error):
@@ -82,9 +84,9 @@ def is_outage(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Return the error's class and code: its text quotes rows, and those do not belong in logs."""
+    """Return the error's class and code. Its text quotes rows, which do not belong in logs."""
     if isinstance(error, Busy):
-        return str(error)  # our own words, with the remedy
+        return str(error)  # the outbox's own text, with the remedy
     original = error.orig if isinstance(error, StatementError) else error
     code = code_of(error)
     return type(original).__name__ + ("" if code is None else f" {code}")

@@ -1,7 +1,7 @@
-"""What is true of each database, by its dialect's name.
+"""Properties of each database, by its dialect's name.
 
-Portable code chooses by these facts. What one database does in another way altogether stands in its
-own folder, and `backend` chooses it. Nothing else asks for a dialect's name.
+Portable code chooses by these facts. An operation that one database does in a very different way
+stands in its own folder, and `backend` chooses it. No other code asks for a dialect's name.
 """
 
 from __future__ import annotations
@@ -11,42 +11,42 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """The facts of one database. The defaults are what is safe for one that is not known."""
+    """The facts of one database. The defaults are safe for an unknown database."""
 
     returning: bool = False
     """An UPDATE can return the rows that it has changed."""
 
     one_writer: bool = False
-    """One transaction writes at a time, and ours holds every row from its start."""
+    """Only one transaction writes at a time. The outbox's own holds every row from its start."""
 
     repeatable_read: bool = False
-    """By default a plain read sees a snapshot, and a locking read the newest rows. It locks all
-    that it passes over, and the gaps beside."""
+    """By default a plain read sees a snapshot, and a locking read sees the newest rows. A locking
+    read locks all rows that it reads, and the gaps beside them."""
 
     arrays: bool = False
-    """A list can be one value, so that a statement's text does not depend on its length."""
+    """A list can be one value, so that a statement's text does not depend on the list's length."""
 
     keeps_index_entries: bool = False
     """The index entry of a claimed email stays until a vacuum, and each search reads it again."""
 
     slow_executemany: bool = False
-    """The driver sends a statement for each row."""
+    """The driver's `executemany` sends a statement for each row."""
 
     prepares: bool = False
-    """The driver may prepare statements by itself."""
+    """The driver may prepare statements on its own."""
 
     streams_rows: bool = False
-    """Rows that nobody has read are on the wire, and the next statement discards them."""
+    """Unread rows are still on the wire, and the next statement discards them."""
 
     begins_late: bool = False
-    """The driver begins a transaction at the first write only. A savepoint is none."""
+    """The driver begins a transaction only at the first write. A savepoint does not count."""
 
     is_file: bool = False
     """The database is a file, or in the memory of one process."""
 
     drivers: tuple[str, ...] = ()
-    """With another driver messages are enqueued and none is ever sent, as with pg8000. Where there
-    are none nothing is known of them."""
+    """The drivers that work. With another one, such as pg8000, emails are enqueued but never sent.
+    Empty: the drivers are not known."""
 
     extra: str | None = None
     """The extra of this package that installs a driver."""
@@ -75,5 +75,5 @@ _UNKNOWN = Facts()
 
 
 def facts_of(dialect: str) -> Facts:
-    """Return the facts of the database of this dialect's name."""
+    """Return the facts of the database with this dialect name."""
     return _FACTS.get(dialect, _UNKNOWN)

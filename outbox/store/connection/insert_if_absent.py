@@ -1,4 +1,4 @@
-"""A row that two transactions may make at once: one makes it, and the other is told so."""
+"""Inserts a row that two transactions may insert at the same time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sqlalchemy.exc import IntegrityError
 
 
 def insert_if_absent(connection: Connection, table: Table, **values: Any) -> bool:
-    """Insert a row of these values; False where one with its key is there already.
+    """Insert a row with these values; return False if a row with its key already exists.
 
-    Where another transaction has inserted it and is still open, this waits for its end. The
-    transaction stays usable: the attempt is under a savepoint.
+    If another transaction has inserted the row and is still open, this waits for its end. The
+    caller's transaction stays usable, because the INSERT runs under a savepoint.
     """
     try:
         with connection.begin_nested():

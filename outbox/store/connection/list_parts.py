@@ -1,4 +1,4 @@
-"""Lists of any length as values of statements: in parts that every database takes.
+"""Splits lists of any length into parts that every database takes as values of a statement.
 
 PostgreSQL takes 65,535 values in a statement, SQLite 32,766.
 """
@@ -14,21 +14,22 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from .database import Database
 
 PART = 1000
-"""Items in one statement. Lists of a batch's emails may be longer: OUTBOX_BATCH bounds them."""
+"""Items in one statement. A list of a batch's emails may be longer: OUTBOX_BATCH bounds it."""
 
 Item = TypeVar("Item")
 
 
 def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield the items in their order, in parts of which none is empty or too long."""
+    """Yield the items in their order, in parts of 1 to PART items."""
     for start in range(0, len(items), PART):
         yield items[start : start + PART]
 
 
 def is_among(database: Database, key: Column[Any], ids: Iterable[int]) -> ColumnElement[bool]:
-    """The key is one of these ids: where the database has arrays, by one value.
+    """Return the condition: the key is one of these ids.
 
-    Its statement is always the same, and written in a fraction of the time.
+    On a database with arrays they are one value. Then the statement's text is always the same, and
+    is built in a fraction of the time.
     """
     chosen = sorted(ids)
     if database.facts.arrays:
@@ -37,7 +38,7 @@ def is_among(database: Database, key: Column[Any], ids: Iterable[int]) -> Column
 
 
 def is_among_bound(database: Database, key: Column[Any], name: str) -> ColumnElement[bool]:
-    """The key is one of the ids that the statement is given under this name when it runs."""
+    """Return the condition: the key is one of the ids in the statement's parameter `name`."""
     if database.facts.arrays:
         return key == any_(bindparam(name, type_=ARRAY(BigInteger)))
     return key.in_(bindparam(name, expanding=True))

@@ -1,4 +1,4 @@
-"""One email's fault stops no other: what is refused for all is done for each half by itself."""
+"""Isolates emails whose rows the database refuses, so that they do not stop the others."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def each_for_itself(
     work: Callable[[frozenset[int]], object],
     what: str,
 ) -> frozenset[int]:
-    """Do `work` for these emails, but for those whose rows the database refuses; return these.
+    """Do `work` for these emails; return the ids of those whose rows the database refuses.
 
-    What was refused is undone, and done again for each half of the emails, until the faulty ones
-    stand alone. Of them one line is logged.
+    If the work is refused, it is rolled back and repeated for each half of the emails, until each
+    faulty email is alone. One line is logged for all of them: they could not be `what` ("expired").
     """
     faulty: dict[int, BaseException] = {}
 
@@ -44,6 +44,6 @@ def each_for_itself(
         attempt(sorted(ids))
     if faulty:
         first, error = next(iter(faulty.items()))
-        text = "outbox: the database refuses to have %d emails %s, email %d first (%s)"
+        text = "outbox: %d emails could not be %s, email %d first: the database refuses them (%s)"
         _log.error(text, len(faulty), what, first, describe(error))
     return frozenset(faulty)

@@ -1,8 +1,8 @@
-"""No statement of ours is prepared where a pool such as PgBouncer stands before PostgreSQL.
+"""Keeps psycopg from preparing statements where a pool such as PgBouncer precedes PostgreSQL.
 
-psycopg prepares what it runs for the sixth time. In such a pool's transaction mode the next
-transaction may find a connection of the server that lacks the statement, or has another client's of
-the same name. Where nobody stands between, it saves the planning: a third of a window's time.
+psycopg prepares a statement when it runs for the sixth time. In a pool's transaction mode, the next
+transaction may get another server connection. That may lack the statement, or have another client's
+of the same name. On a direct connection preparing saves the planning: a third of a window's time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sqlalchemy import Connection, Engine
 from .facts import facts_of
 
 _DIRECT = "outbox_direct"
-"""The key of a connection's `info` that tells, as long as it lives, that nobody stands between."""
+"""The key in a connection's `info`: whether the connection is direct, without a pool between."""
 
 
 def is_safe(connection: Connection) -> bool:
-    """Return whether the driver may prepare: it never does, or the connection is direct."""
+    """Return whether no care is needed: the driver never prepares, or the connection is direct."""
     if connection.info.get(_DIRECT):
         return True
     driver = connection.connection.dbapi_connection
@@ -28,9 +28,9 @@ def is_safe(connection: Connection) -> bool:
 
 
 def unprepared(connection: Connection) -> AbstractContextManager[None]:
-    """Have the driver prepare nothing in the block, unless it is safe.
+    """Keep the driver from preparing statements in the block, unless preparing is safe.
 
-    Afterwards its owner's own setting holds again.
+    After the block the owner's own setting holds again.
     """
     return _SAFE if is_safe(connection) else _without(connection)
 
@@ -50,30 +50,30 @@ def _without(connection: Connection) -> Iterator[None]:
 
 
 def is_known(connection: Connection) -> bool:
-    """Return whether it was found out already, or does not matter with this driver."""
+    """Return whether `ask` is needless: the answer is known, or does not matter to the driver."""
     if _DIRECT in connection.info:
         return True
     return not hasattr(connection.connection.dbapi_connection, "prepare_threshold")
 
 
 def learn(connection: Connection, backend: int) -> None:
-    """Note the process, by `pg_backend_pid()`, that ran a statement of this connection.
+    """Note whether the connection is direct; `backend` is the server's `pg_backend_pid()`.
 
-    A pool gives its clients numbers of its own making in the place of the server's.
+    A pool reports its own numbers to its clients instead of the server's process id.
     """
     driver: Any = connection.connection.dbapi_connection
     connection.info[_DIRECT] = backend == driver.info.backend_pid
 
 
 def ask(connection: Connection) -> None:
-    """Find it out, in one round trip."""
+    """Find out, in one round trip, whether the connection is direct."""
     if not is_known(connection):
         with unprepared(connection):
             learn(connection, connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
 
 
 def unsafe(engine: Engine) -> list[str]:
-    """Tell where the app's own statements would be prepared behind such a pool."""
+    """Return a warning if the app's own statements would be prepared behind such a pool."""
     if not facts_of(engine.dialect.name).prepares:
         return []
     with engine.connect() as connection:

@@ -1,8 +1,8 @@
-"""Rows of emails, locked for a write of ours that waits for nobody.
+"""Locks rows of emails for a write, without waiting for other transactions.
 
-A person's transaction holds its rows for as long as it stays open, and a worker has other emails to
-see to: so each of our writes first locks what is free, and leaves the rest as it is. SQLite has one
-writer at a time, who holds everything: there every row is free.
+A user's transaction holds its rows as long as it stays open, and a worker must not wait for it. So
+each write first locks the free rows, and leaves the others as they are. SQLite has one writer at a
+time, which holds everything: there every row is free.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .list_parts import is_among
 
 Result = TypeVar("Result")
 Change: TypeAlias = Callable[[Connection, Database, list[int]], Result]
-"""What changes emails that it is given by their ids; it returns what it has changed."""
+"""Takes ids, changes these emails, and returns what it has changed."""
 Columns = TypeVarTuple("Columns")
 Locked = Row[int, int, int]
-"""A locked row: its id, how often it was unknown, and how many recipients it has."""
+"""A locked row: its id, how often its result was unknown, and the number of its recipients."""
 
 
 def lock(connection: Connection, database: Database, which: ColumnElement[bool]) -> list[Locked]:
-    """Lock the emails that fulfil `which`, but for those that others hold; return their rows."""
+    """Lock the emails that fulfil `which` and that nobody else holds; return their rows."""
     email = database.tables.email.c
     return list(connection.execute(free(rows(database).where(which).order_by(email.id))))
 
@@ -38,7 +38,7 @@ def lock(connection: Connection, database: Database, which: ColumnElement[bool])
 def lock_ids(
     connection: Connection, database: Database, which: ColumnElement[bool]
 ) -> frozenset[int]:
-    """Do so, and return their ids only."""
+    """Lock emails as `lock` does; return only their ids."""
     email = database.tables.email.c
     return _ids(connection, free(select(email.id).where(which).order_by(email.id)))
 
@@ -46,11 +46,11 @@ def lock_ids(
 def lock_claim(
     connection: Connection, database: Database, which: ColumnElement[bool]
 ) -> frozenset[int]:
-    """Do so with what a claim holds; `which` asks for its token."""
+    """Lock emails of a claim as `lock_ids` does; `which` asks for its token."""
     email = database.tables.email
     held = select(email.c.id).where(which).order_by(email.c.id)
     for dialect in ("mysql", "mariadb"):
-        # By the order of ids it would pass over all rows of the table.
+        # To get the order of ids, it would otherwise read all rows of the table.
         held = held.with_hint(email, "FORCE INDEX (ix_outbox_email_token)", dialect)
     return _ids(connection, free(held))
 
@@ -58,7 +58,7 @@ def lock_claim(
 def on_free(
     connection: Connection, database: Database, work: Change[Result], ids: Collection[int]
 ) -> tuple[Result, list[int]]:
-    """Run `work` on those of these emails that nobody holds; return its result, and who is held."""
+    """Run `work` on the emails that nobody holds; return its result and the ids of the others."""
     chosen = among(database, ids)
     ours = lock_ids(connection, database, chosen)
     held = seen(connection, database, chosen) - ours
@@ -66,20 +66,20 @@ def on_free(
 
 
 def rows(database: Database) -> Select[int, int, int]:
-    """Select what is asked of a locked row."""
+    """Return the statement that selects the columns of `Locked`."""
     email = database.tables.email.c
     return select(email.id, email.unknown_count, email.recipients)
 
 
 def free(statement: Select[*Columns]) -> Select[*Columns]:
-    """Have the statement lock the rows that nobody holds, and pass over the others."""
+    """Return the statement so that it locks the free rows and skips the others."""
     return statement.with_for_update(key_share=True, skip_locked=True)
 
 
 def seen(connection: Connection, database: Database, which: ColumnElement[bool]) -> frozenset[int]:
-    """Return the emails that fulfil `which`, whoever holds them: a plain read of what is committed.
+    """Return the emails that fulfil `which`, locked or not, by a plain read of committed rows.
 
-    A row that was not free and is among them is held by a transaction that has not ended yet.
+    If a row could not be locked but is among them, an open transaction holds it.
     """
     return _ids(connection, select(database.tables.email.c.id).where(which))
 
@@ -89,5 +89,5 @@ def _ids(connection: Connection, statement: Select[int]) -> frozenset[int]:
 
 
 def among(database: Database, ids: Iterable[int]) -> ColumnElement[bool]:
-    """The email is one of these."""
+    """Return the condition: the email is one of these."""
     return is_among(database, database.tables.email.c.id, ids)

@@ -1,7 +1,8 @@
-"""SQLite in memory: everybody shares one connection, and a transaction on it is whose it is.
+"""SQLite in memory: the app and the outbox share one connection, but must not share transactions.
 
-It is one for all of a thread, or of the process. What we would begin there is the caller's own
-transaction, and our commit would be theirs. So ours wait for each other, and keep off theirs.
+There is one connection for a thread, or for the process. If the outbox began a transaction during
+the caller's, its commit would commit the caller's writes. So the outbox's transactions wait for
+each other, and are refused during the caller's.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from ...domain.errors import ConfigurationError
 from .drivers import in_memory
 
 _BUSY = (
-    "SQLite's database in memory has one connection, and a transaction is open on it: commit it or"
-    " roll it back first, or use a database in a file"
+    "an SQLite database in memory has only one connection, and a transaction is open on it: commit"
+    " it or roll it back first, or use a database in a file"
 )
 
 
 class Busy(ConfigurationError, SQLAlchemyError):
-    """Somebody is in a transaction on the only connection.
+    """A transaction is open on the only connection.
 
-    For whoever calls it is a mistake. For a worker's thread it is an outage that ends by itself.
+    To a caller it is a mistake. To a worker's thread it is an outage that will pass.
     """
 
 
 class Shared:
-    """The only connection of a database in memory, lent to one transaction of ours at a time."""
+    """Lends the only connection of a database in memory to one outbox transaction at a time."""
 
     def __init__(self, engine: Engine, patience: float) -> None:
         self._engine = engine
@@ -41,7 +42,7 @@ class Shared:
 
     @contextmanager
     def lent(self, isolation: str) -> Iterator[Connection]:
-        """Lend it. Raises Busy where a transaction is open on it."""
+        """Lend the connection. Raises Busy if a transaction is open on it."""
         if not self._turn.acquire(timeout=self._patience):
             raise Busy(_BUSY)
         try:
@@ -56,10 +57,10 @@ class Shared:
 
 
 def _end_autocommit(connection: Connection) -> None:
-    """Have the driver begin transactions again, as everybody's connection does by itself.
+    """Make the driver begin transactions again, as the app's code expects.
 
-    A session that has only read may hold it, too. Then the pool gives nothing back yet, and what
-    that session writes next would commit by itself.
+    A pool resets a connection when it is returned. But a session that has only read may still hold
+    this one, and the session's next write would commit at once.
     """
     if not connection.closed and not connection.invalidated:
         driver: Any = connection.connection.dbapi_connection
@@ -67,9 +68,9 @@ def _end_autocommit(connection: Connection) -> None:
 
 
 def refuse_busy(engine: Engine) -> None:
-    """Raise Busy where a transaction of ours would be in that of somebody else.
+    """Raise Busy if an outbox transaction would run inside somebody else's.
 
-    The driver is asked, and nothing is lent that has to be returned: a return rolls back.
+    The driver is asked without returning a connection to the pool, because that rolls back.
     """
     if in_memory(engine) and _is_busy(engine):
         raise Busy(_BUSY)
@@ -81,7 +82,7 @@ def _is_busy(engine: Engine) -> bool:
         return bool(getattr(driver, "in_transaction", False))
     try:
         lent = engine.pool.connect()
-    except AssertionError:  # an AssertionPool's: it has lent its only connection
+    except AssertionError:  # an AssertionPool has already lent its only connection
         return True
     try:
         return bool(getattr(lent.dbapi_connection, "in_transaction", False))

@@ -1,1 +1,1 @@
-"""What surrounds the emails: breakers, caps, rates, pauses, suppression and counters."""
+"""The controls around the emails: breakers, caps, rates, pauses, suppression and counters."""

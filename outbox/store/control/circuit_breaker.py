@@ -1,7 +1,7 @@
 """A server's circuit breaker, shared by all workers. Only this and `suspicion` write its rows.
 
-No row: closed. `trip` writes one, `probe` takes the one probe of an open breaker whose time has
-come, and `close` removes it; the ramp that follows stands in `outbox_server`.
+A closed breaker has no row. `trip` writes a row, `probe` takes the single probe of an open breaker
+when it is due, and `close` removes the row. The ramp that follows stands in `outbox_server`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..schema.column_types import REPLY_LENGTH
 
 
 def read(connection: Connection, database: Database) -> dict[str, Breaker]:
-    """Return the breakers that are not closed, by their server."""
+    """Return the breakers that are not closed, by server."""
     table, now = database.tables.breaker, database.now()
     rows = connection.execute(select(table, now.label("now")).where(counts(database))).all()
     return {row.server: _breaker(row) for row in rows}
@@ -73,12 +73,13 @@ def trip(
     refusal: str | None = None,
     suspect_id: int | None = None,
 ) -> None:
-    """Open the breaker; where it is open already, keep its count and note the newest reason.
+    """Open the breaker; if it is already open, keep its count and note the newest reason.
 
-    Workers that meet the same outage at the same time so count as one failure, and a failed probe
-    was counted when it was taken. A delay that the server `named` is kept as the least, as far as
-    the cause allows; nothing ever brings the next probe forward. An alert stands, with its reason,
-    until the server takes an email. `refusal` is the fingerprint of how it refuses every email.
+    So workers that meet the same outage at the same time count as one failure. A failed probe was
+    counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
+    the cause allows, the next probe waits at least that long. It is never brought forward. An alert
+    and its reason stand until the server accepts an email. `refusal` is the fingerprint of the
+    reply with which the server refuses every email.
     """
     table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
     until = database.now(_open_seconds(cause, alert=alert, named=named))
@@ -114,11 +115,11 @@ def _open_seconds(cause: Cause, *, alert: bool, named: float | None) -> float:
 
 
 def probe(database: Database, server: str) -> Breaker | None:
-    """Take the one probe of a half-open breaker and return how it stands; None: another has it.
+    """Take the single probe of a half-open breaker; return its state, or None if there is none.
 
-    The probe is leased: taking it counts it as failed and moves the next one on, so that a prober
-    that dies does not leave the breaker half open. One that lives, and hangs, keeps the others away
-    for as long as its lease lasts, where `probing` has told which that is.
+    Taking the probe counts it as failed and postpones the next one. So a prober that dies does not
+    leave the breaker half open. A prober that hangs but lives keeps others away as long as its
+    lease lasts, once `probing` has noted that lease.
     """
     table = database.tables.breaker
 
@@ -137,9 +138,9 @@ def probe(database: Database, server: str) -> Breaker | None:
 
 
 def probing(database: Database, server: str, token: UUID) -> None:
-    """Note the lease of the probe just taken: no other is made while that lease is there.
+    """Note the lease of the probe just taken: no other probe is made while that lease exists.
 
-    A sweep that stood still while it took one may come too late: then another is the probe.
+    If the sweep stalled meanwhile, another probe may have been noted. Then nothing is changed.
     """
     table = database.tables.breaker
     is_free = is_in(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
@@ -148,7 +149,10 @@ def probing(database: Database, server: str, token: UUID) -> None:
 
 
 def close(database: Database, server: str) -> None:
-    """Close the breaker, if it is open: the server took a command or an email. The ramp begins."""
+    """Close the breaker, because the server accepted a command or an email, and begin the ramp.
+
+    If the server was only suspected, the suspicion is removed and there is no ramp.
+    """
     table, servers = database.tables.breaker, database.tables.server
     now = {"recovered_at": database.now()}
 
@@ -161,31 +165,31 @@ def close(database: Database, server: str) -> None:
         if connection.execute(again).rowcount:
             return
         if not insert_if_absent(connection, servers, name=server, **now):
-            connection.execute(again)  # another made the row first
+            connection.execute(again)  # another worker inserted the row first
 
     database.run(work)
 
 
 def refusal(database: Database, server: str) -> str | None:
-    """Return how the server refuses every email, where its breaker is open for that."""
+    """Return the refusal fingerprint for which the server's breaker is open, or None."""
     found = database.read(lambda connection: read(connection, database)).get(server)
     return found.refusal if found is not None else None
 
 
 def is_in(database: Database, server: str, state: BreakerState) -> ColumnElement[bool]:
-    """The row is this server's, and in this state."""
+    """Return the condition: the row is this server's and in this state."""
     breaker = database.tables.breaker.c
     return and_(breaker.server == server, breaker.state == state)
 
 
 def counts(database: Database) -> ColumnElement[bool]:
-    """The row still says something: a suspicion is forgotten after its time."""
+    """Return the condition: the row still counts. A suspicion is forgotten after its time."""
     breaker = database.tables.breaker.c
     return or_(breaker.state == BreakerState.OPEN, breaker.retry_at > database.now())
 
 
 def is_half_open(database: Database) -> ColumnElement[bool]:
-    """Of an open breaker: its time has come, and no probe is under way."""
+    """Return the condition, of an open breaker: its probe is due, and no probe is under way."""
     breaker, lease = database.tables.breaker.c, database.tables.lease.c
     under_way = exists().where(lease.token == breaker.prober)
     return (breaker.retry_at <= database.now()) & or_(breaker.prober.is_(None), ~under_way)

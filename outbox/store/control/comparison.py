@@ -1,4 +1,4 @@
-"""Which waiting email tells most about a server: one unlike those that it halted."""
+"""Finds emails that tell most about a server: those unlike the emails that it halted."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from ..schema.clock import utc
 from .pause import EVERYTHING, paused, scope_of
 
 OLDEST, NEWEST = 500, 100
-"""Due emails of one lane and priority that are looked at, from both ends of what waits."""
+"""How many due emails of one lane and priority are looked at, from both ends of the queue."""
 
 READ_BACK, LATELY = 1000, 3600.0
-"""Attempts, of all servers, and seconds that are looked back for an email that was taken."""
+"""How many attempts, of all servers, and how many seconds back are searched for accepted emails."""
 
 JUST_NOW = 120.0
-"""Seconds for which an email that was taken shows that its server is up."""
+"""Seconds for which an accepted email shows that its server is up."""
 
 WAYS = 30
-"""Lanes and priorities that are looked into. The look is rare, and its cost bounded."""
+"""The most pairs of lane and priority that are searched. It bounds the cost of a rare search."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """A due email, as far as it matters for a comparison."""
+    """A due email with what matters for a comparison."""
 
     id: int
     lane: str
     priority: Priority
     traits: Traits
-    is_fresh: bool  # nothing was held against it so far
+    is_fresh: bool  # it was never delayed, tried, or held during a crash
     expires: bool
 
 
@@ -90,9 +90,9 @@ def _candidate(row: Any) -> Candidate:
 def outsider_waits(
     database: Database, ways: Iterable[LaneKey], is_outsider: Callable[[Traits], bool]
 ) -> bool:
-    """Return whether an email waits that `is_outsider` of all that was halted.
+    """Return whether an email waits that `is_outsider` says is unlike the halted ones.
 
-    What is paused does not count: nobody tries it, so it would never tell.
+    Paused emails do not count: they are not sent, so they would never tell anything.
     """
     stopped = set(database.read(lambda connection: paused(connection, database)))
     going = [way for way in ways if stopped.isdisjoint({EVERYTHING, scope_of(way[1])})]
@@ -100,7 +100,7 @@ def outsider_waits(
 
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:
-    """Return whether this server has lately taken an email of another sender than the refused."""
+    """Return whether this server lately accepted another sender's email than the refused ones."""
     taken = _taken(database, server, database.now(-LATELY))
     return common.sender is not None and any(r.sender.lower() != common.sender for r in taken)
 
@@ -108,25 +108,25 @@ def outsider_taken(database: Database, server: str, common: Common) -> bool:
 def just_taken(
     database: Database, server: str, is_outsider: Callable[[Traits], bool]
 ) -> int | None:
-    """Return an email that `is_outsider` of all that was halted, and was taken just now."""
+    """Return the id of a just accepted email that `is_outsider` says is unlike the halted ones."""
     taken = _taken(database, server, database.now(-JUST_NOW))
     return next((row.id for row in taken if is_outsider(traits_of(row))), None)
 
 
 def slowest_taken(database: Database, server: str) -> float:
-    """Return the seconds that an email took at most of those that this server has lately taken."""
+    """Return the most seconds that a lately accepted email took on this server; 0.0 if none did."""
     taken = _taken(database, server, database.now(-LATELY))
     took = (utc(row.finished_at) - utc(row.started_at) for row in taken)
     return max((one.total_seconds() for one in took), default=0.0)
 
 
 def taken_since(database: Database, server: str, moment: datetime) -> bool:
-    """Return whether this server has taken an email since that moment."""
+    """Return whether this server has accepted an email since that moment."""
     return bool(_taken(database, server, moment))
 
 
 def _taken(database: Database, server: str, since: Any) -> Sequence[Any]:
-    """Return what the log has of emails that this server took after a moment."""
+    """Return the log's entries of emails that this server accepted after `since`."""
     attempt, email = database.tables.attempt, database.tables.email.c
     newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
     statement = (
@@ -149,10 +149,10 @@ def best_probe(
     usable_elsewhere: Collection[str],
     random: Callable[[], float],
 ) -> Candidate | None:
-    """Return the email most likely to pass, or any one of several; None: none should be risked.
+    """Return the email most likely to pass, a random one of equals; None if none may be risked.
 
-    Never the last suspect while there is another. Of the lanes `usable_elsewhere`, where another
-    server would take the email at once, neither an urgent nor an expiring one.
+    The last suspect is returned only if there is no other email. In the lanes `usable_elsewhere`
+    another server would take an email at once: no urgent or expiring email of these is risked.
     """
     common = Common.of([suspect]) if suspect is not None else None
 

@@ -1,7 +1,7 @@
-"""How many batches are in flight on a server: a cap over all workers that is exact, and not soft.
+"""Caps the batches in flight on a server, exactly and over all workers.
 
-A lease counts until it is ended, or rescued, even where it has run out: its worker may yet renew
-it. So the place of a worker that died comes free with its rescue.
+A lease counts until it is ended or rescued. That holds even after it ran out, because its worker
+may still renew it. So the connection of a worker that died becomes free with its rescue.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ def take_server(
     *,
     held: str | None = None,
 ) -> str | None:
-    """Give the lease of this token the first of the candidates that has room; return its name.
+    """Give the lease of this token the first candidate that has room; return its name, or None.
 
-    None means that all are full, or that the lease is lost: nothing was changed then. `caps` names
-    the servers that have a cap. Where the first candidate has none, no statement is sent, unless
-    the lease has `held` a place until now, which comes free. The place lasts as long as the lease.
+    None means that all servers are full or the lease is lost, and nothing was changed. `caps` has
+    the servers with a cap. If the first candidate has no cap, no statement is sent, unless the
+    lease has `held` a connection to a capped server: that becomes free. The lease keeps the
+    connection as long as it lasts.
     """
     if candidates and candidates[0] not in caps and held not in caps:
         return candidates[0]
-    # Behind a server without a cap nobody queues.
+    # A server without a cap always has room, so the candidates after it are never needed.
     free = next((place for place, name in enumerate(candidates) if name not in caps), None)
     tried = candidates if free is None else candidates[: free + 1]
 
@@ -48,17 +49,17 @@ def take_server(
 
 
 def in_flight(connection: Connection, database: Database) -> dict[str, int]:
-    """Return how many batches hold a place on each server that has a cap."""
+    """Return how many batches hold a connection to each server that has a cap."""
     lease = database.tables.lease.c
     statement = select(lease.server, func.count()).where(lease.server.is_not(None))
     rows = connection.execute(statement.group_by(lease.server).order_by(lease.server))
-    return {name: count for name, count in rows}  # noqa: C416  (rows are no pairs to mypy)
+    return {name: count for name, count in rows}  # noqa: C416  (to mypy a row is not a pair)
 
 
 def _lock(connection: Connection, database: Database, names: Sequence[str]) -> None:
     """Lock the servers' rows in the order of their names, so that two lockers cannot deadlock.
 
-    Who counts and who takes are one at a time on each server; only so is the cap exact.
+    Under the lock one worker at a time counts and takes, which makes the cap exact.
     """
     if not names:
         return
@@ -75,8 +76,10 @@ def _lock(connection: Connection, database: Database, names: Sequence[str]) -> N
 def _taken(
     connection: Connection, database: Database, token: UUID, names: Sequence[str]
 ) -> dict[str, int]:
-    """Count the other batches on these servers: in a statement after the lock, so that it sees
-    what those before us have committed."""
+    """Count the other batches on these servers.
+
+    This is a separate statement after the lock, so that it sees what other workers committed.
+    """
     lease = database.tables.lease.c
     statement = (
         select(lease.server, func.count())

@@ -8,20 +8,20 @@ from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 
 UNKNOWN = "unknown"
-"""Counts unknown results: the connection was lost after the final dot, or the worker."""
+"""Counts unknown results: the connection or the worker was lost after the final dot."""
 
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
-    """Add to a counter, which begins at 0, in the transaction of what it counts."""
+    """Add to a counter, which begins at 0, in the transaction of the event that it counts."""
     table = database.tables.counter
     add = update(table).where(table.c.name == name).values(value=table.c.value + by)
     if connection.execute(add).rowcount:
         return
     if not insert_if_absent(connection, table, name=name, value=by):
-        connection.execute(add)  # another made it first
+        connection.execute(add)  # another transaction inserted it first
 
 
 def read(connection: Connection, database: Database) -> dict[str, int]:
-    """Return every counter."""
+    """Return the counters by name."""
     table = database.tables.counter
     return {row.name: row.value for row in connection.execute(select(table).order_by(table.c.name))}

@@ -1,7 +1,7 @@
-"""Halted servers that nobody configures any more: their breakers are forgotten after a day.
+"""Forgets the breakers of halted servers that no host has configured for a day.
 
-Nobody probes such a server, so nothing would ever close its breaker. But other hosts may have
-another configuration: whoever has a halted server in its own notes so, and that counts.
+No worker probes such a server, so nothing would ever close its breaker. But other hosts may have
+another configuration. So each host notes the halted servers that it has configured.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from sqlalchemy import delete, func, update
 from ..connection.database import Database
 
 KEPT = 86_400.0
-"""Seconds for which a halted server is kept that nobody has in a configuration."""
+"""Seconds for which a halted server is kept that no host has configured."""
 
 
 def note(database: Database, servers: Collection[str]) -> None:
-    """Note that these servers are configured, where their breakers are open."""
+    """Note, in the breakers that these servers have, that the servers are configured."""
     breaker = database.tables.breaker
     seen = update(breaker).where(breaker.c.server.in_(sorted(servers)))
     database.run(lambda connection: connection.execute(seen.values(seen_at=database.now())))
 
 
 def forget(database: Database, servers: Collection[str]) -> int:
-    """Forget the breakers of servers but these which nobody has noted, tripped or probed for a day.
+    """Forget breakers that nobody has noted, tripped or probed for a day; return their number.
 
-    Returns how many they were.
+    The breakers of `servers` are kept.
     """
     breaker = database.tables.breaker
     long_ago = database.now(-KEPT)

@@ -11,7 +11,7 @@ from ..connection.database import Database
 
 
 def renew(database: Database, token: UUID, *, lease_seconds: float) -> bool:
-    """Extend the lease by `lease` seconds from now; False when it is lost."""
+    """Extend the lease to `lease_seconds` from now; return False if it is lost."""
 
     def work(connection: Connection) -> bool:
         table = database.tables.lease
@@ -26,7 +26,7 @@ def renew(database: Database, token: UUID, *, lease_seconds: float) -> bool:
 
 
 def drop(database: Database, token: UUID) -> None:
-    """Delete the lease of a batch of which every email's result is recorded."""
+    """Delete the lease of a batch whose results are all recorded."""
 
     def work(connection: Connection) -> None:
         if connection.execute(database.built(_drop), {"claim": token}).rowcount == 0:
@@ -43,7 +43,7 @@ def _drop(database: Database) -> Delete:
 
 
 def end(connection: Connection, database: Database, token: UUID) -> None:
-    """Delete the lease; its last rows have been recorded or given back in this transaction."""
+    """Delete the lease. This transaction has recorded or given back its last emails."""
     connection.execute(database.built(_end), {"claim": token})
 
 
@@ -53,11 +53,11 @@ def _end(database: Database) -> Delete:
 
 
 def leave(connection: Connection, database: Database, token: UUID, *, unsent: bool) -> None:
-    """Leave the lease of a batch that is over to the rows that a person's transaction holds.
+    """Let the lease of a finished batch run out, because another transaction has locked its rows.
 
-    It has run out, and so takes no slot, no place under a server's cap, and is no probe any more.
-    Where all that is left is `unsent` it counts as never started: a sweep gives it back as soon as
-    that transaction ends, and charges nobody.
+    It no longer takes a slot or a connection under a server's cap, and is no longer a probe. If all
+    emails that are left are `unsent`, the lease counts as never started. A sweep then gives them
+    back as soon as that transaction ends, and charges none of them.
     """
     table = database.tables.lease
     values: dict[str, Any] = {"expires_at": database.now(), "suspected_at": None, "server": None}

@@ -1,4 +1,4 @@
-"""What a person has stopped: everything, or one priority. Nothing paused is claimed."""
+"""Pauses: a person stops everything or one priority, and paused emails are not claimed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ EVERYTHING = "all"
 
 
 def scope_of(priority: Priority | None) -> str:
-    """Return the scope's name in the table: a priority's, or everything's."""
+    """Return the scope's name in the table. None stands for everything."""
     return EVERYTHING if priority is None else priority.name.lower()
 
 
 def pause(connection: Connection, database: Database, priority: Priority | None) -> bool:
-    """Pause a priority, or everything; False where it was paused already."""
+    """Pause a priority, or everything; return False if it was already paused."""
     table = database.tables.pause
     scope = scope_of(priority)
     return insert_if_absent(connection, table, scope=scope, paused_at=database.now())
 
 
 def resume(connection: Connection, database: Database, priority: Priority | None) -> bool:
-    """Resume a priority, or everything; False where it was not paused."""
+    """Resume a priority, or everything; return False if it was not paused."""
     table = database.tables.pause
     which = table.c.scope == scope_of(priority)
     return connection.execute(delete(table).where(which)).rowcount == 1

@@ -1,4 +1,4 @@
-"""Permits that hold over all workers and hosts: taken of every bucket at once, or of none."""
+"""Permits over all workers and hosts: taken from every bucket at once, or from none."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ..schema.clock import utc
 def take(
     database: Database, wants: Wants, *, debts: Wants | None = None, margin: float = 0.0
 ) -> float:
-    """Take permits of all these buckets if all of them are open, or else of none.
+    """Take permits from all these buckets if all of them are open, or else from none.
 
-    Returns 0.0 where they were taken, or the seconds until the last bucket opens. A bucket opens
-    `margin` seconds after its time. What is taken of `debts` does not wait for them to be open.
+    Returns 0.0 if they were taken, or the seconds until the last bucket opens. A bucket opens
+    `margin` seconds after its time. The buckets in `debts` are charged too, but need not be open.
     """
     costs = {**wants, **(debts or {})}
     if not costs:
@@ -36,9 +36,9 @@ def take(
 
 
 def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float) -> float | None:
-    """Take permits of all these buckets, unless one of the `wants` is not open yet.
+    """Take permits from all these buckets, unless one of the `wants` is not open yet.
 
-    Returns how far the last of the wanted buckets lags, or None where a bucket has no row yet.
+    Returns the largest lag of the wanted buckets in seconds, or None if a bucket has no row yet.
     """
     bucket = database.tables.bucket
 
@@ -69,7 +69,7 @@ def _locked(connection: Connection, database: Database, names: Collection[str]) 
 
 
 def _make(database: Database, costs: Wants) -> None:
-    """Make the rows of buckets that were never taken from: open, and as full as one gets."""
+    """Insert the rows of buckets that were never taken from: open, and as full as possible."""
     bucket = database.tables.bucket
 
     def work(connection: Connection) -> None:
@@ -81,10 +81,10 @@ def _make(database: Database, costs: Wants) -> None:
 
 
 def set_right(database: Database, names: Collection[str]) -> None:
-    """Have these buckets count from now on, where they were taken from in the future.
+    """Correct the buckets that were last taken from in the future, so that they count from now.
 
-    One that was taken from while the clock was ahead owes what it owed then, until that moment
-    comes; from here on it is paid off as time goes by.
+    Such a bucket was taken from while the clock was ahead. Its debt would not shrink until that
+    moment comes. From now on it shrinks as time goes by.
     """
     bucket = database.tables.bucket
 
@@ -100,9 +100,9 @@ def set_right(database: Database, names: Collection[str]) -> None:
 
 
 def seconds_until_open(database: Database, names: Collection[str]) -> dict[str, float]:
-    """Return in how many seconds each of these buckets opens, 0.0 where it is open; as of now.
+    """Return the seconds until each of these buckets opens, 0.0 if it is open.
 
-    One from which was never taken is open, and not among them.
+    A bucket that was never taken from is open, and is left out.
     """
     statement = _select(database).where(database.tables.bucket.c.name.in_(names))
     rows = database.read(lambda connection: connection.execute(statement).all())
@@ -110,9 +110,9 @@ def seconds_until_open(database: Database, names: Collection[str]) -> dict[str, 
 
 
 def rate_limited(connection: Connection, database: Database) -> list[dict[str, Any]]:
-    """Return the buckets that are closed now, and in how many seconds each opens.
+    """Return the buckets that are closed now, and the seconds until each opens.
 
-    Bulk's own are left out: they hold bulk back while urgent email stirs, and nobody else.
+    Bulk's own buckets are left out. They only hold bulk back while urgent email is active.
     """
     bucket = database.tables.bucket.c
     statement = _select(database).where(bucket.tat > database.now(), bucket.name.not_like("%/bulk"))

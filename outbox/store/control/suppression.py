@@ -13,14 +13,14 @@ from ..schema.column_types import REASON_LENGTH
 
 
 def suppress(connection: Connection, database: Database, address: str, reason: str) -> bool:
-    """Put an address on the list; False where it was on it already."""
+    """Put an address on the list; return False if it was already on it."""
     table = database.tables.suppression
     values = {"reason": reason[:REASON_LENGTH], "created_at": database.now()}
     return insert_if_absent(connection, table, address=suppression_key(address), **values)
 
 
 def allow(connection: Connection, database: Database, address: str) -> bool:
-    """Take an address off the list; False where it was not on it."""
+    """Take an address off the list; return False if it was not on it."""
     table = database.tables.suppression
     gone = delete(table).where(table.c.address == suppression_key(address))
     return connection.execute(gone).rowcount == 1

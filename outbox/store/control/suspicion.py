@@ -1,6 +1,6 @@
-"""A suspicion against a server: it is used on, and the next emails tell whose fault it was.
+"""A suspicion against a server: it stays in use, and the next emails tell whose fault it was.
 
-It stands in the row of the server's circuit breaker, until an email is judged or its time is over.
+It stands in the row of the server's circuit breaker until an email is judged or its time is over.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..records import Breaker
 from ..schema.column_types import REPLY_LENGTH
 from .circuit_breaker import counts, is_in, read
 
-SILENCE = "an email got no reply for long"
-"""Why a server is suspected that said nothing to an email."""
+SILENCE = "an email got no reply for a long time"
+"""The reason for suspecting a server that was silent to an email."""
 
 
 def suspect(
@@ -29,11 +29,11 @@ def suspect(
     alert: bool = False,
     seconds: float = SUSPICION_SECONDS,
 ) -> None:
-    """Keep a suspicion that no email has cleared; where the breaker is open, change nothing.
+    """Keep a suspicion that no email has cleared; if the breaker is open, change nothing.
 
-    It lasts for `seconds`. The server is used on: the next email that differs tells whose fault it
-    was. With an `alert` a person must see to it, such as to what the server does not offer. The
-    email that the server was silent to stays the suspect.
+    It lasts for `seconds`. The server stays in use: the next email that differs tells whose fault
+    it was. With an `alert` a person must see to it, for example if the server lacks an extension.
+    If the server was silent to an email before, that email stays the suspect.
     """
     table = database.tables.breaker
     values = {
@@ -58,10 +58,10 @@ def suspect(
 
 
 def silent(database: Database, server: str, *, email_id: int, reason: str) -> Breaker | None:
-    """Note that a server says nothing to an email for long; return how it stands, None if open.
+    """Note that a server was silent to an email for a long time; return its row, None if open.
 
-    This suspicion stays until its time is over, also when other emails are judged: what is like
-    this one comes last. Its `failures` count the emails in a row, from `opened_at` on.
+    This suspicion stays until its time is over, even if other emails are judged, so that emails
+    like this one are sent last. Its `failures` count such emails in a row since `opened_at`.
     """
     table = database.tables.breaker
 
@@ -88,10 +88,10 @@ def silent(database: Database, server: str, *, email_id: int, reason: str) -> Br
 
 
 def clear(database: Database, server: str, *, alert: bool = False) -> None:
-    """Forget a suspicion: the server judged an email for itself.
+    """Forget a suspicion, because the server judged an email on its own merits.
 
-    An `alert` stands unless it is over too. Of a silence it is forgotten how many emails in a row
-    it was.
+    An alert stands, unless `alert` says that it is over too. A suspicion of silence stays, but its
+    count of emails in a row starts anew.
     """
     table = database.tables.breaker
     suspected, is_silence = is_in(database, server, BreakerState.SUSPECTED), _is_silence(database)

@@ -1,1 +1,1 @@
-"""New rows: emails, contents, and many at once."""
+"""Inserts emails, contents, and many rows at once."""

@@ -1,4 +1,4 @@
-"""Many rows in few statements, on every driver."""
+"""Inserts many rows in few statements, with every driver."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..connection.facts import facts_of
 def insert_rows(connection: Connection, statement: Insert, rows: Sequence[dict[str, Any]]) -> None:
     """Run the INSERT for all rows.
 
-    psycopg's own `executemany` sends one INSERT a row. Asking for the keys makes SQLAlchemy put
-    the rows into statements of a thousand; the other drivers are fast by themselves.
+    psycopg's own `executemany` sends one INSERT per row. With RETURNING, SQLAlchemy puts the rows
+    into statements of a thousand instead. The other drivers are fast without this.
     """
     if not rows:
         return

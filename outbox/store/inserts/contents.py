@@ -1,4 +1,4 @@
-"""Contents: immutable bytes, stored once, and found again where they are large."""
+"""Contents: immutable octets. A large content that is already stored is found and reused."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Columns = dict[str, Any]
 
 
 def store(connection: Connection, database: Database, body: bytes, *, reuse: bool) -> int:
-    """Return the id of a stored content with these bytes, inserting it where none is found.
+    """Return the id of a stored content with these octets; insert it if none is found.
 
-    Only a committed row that nobody is removing is reused; an enqueue never waits for another
-    request's transaction, so the same content may come to be stored twice.
+    Only a committed row is reused, and only if nobody is removing it. An enqueue never waits for
+    another request's transaction, so the same content may be stored twice.
     """
     row = columns(body, digest=reuse)
     found = find(connection, database, row) if reuse else None
@@ -36,7 +36,7 @@ def store(connection: Connection, database: Database, body: bytes, *, reuse: boo
 
 
 def columns(body: bytes, *, digest: bool) -> Columns:
-    """Return the row of a content; a `digest` is of use only where it may be found again."""
+    """Return the row of a content. It needs a `digest` only if it may be found again."""
     return {
         "size": len(body),
         "crc32": crc32(body),
@@ -51,7 +51,7 @@ def insert(connection: Connection, database: Database, row: Columns) -> int:
 
 
 def inserted_id(result: CursorResult[Any]) -> int:
-    """Return the id that an INSERT of one row was given."""
+    """Return the id that the database gave to one inserted row."""
     key = result.inserted_primary_key
     assert key is not None  # noqa: S101  (typed optional for other kinds of statements)
     return int(key[0])
@@ -70,7 +70,7 @@ COPIED = ("id", "created_at", "size", "crc32", "body")
 
 
 def copied(now: datetime, contents: Iterable[tuple[int, bytes]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows, with these columns, of contents under ids that were reserved for them."""
+    """Yield rows, with the columns COPIED, of contents with their reserved ids."""
     return ((key, now, len(body), crc32(body), body) for key, body in contents)
 
 
@@ -89,19 +89,19 @@ def find(connection: Connection, database: Database, row: Columns) -> int | None
     size = row["size"]
     same = (content.c.sha256 == row["sha256"]) & (content.c.size == size)
     if database.facts.one_writer:
-        # A write that changes nothing takes the write lock, and with it keeps purge away.
+        # A write that changes nothing takes the write lock, which keeps the purge away.
         first = select(content.c.id).where(same).limit(1).scalar_subquery()
         found = connection.execute(
             update(content).where(content.c.id == first).values(size=size).returning(content.c.id)
         )
         return found.scalar()
     if database.facts.repeatable_read:
-        # A locking read by hash would lock the gaps beside it, and others' inserts would wait.
+        # A locking read by hash would lock the gaps beside it, and other inserts would wait.
         first_id = connection.execute(select(content.c.id).where(same).limit(1)).scalar()
         if first_id is None:
             return None
         same = content.c.id == first_id
-    # The lock keeps purge away until this transaction ends; a row that purge holds is skipped.
+    # The lock keeps the purge away until this transaction ends. A row that it holds is skipped.
     found = connection.execute(
         select(content.c.id)
         .where(same)
@@ -112,7 +112,7 @@ def find(connection: Connection, database: Database, row: Columns) -> int | None
 
 
 def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
-    """Return the contents of these ids. One that is missing or damaged is missing in the answer."""
+    """Return the contents by id. A content that is missing or damaged is left out."""
     rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
     return {key: body for key, crc, body in rows if crc32(body) == crc}
 

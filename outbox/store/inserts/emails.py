@@ -1,4 +1,4 @@
-"""Rows of emails and contents, in the fewest statements that the database and driver allow."""
+"""Inserts emails and contents in as few statements as the database and driver allow."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def one(
     reuse: bool,
     recipients: Sequence[str],
 ) -> int:
-    """Insert an email, its content and, where there are several, its recipients; return its id.
+    """Insert an email, its content and, if there are several, its recipients; return its id.
 
-    With `reuse` the content is looked for first. Where this `is_one_statement` all rows come
-    together; elsewhere a savepoint has to keep them so.
+    With `reuse` an equal content is looked for first. If `is_one_statement` is true, all rows are
+    written or none. Otherwise the caller needs a savepoint for that.
     """
     columns = content.columns(body, digest=reuse)
     stored = content.find(connection, database, columns) if reuse else None
@@ -51,7 +51,7 @@ def one(
 
 
 def is_one_statement(connection: Connection) -> bool:
-    """Return whether `one` inserts with one statement: where the driver is PostgreSQL's own."""
+    """Return whether `one` inserts with one statement: with psycopg and psycopg2."""
     return _insert_of(connection) is not None
 
 
@@ -83,7 +83,7 @@ def _insert_recipients(
 def different(
     connection: Connection, database: Database, rows: Sequence[Values], bodies: Sequence[bytes]
 ) -> None:
-    """Insert emails with a content each."""
+    """Insert emails that each have their own content."""
     if (copy := _copy_of(connection)) is not None:
         table = database.tables.content
         now, ids = copy.reserve(connection, database, table, len(rows))
@@ -100,7 +100,7 @@ def different(
 def sharing(
     connection: Connection, database: Database, rows: Iterable[Values], content_id: int
 ) -> int:
-    """Insert emails over one content that is stored; return how many. See `copy_rows` of `rows`."""
+    """Insert emails of one stored content; return their number. `copy_rows` restricts `rows`."""
     if (copy := _copy_of(connection)) is not None:
         timed = _timed(copy.moment(connection, database), rows, repeat(content_id))
         return copy.copy_rows(connection, database, database.tables.email, _TIMED, timed)
@@ -133,8 +133,8 @@ def _named(row: Values, content_id: int) -> dict[str, Any]:
 
 
 def _statement(database: Database, at_once: Hashable) -> Insert:
-    # Only the clocks are in the statement: a value that is would be coerced and made a key.
-    # Each column has a clock of its own: asyncpg's parameters are numbered, and one for two places
-    # would be counted once.
+    # Only the clocks are in the statement. SQLAlchemy would coerce each value that stands in it,
+    # and make it a part of its cache key. Each column has a clock of its own: asyncpg's parameters
+    # are numbered, and one clock for two places would be counted once.
     statement = insert_into(database.tables.email).values(created_at=database.now())
     return statement.values(due_at=database.now()) if at_once else statement

@@ -1,1 +1,1 @@
-"""What MariaDB and MySQL do differently."""
+"""Operations that MariaDB and MySQL do differently."""

@@ -1,9 +1,9 @@
-"""pending, claimed → cancelled on MariaDB and MySQL: no row is locked but those that are named.
+"""pending, claimed → cancelled on MariaDB and MySQL: only the chosen rows are locked.
 
-Under REPEATABLE READ each row that a statement passes over stays locked until the caller's
-transaction ends, and the gaps beside it too; then no other request can enqueue. A list of ids does
-not help: in a small table the optimizer goes through all of it, whatever index it is told to use.
-So the ids stand in a table of their own, which is read first, and each row is found by its key.
+Under REPEATABLE READ each row that a statement reads stays locked until the caller's transaction
+ends, with the gaps beside it. Then no other request can enqueue. A list of ids does not help: in a
+small table the optimizer reads all rows, whatever index it is told to use. So the ids are a derived
+table, which is read first, and each row is found by its key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ UPDATE {emails} SET email.status = :status, email.token = NULL, email.due_at = N
 
 
 def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> int:
-    """Withdraw what still waits of these emails; return how many are cancelled."""
+    """Withdraw those of these emails that still wait; return how many are cancelled."""
 
     tables = database.tables
     emails = _EMAILS.format(email=database.name(tables.email))
@@ -57,7 +57,7 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
 
     first, second = sources(Status.CANCELLED)
     held = run(_LOCK, list(ids), first=first, second=second).all()
-    # Locked as they are read: what this transaction saw of them before may be old.
+    # Lock the recipients while reading them: this transaction's snapshot of them may be old.
     keys = [
         (row.id, place) for row in held if row.recipients > 1 for place in range(row.recipients)
     ]

@@ -1,4 +1,4 @@
-"""What a driver of MariaDB and MySQL tells of its use, by whoever has used it."""
+"""Shows whether anybody has used a connection's driver, on MariaDB and MySQL."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def seen(driver: Any) -> object:
-    """Return what a statement over the driver's own cursor changes."""
+    """Return a value that changes with each statement over the driver's own cursor."""
     return getattr(driver, "_result", None)
 
 
 def written(_driver: Any) -> int | None:
-    """Return nothing: without the privilege PROCESS nobody is told what was written."""
+    """Return None: the server tells what was written only with the privilege PROCESS."""
     return None

@@ -1,4 +1,4 @@
-"""Whether a read on MariaDB or MySQL may call a function of the user's, which may write."""
+"""Tells whether a read on MariaDB or MySQL may call a user-defined function, which may write."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FUNCTIONS = """
     TIMESTAMPDIFF TRIM UNHEX UNIX_TIMESTAMP UPPER UTC_TIMESTAMP UUID VERSION YEAR
 """
 _HARMLESS = frozenset(f"{_SYNTAX}{_FUNCTIONS}".split())
-"""What may stand before a parenthesis: words of the syntax, types, and the server's own functions
-that are common in reads."""
+"""Words that may stand before a parenthesis: syntax, types, and the server's own functions that are
+common in reads."""
 
 
 def may_call(text: str) -> bool:
-    """Return whether a read, in capitals, may call a function of the user's."""
+    """Return whether a read, given in capitals, may call a user-defined function."""
     return any(name not in _HARMLESS for name in _CALLS.findall(text))

@@ -1,4 +1,4 @@
-"""Questions to a MariaDB or MySQL server: which database it is, and what it does not take."""
+"""Asks a MariaDB or MySQL server which database it is, and which sizes it does not take."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ _IDENTITY = "SELECT @@hostname, @@port, @@datadir, database()"
 
 
 def identity(connection: Connection) -> Hashable:
-    """Return what differs from server to server and from database to database.
-
-    Everybody may ask for it.
-    """
+    """Return a value that identifies the server and the database. It needs no privilege."""
     return tuple(connection.exec_driver_sql(_IDENTITY).one())
 
 
 def packet_warnings(connection: Connection, size: int) -> list[str]:
-    """Return what keeps an email of `size` bytes out: the limit of a statement.
+    """Return a warning if the limit of a statement is too low for an email of `size` octets.
 
-    It ends the connection of the enqueue that exceeds it. MariaDB 10.11 was seen to take only half
-    of what it names in a statement of several packets.
+    The server ends the connection of an enqueue that exceeds the limit. In a statement of several
+    packets, MariaDB 10.11 was seen to take only half of the limit.
     """
     most = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
-    text = f"max_allowed_packet is {most}, and not over twice OUTBOX_MAX_SIZE"
+    text = f"max_allowed_packet is {most}: it must be over twice OUTBOX_MAX_SIZE"
     return [] if most > 2 * size else [text]

@@ -1,1 +1,1 @@
-"""What PostgreSQL does in one statement where others take several."""
+"""Operations that take one statement on PostgreSQL and several on other databases."""

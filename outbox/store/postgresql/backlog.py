@@ -1,4 +1,4 @@
-"""How many emails are due on some ways, on PostgreSQL: the ways are arrays, each with its mark."""
+"""Counts due emails by lane and priority on PostgreSQL. The pairs and their marks are arrays."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ CROSS JOIN LATERAL (
 
 
 def parameters(starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int]) -> dict[str, Any]:
-    """Return the statement's parameters, but for `now`: the ways, and how far each is counted."""
+    """Return the statement's parameters without `now`: the pairs, and how far to count each."""
     return lane_keys.parameters(starts) | {"limits": [limits[way] for way in starts]}

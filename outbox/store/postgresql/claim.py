@@ -1,6 +1,6 @@
-"""pending → claimed on PostgreSQL: selected and claimed in one statement, from a mark on.
+"""pending → claimed on PostgreSQL: one statement selects and claims emails, from a mark on.
 
-PostgreSQL leaves an index entry behind for each claimed email, so a claim starts at the first email
+PostgreSQL leaves an index entry behind for each claimed email. So a claim starts at the first email
 that its sweep has just seen; see `low_water_mark`.
 """
 
@@ -61,15 +61,15 @@ def claim_statement(
     now: clock,
     since: ColumnElement[bool] = _EVER,
 ) -> Update:
-    """Select and claim in one statement.
+    """Return the statement that selects and claims.
 
-    The CTE is materialised: as a sub-select, PostgreSQL may run it again for each row and claim
-    more than the limit.
+    The CTE is materialised: PostgreSQL may run a sub-select again for each row, and would then
+    claim more than the limit.
     """
     email = tables.email
     ids = due_statement(tables, share, now).where(since).with_only_columns(email.c.id)
     picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
-    # As an array they are looked up by the key. Joined, whatever is due may be gone through.
+    # As an array, the ids are looked up by the key. A join may read all that is due.
     chosen = email.c.id == any_(func.array(select(picked.c.id).scalar_subquery()))
     return (
         update(email)
@@ -80,7 +80,7 @@ def claim_statement(
 
 
 def beyond(email: Table, way: LaneKey) -> ColumnElement[bool]:
-    """The email stands at this way's mark or after it; one range of the index of due emails."""
+    """Return the condition: at this mark or after it, which is one range of the index."""
     moment, key = _names(way)
     mark = tuple_(
         bindparam(moment, type_=email.c.due_at.type), bindparam(key, type_=email.c.id.type)
@@ -89,7 +89,7 @@ def beyond(email: Table, way: LaneKey) -> ColumnElement[bool]:
 
 
 def mark_parameters(marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
-    """Return the parameters of `beyond` of each way."""
+    """Return the parameters of `beyond` for each lane and priority."""
     found: dict[str, Any] = {}
     for way, mark in marks.items():
         found |= zip(_names(way), (mark.due_at, mark.id), strict=True)

@@ -1,7 +1,7 @@
-"""Many rows at once on PostgreSQL: COPY over the caller's own connection, in its transaction.
+"""Inserts many rows on PostgreSQL by COPY, over the caller's connection and in its transaction.
 
-Several times as fast as an INSERT with as many placeholders, which the driver has to write and the
-server to parse. Binary, so that an error of the server quotes no row.
+COPY is several times as fast as an INSERT with as many placeholders, which the driver must write
+and the server must parse. It is binary, so that an error of the server quotes no row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 def is_possible(connection: Connection) -> bool:
-    """Whether the driver can: psycopg 3. The others are given INSERTs."""
+    """Return whether the driver can do this: psycopg 3 can. Other drivers get INSERTs."""
     return callable(getattr(connection.connection.cursor(), "copy", None))
 
 
@@ -31,9 +31,9 @@ def copy_rows(
     names: Sequence[str],
     rows: Iterable[Sequence[Any]],
 ) -> int:
-    """Insert the rows, each with a value for each of these columns; return how many.
+    """Insert the rows, which have a value for each of the columns `names`; return their number.
 
-    They are read while the server writes, and the connection can do nothing else meanwhile: so
+    The rows are read while the server writes, and the connection can do nothing else meanwhile. So
     they must not come from the user's own iterable. Raises DBAPIError.
     """
     dialect: Any = connection.dialect
@@ -66,9 +66,9 @@ def _moment(database: Database) -> Select[datetime]:
 def reserve(
     connection: Connection, database: Database, table: Table, count: int
 ) -> tuple[datetime, list[int]]:
-    """Return the database's time, and as many ids out of the table's sequence.
+    """Return the database's time, and `count` ids from the table's sequence.
 
-    There are none where its ids come from elsewhere.
+    There are no ids if the table has no sequence.
     """
     statement = database.built(_reserve, database.name(table))
     row = connection.execute(statement, {"count": count}).one()

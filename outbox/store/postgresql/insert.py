@@ -1,4 +1,4 @@
-"""An email and its content on PostgreSQL: one statement, and one round trip."""
+"""Inserts an email and its content on PostgreSQL in one statement and one round trip."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NEW = {
     "unknown_count": "0",
     "status": f"'{Status.PENDING.value}'",
 }
-"""What is the same for each new email: a parameter less is a hundredth of an enqueue's time."""
+"""The values that each new email has. A parameter takes a hundredth of an enqueue's time."""
 
 
 _NOW = "clock_timestamp()"
@@ -57,7 +57,7 @@ _LATER = "clock_timestamp() + make_interval(secs => %(offset)s)"
 
 
 def is_possible(connection: Connection) -> bool:
-    """Whether the driver takes the statement as it is written here: psycopg and psycopg2 do."""
+    """Return whether the driver takes this form of parameters: psycopg and psycopg2 do."""
     return connection.dialect.paramstyle == "pyformat"
 
 
@@ -68,10 +68,10 @@ def insert(
     content: int | dict[str, Any],
     recipients: Sequence[str],
 ) -> int:
-    """Insert one email over a stored content's id, or with the columns of a new one; return its id.
+    """Insert one email, with the id of a stored content or the columns of a new one; return its id.
 
-    `recipients` get a row each. In the driver's own form: to build and compile it anew would take
-    longer than to run it.
+    Each of `recipients` gets a row. The statement is in the driver's own form, because building and
+    compiling it anew would take longer than running it.
     """
     values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     values["offset"] = database.offset
@@ -98,9 +98,10 @@ def insert(
 def _statement(
     database: Database, stored: bool, several: bool, known: bool, traveller: bool
 ) -> str:
-    """Return the statement over a content that is `stored`, for `several` recipients.
+    """Return the statement for a `stored` or a new content, and for one or `several` recipients.
 
-    While it is not `known` which process runs it, it asks. A `traveller` has a clock of its own.
+    If it is not `known` which process serves the connection, the statement returns that too. A
+    `traveller` has an offset to the database's clock.
     """
     tables = database.tables
     same = _NEW if several else _NEW | {"recipients": "1"}

@@ -1,7 +1,8 @@
-"""The ways on which emails wait, on PostgreSQL: a walk through the index of due emails.
+"""Finds where emails wait on PostgreSQL: walks through the lanes in the index of due emails.
 
-PostgreSQL leaves entries of claimed emails in its index, so a walk does not look into a way that
-has a mark. It ends before the first one, and another one begins behind each. `until` is where.
+PostgreSQL leaves entries of claimed emails in its index, so a walk does not look into a lane that
+has a mark. Per priority one walk ends before the first marked lane, and another one begins behind
+each marked lane. `until` is the lane before which a walk ends.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from ...domain.scheduling.claim_plan import LaneKey
 from ..records import Mark
 
-_TOP = "U&'\\+10FFFF'"  # no lane sorts behind this one
+_TOP = "U&'\\+10FFFF'"  # no lane sorts after this
 STATEMENT = """
 WITH RECURSIVE given AS (
     SELECT priority, lane COLLATE "C" AS lane, due_at, id
@@ -46,7 +47,7 @@ WITH RECURSIVE given AS (
 
 
 def parameters(marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
-    """Return the statement's parameters: a marked way is taken for found, where its mark stands."""
+    """Return the statement's parameters. A marked lane is returned unread, with its mark."""
     return {
         "priorities": [int(priority) for _, priority in marks],
         "lanes": [lane for lane, _ in marks],

@@ -6,10 +6,10 @@ from sqlalchemy import Connection
 
 from ..connection.prepared_statements import unprepared
 
-# Rows that are written or locked come with a transaction's id, and with locks. A commit would close
-# a cursor, such as a streamed result has. A lock of a plain read, or a note of SERIALIZABLE's, it
-# frees without harm. A cursor without a name is this statement's own, with asyncpg. The locks come
-# last: that look is the dearest.
+# A transaction that has written or locked rows has an id and locks. A commit would also close the
+# cursor of a streamed result. It frees a plain read's lock, or a predicate lock of SERIALIZABLE,
+# without harm. A cursor without a name is this statement's own, with asyncpg. The locks are looked
+# at last, because that costs most.
 _HOLDS = """
 SELECT CASE
     WHEN txid_current_if_assigned() IS NOT NULL THEN true
@@ -23,6 +23,6 @@ END
 
 
 def holds(connection: Connection) -> bool:
-    """Return whether a commit would commit something, or end it; in one statement."""
+    """Return whether a commit would make something permanent or close it; in one statement."""
     with unprepared(connection):
         return bool(connection.exec_driver_sql(_HOLDS).scalar_one())

@@ -1,7 +1,7 @@
-"""Permits on PostgreSQL: one statement and one round trip.
+"""Takes permits on PostgreSQL in one statement and one round trip.
 
-Rows are locked in the order of their names. What is decided is decided by the rows as they are once
-they are locked. The arithmetic is that of `domain/scheduling/token_bucket.py`.
+Rows are locked in the order of their names. The decision uses the rows as they are after locking.
+The arithmetic is that of `domain/scheduling/token_bucket.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions to a PostgreSQL server: which database it is, and what its settings put at risk."""
+"""Asks a PostgreSQL server which database it is, and which of its settings are a risk."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ _DURABLE = ("synchronous_commit", "fsync", "full_page_writes")
 
 
 def identity(connection: Connection) -> Hashable:
-    """Return what differs from server to server and from database to database.
-
-    Everybody may ask for it.
-    """
+    """Return a value that identifies the server and the database. It needs no privilege."""
     return tuple(connection.exec_driver_sql(_IDENTITY).one())
 
 
 def durability_warnings(connection: Connection) -> list[str]:
-    """Return the settings by which a commit may be forgotten."""
+    """Return a warning for each setting with which the server may lose a commit."""
     shown = {name: connection.exec_driver_sql(f"SHOW {name}").scalar() for name in _DURABLE}
     return [f"PostgreSQL's {name} is off" for name, value in shown.items() if value == "off"]

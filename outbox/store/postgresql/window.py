@@ -1,7 +1,7 @@
-"""claimed → sending → result on PostgreSQL: one statement and one round trip a window.
+"""claimed → sending → result on PostgreSQL: one statement and one round trip per window.
 
-It says what `record` and `window` say in a transaction, for emails with one recipient each. Results
-travel as arrays, or once for all, so the statement's text has two forms and is planned twice.
+It does what `record` and `window` do in a transaction, for emails with one recipient each. Results
+are arrays, or one value for all emails. So the statement's text has two forms, planned separately.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _ALIKE = {
         %(delay)s::float8 AS delay""",
     "match": "",
 }
-"""As in most windows: all emails have the same result. A join is an eighth of the statement."""
+"""For most windows: all emails have the same result. A join takes an eighth of the time."""
 
 _EACH = {
     "result": """SELECT * FROM unnest(
@@ -81,12 +81,12 @@ _EACH = {
 }
 
 _IN_A_HURRY = {
-    "bound": ", set_config('lock_timeout', '10ms', true)",  # to the end of this transaction
+    "bound": ", set_config('lock_timeout', '10ms', true)",  # until the end of this transaction
     "free": "",
     "mine": "%(ids)s::bigint[]",
     "next": "%(following)s::bigint[]",
 }
-"""As nearly always: nobody else holds a row. Where somebody does, the statement ends at once."""
+"""For nearly all windows: no row is locked. If a row is locked, the statement soon fails."""
 
 _PAST_OTHERS = {
     "bound": "",
@@ -103,11 +103,11 @@ _PAST_OTHERS = {
     "mine": "ARRAY(SELECT id FROM mine)",
     "next": "ARRAY(SELECT id FROM free)",
 }
-"""What another transaction holds is passed over. Each row is locked first, and that is dear: two
-more records for each email in the database's log."""
+"""Rows that another transaction has locked are passed over. Each row is locked first, which is
+expensive: two more records per email in the database's log."""
 
 _HELD = "55P03"
-"""SQLSTATE: a lock could not be had in time."""
+"""SQLSTATE lock_not_available: the lock time-out passed."""
 
 
 def advance(
@@ -134,7 +134,7 @@ def advance(
         if code_of(error) != _HELD:
             raise
         rows = database.run_alone(database.built(_past_others, is_alike), values)
-    [(opened, written)] = rows  # arrays, or NULL: a row for each email takes longer to read
+    [(opened, written)] = rows  # arrays or NULL: a row per email would take longer to read
     recorded = frozenset(written or ())
     missing = frozenset(e.email_id for e in results if e.email_id not in recorded)
     return frozenset(opened or ()), missing
@@ -163,7 +163,7 @@ def _end(entry: EmailResult) -> tuple[str, int, int, int, float]:
 
 
 def _one_for_all(entries: Sequence[EmailResult]) -> dict[str, Any]:
-    nothing = (Status.SENDING.value, 0, 0, 0, 0.0)  # before the first window: no row is looked at
+    nothing = (Status.SENDING.value, 0, 0, 0, 0.0)  # before the first window: matches no row
     end = _end(entries[0]) if entries else nothing
     names = ("status", "attempts", "crashes", "unknown_count", "delay")
     return dict(zip(names, end, strict=True))
@@ -198,12 +198,12 @@ def _attempts(entries: Sequence[EmailResult], worker: str) -> dict[str, Any]:
 
 
 def _array(elements: Sequence[str]) -> str:
-    """Return PostgreSQL's text form of an array; the driver's own takes ten times as long."""
+    """Return PostgreSQL's text form of an array. The driver's own form takes ten times as long."""
     return "{" + ",".join(elements) + "}"
 
 
 def _microseconds(seconds: float) -> str:
-    """Return a whole number: it is written and read in a fraction of a date's time."""
+    """Return a whole number, which is written and read much faster than a date."""
     return str(round(seconds * 1_000_000))
 
 

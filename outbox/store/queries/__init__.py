@@ -1,1 +1,1 @@
-"""Questions to the tables; nothing is written here."""
+"""Queries of the tables. Nothing is written here."""

@@ -1,4 +1,4 @@
-"""How many emails wait on some ways, counted from the first one up to a limit of each way."""
+"""Counts due emails by lane and priority, from the first one up to a limit for each pair."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..schema.column_types import LANE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
-    """The emails of a way that are due: their number, and no counted one stands before `first`."""
+    """The number of a lane's and priority's due emails; no counted email stands before `first`."""
 
     emails: int
     first: Mark
@@ -44,9 +44,10 @@ def count(
     starts: Mapping[LaneKey, Mark],
     limits: Mapping[LaneKey, int],
 ) -> dict[LaneKey, Backlog]:
-    """Count the emails of these ways that are due now, each from its start; those of none are out.
+    """Count, in one statement, the emails that are due now, for each lane and priority.
 
-    One statement. Elsewhere than on PostgreSQL it has a term for each way, and starts at the first.
+    Counting begins at the mark in `starts`. Pairs without due emails are left out. On databases
+    other than PostgreSQL the statement has a term for each pair, and begins at its first email.
     """
     if not starts:
         return {}
@@ -62,7 +63,7 @@ def count(
 
 
 def count_statement(database: Database, ways: int) -> TextualSelect:
-    """Return the statement that counts so many ways; it takes `now` and the values of `counted`."""
+    """Return the statement for this many pairs. It takes `now` and the values of `counted`."""
     email = database.name(database.tables.email)
     if (own := backend_of(database.dialect).backlog) is not None:
         statement = own.STATEMENT.format(email=email)
@@ -80,7 +81,7 @@ def count_statement(database: Database, ways: int) -> TextualSelect:
 def counted(
     database: Database, starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int]
 ) -> dict[str, Any]:
-    """Return the parameters by which these ways are counted."""
+    """Return the parameters that `count_statement` takes for these lanes and priorities."""
     if (own := backend_of(database.dialect).backlog) is not None:
         return own.parameters(starts, limits)
     values: dict[str, Any] = {}

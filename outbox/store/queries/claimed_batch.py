@@ -1,4 +1,4 @@
-"""What a send task reads when it starts: its claimed emails, all but their contents."""
+"""Reads a batch when its send task starts: the claimed emails without their contents."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from ..schema.clock import utc
 from . import server_limits
 
 _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
-_NONE = frozenset[str]()  # one for all emails: an empty set of each one's own is memory to collect
+_NONE = frozenset[str]()  # shared by all emails: a set for each would be garbage to collect
 
 
 def load(connection: Connection, database: Database, token: UUID) -> Batch:
-    """Return the emails that carry this token, in id order."""
+    """Return the batch with the emails that carry this token, in the order of ids."""
     standing = connection.execute(database.built(_standing), {"claim": token}).one()
     rows = connection.execute(database.built(_emails), {"claim": token}).all()
     several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
     now = utc(standing.now)
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
-    # The list is empty in most shops: then nobody is looked up.
+    # Most apps have an empty suppression list: then no recipient is looked up.
     barred = standing.any_suppressed
     suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
     if suppressed:
@@ -55,7 +55,7 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
 
 
 def _standing(database: Database) -> Select[*tuple[Any, ...]]:
-    """What holds for the whole batch, told once and not with each of its emails."""
+    """Return the statement for the values that all emails of the batch share, to read them once."""
     lease = database.tables.lease.c
     return select(
         lease.lane,
@@ -82,7 +82,7 @@ def _emails(database: Database) -> Select[*tuple[Any, ...]]:
 def suspects(
     connection: Connection, database: Database, breakers: Iterable[Breaker]
 ) -> dict[str, Traits]:
-    """Return what each server's last suspect was like; one that is purged tells nothing."""
+    """Return the traits of each server's last suspect. A suspect that was purged is left out."""
     servers = {b.server: b.suspect_id for b in breakers if b.suspect_id is not None}
     if not servers:
         return {}
@@ -94,7 +94,7 @@ def suspects(
 
 
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedEmail:
-    (  # a row's attributes by name would take longer than all the rest of the batch's reading
+    (  # reading a row's attributes by name would take longer than all the rest of loading
         email_id, _, content_id, size, attempts, max_attempts, crashes, unknown_count, on_unknown,
         waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options, merge,
     ) = row  # fmt: skip
@@ -152,7 +152,7 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
 def _suppressed(
     connection: Connection, database: Database, emails: Iterable[ClaimedEmail]
 ) -> frozenset[str]:
-    """Return the suppressed keys among the recipients, of which a batch may have any number."""
+    """Return the suppressed keys among the recipients. A batch may have any number of these."""
     address = database.tables.suppression.c.address
     keys = {suppression_key(address) for email in emails for address in email.envelope.recipients}
     found: set[str] = set()
@@ -168,7 +168,7 @@ def _without(email: ClaimedEmail, suppressed: frozenset[str]) -> ClaimedEmail:
     if not gone:
         return email
     kept = tuple(address for address in email.envelope.recipients if address not in gone)
-    # Who is in doubt stays so: the status never lies, and a suppressed address may have a copy.
+    # A suppressed recipient in doubt stays in doubt, because it may have a copy.
     return replace(
         email,
         envelope=replace(email.envelope, recipients=kept),

@@ -1,4 +1,4 @@
-"""Going through the emails by their ids: no statement reads more than a few thousand of them."""
+"""Scans the emails by their ids. No statement reads more than a few thousand of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...domain.delivery.status import Status, sources
 from ..connection.database import Database
 
 LOOK = 5000
-"""Emails that one statement looks at."""
+"""The most emails that one statement looks at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Some emails beside each other: how many ids they span, and which of them were asked for."""
+    """A range of emails: how many ids it spans, and the ids of the emails that match."""
 
     span: int
     ids: Sequence[int]
@@ -24,7 +24,7 @@ class Stretch:
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """A look at the emails that there were when it began, oldest first."""
+    """A scan of the emails that existed when it began, oldest first."""
 
     database: Database
     which: ColumnElement[bool]
@@ -33,13 +33,14 @@ class Scan:
 
     @property
     def span(self) -> int:
-        """How many ids all stretches span together."""
+        """The number of ids that all stretches span together."""
         return self.last - self.first + 1
 
     def __iter__(self) -> Iterator[Stretch]:
-        """Yield stretch by stretch, each read when it is asked for and in no transaction.
+        """Yield the stretches. Each is read when it is asked for, outside of any transaction.
 
-        What changes meanwhile is seen or is not: who acts on an id must ask about it again.
+        A change that happens meanwhile may be seen or not. So check an email again before you act
+        on it.
         """
         email, passed = self.database.tables.email.c, self.first - 1
         while passed < self.last:
@@ -55,18 +56,21 @@ class Scan:
 
 
 def with_status(database: Database, status: Status) -> Scan:
-    """Look for the emails of one status: no index knows it, so all of them are gone through."""
+    """Return a scan for the emails of one status. No index has the status: it reads all emails."""
     return _scan(database, database.tables.email.c.status == status)
 
 
 def waiting_with_tag(database: Database, tag: str) -> Scan:
-    """Look for the emails of one tag that may still be withdrawn, from its first to its last."""
+    """Return a scan for the emails of one tag that can still be withdrawn."""
     email = database.tables.email.c
     return _scan(database, email.status.in_(sources(Status.CANCELLED)), email.tag == tag)
 
 
 def _scan(database: Database, which: ColumnElement[bool], *among: ColumnElement[bool]) -> Scan:
-    """Look for emails `among` those that an index finds."""
+    """Return a scan for `which`, between the first and the last email that fulfils `among`.
+
+    An index finds these two.
+    """
     email = database.tables.email.c
     ends = select(func.min(email.id).label("first"), func.max(email.id).label("last"))
     row = database.read(lambda connection: connection.execute(ends.where(*among)).one())

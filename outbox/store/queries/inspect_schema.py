@@ -1,4 +1,4 @@
-"""The schema as it stands in the database, beside the one that this version needs."""
+"""Compares the database's schema with the schema that this version needs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..schema.version import is_mark, version_of
 
 @dataclass(kw_only=True)
 class Schema:
-    """What was found in the database."""
+    """The differences that were found in the database."""
 
     version: int = 0
-    absent: int = 0  # how many tables of ours are missing
-    missing: list[str] = field(default_factory=list)  # tables, columns and indexes of ours
-    demanded: list[str] = field(default_factory=list)  # columns we do not know and must fill
+    absent: int = 0  # how many of the outbox's tables are missing
+    missing: list[str] = field(default_factory=list)  # the outbox's tables, columns and indexes
+    demanded: list[str] = field(default_factory=list)  # unknown columns that need a value
 
 
 def inspect_schema(database: Database) -> Schema:
-    """Compare the tables as they stand with those that this code wants."""
+    """Compare the tables in the database with those that this code needs."""
     tables = [getattr(database.tables, each.name) for each in fields(database.tables)]
 
     def work(connection: Connection) -> Schema:
@@ -37,16 +37,16 @@ def inspect_schema(database: Database) -> Schema:
 
 
 def durability_warnings(database: Database) -> list[str]:
-    """Return the server's settings by which a commit may be forgotten; the promise needs them.
+    """Return a warning for each setting with which the server may lose a commit.
 
-    SQLite's durability is set with each of our transactions.
+    The outbox's promise depends on them. SQLite's durability is set in each outbox transaction.
     """
     own = backend_of(database.dialect).durability_warnings
     return [] if own is None else database.read(own)
 
 
 def packet_warnings(database: Database, size: int) -> list[str]:
-    """Return what keeps an email of `size` bytes out: a server's limit of a statement."""
+    """Return a warning if a server's limit of a statement is too low for `size` octets."""
     own = backend_of(database.dialect).packet_warnings
     return [] if own is None else database.read(lambda connection: own(connection, size))
 

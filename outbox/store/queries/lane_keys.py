@@ -1,7 +1,7 @@
-"""The ways on which emails wait: a step in the index for each lane and priority that holds some.
+"""Finds the pairs of lane and priority in which emails wait, called ways: one index step for each.
 
-Many lanes could hold emails, a thousand domains over five routes, and few do. So nothing is asked
-of a lane by its name: from each way that was found one step leads to the next.
+Many lanes could hold emails, such as a thousand domains over five routes, but few do. So no lane is
+asked for by its name: from each way that was found, one step in the index leads to the next.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..records import Mark
 from ..schema.clock import MOMENT
 from ..schema.column_types import LANE
 
-# The index of MariaDB and MySQL is a full one, and in a recursion they go through that from the
-# beginning each time. They step from group to group by themselves where nothing else is asked for.
+# MariaDB and MySQL have a full index, and a recursion reads it from the beginning each time. With
+# only a GROUP BY they step from group to group instead (a loose index scan).
 _PORTABLE = """
 SELECT priority, lane, due_at, 0 AS id FROM (
     SELECT priority, lane, min(due_at) AS due_at FROM {email} GROUP BY priority, lane
@@ -29,11 +29,11 @@ SELECT priority, lane, due_at, 0 AS id FROM (
 
 
 def ways(database: Database, priorities: Collection[Priority] = tuple(Priority)) -> TextualSelect:
-    """Select `priority`, `lane`, and `due_at` and `id` of the first email of each way.
+    """Return the statement for `priority`, `lane`, `due_at` and `id` of each way's first email.
 
-    It takes `marked` as its parameters. On MariaDB and MySQL other priorities may be among the
-    ways, the step is made for each lane and priority that has any email in the table, and the id is
-    0: an email due at the same moment may stand before.
+    Its parameters are those of `marked`. On MariaDB and MySQL other priorities may be among the
+    ways. There is one step for each way that has any email in the table. The id is 0, because
+    another email may be due at the same moment.
     """
     own = backend_of(database.dialect).lane_keys
     statement = (_PORTABLE if own is None else own.STATEMENT).format(
@@ -46,6 +46,6 @@ def ways(database: Database, priorities: Collection[Priority] = tuple(Priority))
 
 
 def marked(database: Database, marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
-    """Return the parameters of `ways`: marked ones are taken for found, where their mark stands."""
+    """Return the parameters of `ways`. Marked ways are returned unread, with their marks."""
     own = backend_of(database.dialect).lane_keys
     return {} if own is None else own.parameters(marks)

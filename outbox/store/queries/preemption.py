@@ -1,7 +1,7 @@
-"""What the others give way to: whether urgent email waits, and whether it stirs at all.
+"""Tells whether urgent email waits or is active, so that other email gives way to it.
 
-It is asked ten times a second by each batch. Urgent email is first in the index of due emails, so a
-look costs as much as there are lanes in which urgent email waits.
+Each batch asks ten times a second. Urgent email is first in the index of due emails, so the cost
+depends only on the number of lanes in which urgent email waits.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .lane_keys import marked
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 
 _STUCK = 0.3
-"""Seconds in which an urgent batch is started wherever a process is free."""
+"""Seconds within which an urgent batch starts if any process is free."""
 
 _LEFT = 0.03
-"""Seconds in which urgent email is claimed wherever a process is free to sweep."""
+"""Seconds within which urgent email is claimed if any process is free to sweep."""
 
 _URGENT = Priority.URGENT
 
 
 def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
-    """Return whether urgent email that takes permits from this lane is due, or in flight."""
+    """Return whether urgent email that shares a bucket with this lane is due or in flight."""
     found = _look(database, _stirring)
     stirring = {row.name for row in found["flight"]}
     stirring |= {name for name, age in _waiting(found).items() if age >= 0.0}
@@ -48,14 +48,15 @@ def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
 
 
 def should_yield_to_urgent(database: Database, lanes: Lanes, *, slots: int, routes: Routes) -> bool:
-    """Return whether urgent email could go and no slot is free for it, nor a process to claim it.
+    """Return whether urgent email could go, but lacks a free slot or a process to claim it.
 
-    It could not where `routes` give it only servers that are halted, or whose rates are used up.
+    It could not go if `routes` give it only servers that are halted or whose rates are used up.
 
-    An urgent batch whose task has not started yet waits too. It holds no slot here: once one batch
-    has given way to it, the others need not. But where it stays so, some worker has fetched the
-    task while all of its own processes are busy: then every batch gives way. So it is where nobody
-    claims urgent email though a slot is free: every process is busy, and none is left to sweep.
+    An urgent batch whose task has not started yet waits too. It does not count as holding a slot:
+    once one batch has given way to it, the others need not. If it stays unstarted, some worker has
+    fetched the task while all its processes are busy. Then every batch gives way. Every batch also
+    gives way if urgent email stays unclaimed although a slot is free. Then every process is busy,
+    and none is left to sweep.
     """
     found = _look(database, _waits)
     age = _oldest(found, lanes, routes)
@@ -89,7 +90,7 @@ def _look(database: Database, statement: Any) -> Findings:
 
 
 def _waiting(found: Findings) -> Mapping[str, float]:
-    """Return for how long the first urgent email of each lane has been due, below 0: it is not."""
+    """Return how many seconds each lane's first urgent email has been due; below 0: not yet."""
     return {row.name: found.age(row.moment) for row in found["way"] if row.priority == _URGENT}
 
 
@@ -98,7 +99,7 @@ def _number(found: Findings, what: str) -> int:
 
 
 def _oldest(found: Findings, lanes: Lanes, routes: Routes) -> float:
-    """Return for how long the oldest urgent email that a server would take has been due."""
+    """Return how many seconds the oldest urgent email that a server would take has been due."""
     lags, halted = found.lags, {row.name for row in found["halted"]}
     ages = (
         age
@@ -109,7 +110,7 @@ def _oldest(found: Findings, lanes: Lanes, routes: Routes) -> float:
 
 
 def _is_usable(lane: str, routes: Routes, lags: Mapping[str, float], halted: set[str]) -> bool:
-    """Return whether a server of the lane's route takes emails now."""
+    """Return whether any server of the lane's route takes emails now."""
     return any(
         server.name not in halted and not (server.rate and lags.get(server.bucket, 0.0) > AHEAD)
         for server in routes.servers_of(route_of(lane))

@@ -1,4 +1,4 @@
-"""Reading only: what the commands and pages show."""
+"""Reads what the commands and pages show."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .server_status import standings
 
 
 def counts(connection: Connection, database: Database, tag: str | None = None) -> dict[Status, int]:
-    """Return how many emails there are in each status that occurs, of one tag or of all."""
+    """Return the number of emails by status, of one tag or of all. Zeros are left out."""
     email = database.tables.email.c
     statement = select(email.status, func.count()).group_by(email.status)
     if tag is not None:
@@ -41,9 +41,9 @@ def counts(connection: Connection, database: Database, tag: str | None = None) -
 
 
 def oldest_due(connection: Connection, database: Database) -> float:
-    """Return for how many seconds the oldest due email has waited; 0 where none is due.
+    """Return how many seconds the oldest due email has waited; 0 if no email is due.
 
-    It is the one figure that sees every kind of standstill.
+    This is the one figure that shows every kind of standstill.
     """
     email = database.tables.email.c
     statement = select(func.min(email.due_at).label("due_at"), database.now().label("now")).where(
@@ -54,10 +54,11 @@ def oldest_due(connection: Connection, database: Database) -> float:
 
 
 def oldest_claimed(connection: Connection, database: Database) -> float:
-    """Return for how many seconds the claimed email that has waited longest has; 0 without any.
+    """Return the longest time in seconds that a claimed email has waited; 0 if none is claimed.
 
-    It sees a fleet to which batches are handed out and which takes none. A claim forgets when its
-    emails were due: of one that was never tried it was the start, of another the claim will do.
+    It shows that workers are given batches but start none. A claim does not keep when its emails
+    were due. An email that was never tried was due at its first due time. For any other email, the
+    time of the claim is good enough.
     """
     email, lease, attempt = (getattr(database.tables, n) for n in ("email", "lease", "attempt"))
     first = first_due(email)
@@ -110,7 +111,7 @@ def listing(
     tag: str | None = None,
     limit: int = 50,
 ) -> tuple[EmailSummary, ...]:
-    """Return the newest emails first, of one status or tag or of all."""
+    """Return up to `limit` emails, newest first, of one status or tag or of all."""
     email = database.tables.email
     statement = select(email).order_by(email.c.id.desc()).limit(limit)
     if status is not None:
@@ -126,7 +127,7 @@ def detail(connection: Connection, database: Database, email_id: int) -> EmailDe
     row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
     if row is None:
         return None
-    # A header block is enough to find the subject in, and a body may be large.
+    # The header block has the subject, and a body may be large.
     head = func.substr(content.c.body, 1, 16_384)
     start = connection.execute(select(head).where(content.c.id == row.content_id)).scalar() or b""
     return EmailDetails(
@@ -163,7 +164,7 @@ def _subject(data: bytes) -> str:
     raw = BytesHeaderParser().parsebytes(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
     try:
         return str(make_header(decode_header(str(raw.get("Subject", "")))))
-    except (LookupError, ValueError):  # an unknown charset is the email's own affair
+    except (LookupError, ValueError):  # an unknown charset: show the text as it is
         return str(raw.get("Subject", ""))
 
 
@@ -187,7 +188,7 @@ def _recipients(
 
 
 def _outcome(recipient: str, email: Status) -> Status | Literal["unsent"]:
-    """Nobody waits in an email that has ended: who was left out shares its end."""
+    """Return a recipient's status. In a finished email a waiting recipient gets the email's end."""
     if recipient != RecipientStatus.PENDING or email not in FINISHED:
         return Status(recipient)
     return "unsent" if email is Status.SENT else email

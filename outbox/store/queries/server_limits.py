@@ -1,4 +1,4 @@
-"""How much may go over each server: nothing, one probe, the batches of a ramp, or any number."""
+"""How many batches may go over each server: none, one probe, those of a ramp, or any number."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .tagged_rows import Findings, constant, finding
 
 OPEN = -1
 HALF_OPEN = 0
-"""What `limits` say of a server to which nothing may go, and of one that waits for a probe."""
+"""The limits of a server to which nothing may go, and of a server that waits for a probe."""
 
 
 def limiting(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
-    """What the one statement of a sweep finds of servers, for `limits` to read.
+    """Yield the parts of a sweep's statement that read the servers, for `limits`.
 
     Each table is read as a whole, so that many servers cost no more than their rows.
     """
@@ -32,10 +32,10 @@ def limiting(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
 
 
 def limits(found: Findings) -> dict[str, int]:
-    """Return the limit of every server that has one.
+    """Return the limits by server. A server that is left out has no limit.
 
-    OPEN: nothing may be claimed for it. HALF_OPEN: one probe, by who gets it. Above 0: it has just
-    come back, and so many batches may be in flight on it. One that is not among them has no limit.
+    OPEN: nothing may be claimed for it. HALF_OPEN: one probe, for the first process that takes it.
+    Above 0: it has just come back, and this many batches may be in flight on it.
     """
     ramp = {row.name: allowed(found.age(row.moment)) for row in found["back"]}
     halted = {row.name: int(row.number) for row in found["halted"]}
@@ -43,18 +43,18 @@ def limits(found: Findings) -> dict[str, int]:
 
 
 def is_open(database: Database, server: str) -> ColumnElement[bool]:
-    """Return whether nothing may go over this server but a probe."""
+    """Return the condition: only a probe may go over this server."""
     breaker = database.tables.breaker.c
     return exists().where(breaker.server == server, breaker.state == BreakerState.OPEN)
 
 
 def any_known(database: Database) -> ColumnElement[bool]:
-    """Return whether any server is suspected or open: then `read` is worth its statement."""
+    """Return the condition: any server is suspected or halted, so the breakers must be read."""
     return exists(select(database.tables.breaker.c.server))
 
 
 def recovering(database: Database) -> ColumnElement[bool]:
-    """Return whether any server has just come back."""
+    """Return the condition: any server has just come back."""
     servers = database.tables.server.c
     return exists(select(servers.name).where(servers.recovered_at > database.now(-RAMP_SECONDS)))
 

@@ -1,4 +1,4 @@
-"""How each server stands: usable, halted and why, coming back, and how much is in flight on it."""
+"""The state of each server: usable, halted and why, or coming back, and its batches in flight."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..schema.clock import utc
 def standings(
     connection: Connection, database: Database, servers: Sequence[str]
 ) -> tuple[ServerStatus, ...]:
-    """Return the standing of each of these servers, and of those that are halted beside them.
+    """Return the state of each of these servers, and of other servers that have a breaker's row.
 
-    Half-open: a probe is due or under way. One that is halted in the table and no longer among the
-    `servers` raises no alert.
+    Half-open means that a probe is due or under way. A server that is not among the `servers`
+    raises no alert.
     """
     halted = circuit_breaker.read(connection, database)
     comebacks = _recovering(connection, database)
@@ -40,7 +40,7 @@ def standings(
 
 
 def alerts(standings: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
-    """Return those that a person must see to."""
+    """Return the configured servers that a person must see to."""
     return tuple(one for one in standings if one.alert and one.configured)
 
 

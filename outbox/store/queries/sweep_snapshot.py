@@ -1,4 +1,4 @@
-"""What a sweep has to do, found out in one statement, and in a second one where emails wait."""
+"""Finds what a sweep must do in one statement, and in a second one if emails wait."""
 
 from __future__ import annotations
 
@@ -31,24 +31,23 @@ from .lane_keys import marked
 from .tagged_rows import Findings, constant, due_query, finding, lagging, now, pauses
 
 COUNTED = 200
-"""Ways whose emails are counted at most; of the others one email is known to wait. They are as many
-as there are slots in three priorities, and SQLite takes no more than 500 terms."""
+"""The most ways (pairs of lane and priority) whose emails are counted. In each other way one email
+is known to wait. They are as many as there are slots in three priorities. SQLite takes at most 500
+terms."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Survey:
     """The state of the outbox as a sweep sees it."""
 
-    due: Mapping[
-        LaneKey, DueEmails
-    ]  # where emails wait that may go: no paused priority, no closed lane
-    first: Mapping[LaneKey, Mark]  # of those, where to start looking for them
+    due: Mapping[LaneKey, DueEmails]  # the ways whose emails may go: not paused, lane not closed
+    first: Mapping[LaneKey, Mark]  # where to start looking for emails in each of these ways
     flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
-    ahead: tuple[str, ...]  # buckets that were taken from in the future: the clock was ahead
+    ahead: tuple[str, ...]  # buckets last taken from in the future, when the clock was ahead
     overdue: bool  # a lease has run out
     expired: bool  # a waiting email's time has run out
-    servers: Mapping[str, int | None]  # by name: as `server_limits.limits` say, or None
+    servers: Mapping[str, int | None]  # the limits of `server_limits` by name; None: no limit
 
 
 Choose = Callable[[Survey], Iterable[LaneKey]]
@@ -63,11 +62,11 @@ def survey(
     since: Mapping[LaneKey, Mark] = MappingProxyType({}),
     choose: Choose = lambda state: state.due,
 ) -> Survey:
-    """Look at everything that a sweep decides by, and count the emails of the ways that are chosen.
+    """Read all that a sweep decides by, and count the emails of the ways that `choose` returns.
 
-    `choose` is given the survey as it is before anything is counted. Counting stops at `limit` a
-    lane and priority. On PostgreSQL due emails that stand before their mark in `since` are not
-    looked at; so what is there is not known, and is always counted.
+    `choose` gets the survey before anything is counted. Counting stops at `limit` in each way. On
+    PostgreSQL due emails before their mark in `since` are not looked at. Whether emails wait behind
+    a mark is not known either, so the marked ways are always counted.
     """
 
     def work(connection: Connection) -> Survey:
@@ -83,7 +82,7 @@ def survey(
                 first[way] = counted[way].first
                 age = found.age(first[way].due_at)
                 due[way] = DueEmails(emails=counted[way].emails, age=age)
-            else:  # those of the mark have gone, or others were faster
+            else:  # no email is left behind the mark, or other claims were faster
                 del due[way], first[way]
         return replace(state, due=due, first=first)
 
@@ -91,7 +90,7 @@ def survey(
 
 
 def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]) -> Survey:
-    """Return the survey where an email waits on each way, or more."""
+    """Return the survey before counting: at least one email waits in each of its ways."""
     rated = {server.bucket for server in servers if server.rate is not None}
     known = lanes.all_buckets
     lags = {name: lag for name, lag in found.lags.items() if name in known or name in rated}
@@ -115,7 +114,7 @@ _FLAGS = ("overdue", "expired")
 
 
 def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[LaneKey, Mark]:
-    """Return the ways on which emails are due that may go, each with its first one."""
+    """Return the first due email of each way whose emails may go."""
     paused = found.paused
     return {
         (row.name, Priority(row.priority)): Mark(row.moment, row.first)
@@ -127,16 +126,16 @@ def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Lan
 
 
 def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
-    """Return the one statement of a sweep that finds nothing to do.
+    """Return the statement of a survey, the only one of a sweep that finds nothing to do.
 
-    Nothing in it belongs to a lane, a domain or a server: it is the same for five thousand lanes.
+    It names no lane, domain or server, so it is the same for five thousand lanes.
     """
     moment, lease = database.now(), database.tables.lease.c
     return union_all(
         now(database),
         _flag("overdue", lease.expires_at <= moment),
         _flag("expired", expired(database), database.tables.email.c.expires_at),
-        # A lease that has run out holds no slot: its worker is most likely dead.
+        # A lease that ran out holds no slot: its worker is most likely dead.
         finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.emails))
         .where(lease.expires_at > moment)
         .group_by(lease.lane, lease.priority),
@@ -150,9 +149,9 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
 def _flag(
     what: str, condition: ColumnElement[bool], *order: ColumnElement[Any]
 ) -> Select[*tuple[Any, ...]]:
-    """Return 1 or 0: whether any row fulfils the condition.
+    """Return the statement for 1 or 0: whether any row fulfils the condition.
 
-    In the `order` of an index a planner uses that, however many rows it expects to fulfil it.
+    With the `order` of an index, a planner uses that index, however many rows it expects.
     """
     found = select(constant(1).label("one")).where(condition).order_by(*order)
     first = found.limit(constant(1)).subquery(what)

@@ -1,4 +1,4 @@
-"""Findings of several kinds as the rows of one statement: one round trip tells all of them."""
+"""Reads findings of several kinds as the rows of one statement, in one round trip."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from ..schema.clock import utc
 from .lane_keys import ways
 
 _APART = 1.0
-"""Seconds by which a take may lie in the future: a host takes over as the database, say."""
+"""Seconds by which a take may lie in the future before the bucket counts as `ahead`. It happens if
+another host takes over as the database."""
 
 
 def finding(
@@ -40,7 +41,7 @@ def finding(
     moment: Any = None,
     first: Any = 0,
 ) -> Select[*tuple[Any, ...]]:
-    """Return one kind of finding; all kinds have the same columns."""
+    """Return the statement for one kind of finding. All kinds have the same columns."""
     return select(
         constant(what).label("what"),
         _value(name).label("name"),
@@ -53,9 +54,10 @@ def finding(
 
 
 def constant(value: int | str) -> ColumnElement[Any]:
-    """Return a number or a plain word of ours as it stands in the statement's text.
+    """Return a number or a fixed word as a literal in the statement's text.
 
-    As parameters they are dozens in one statement: it took longer to bind and plan than to run.
+    As parameters there would be dozens in one statement, which took longer to bind and plan than to
+    run.
     """
     if isinstance(value, str):
         return literal_column(f"'{value}'", String)
@@ -67,20 +69,20 @@ def _value(value: Any) -> ColumnElement[Any]:
 
 
 def now(database: Database) -> Select[*tuple[Any, ...]]:
-    """The database's time, for the ages of all others. Stands first: its types are all rows'."""
+    """Return the statement for the database's time. It must be first: its types are all rows'."""
     return finding("now", moment=database.now())
 
 
 def due_query(database: Database, *priorities: Priority) -> Select[*tuple[Any, ...]]:
-    """The ways on which emails wait, and the first of each; it takes the parameters of `marked`."""
+    """Return the statement for the first email of each way. Its parameters are from `marked`."""
     way = ways(database, priorities or tuple(Priority)).subquery("way").c
     return finding("way", way.lane, way.priority, moment=way.due_at, first=way.id)
 
 
 def lagging(database: Database, seconds: float) -> Iterator[Select[*tuple[Any, ...]]]:
-    """The buckets that lag by more than these seconds, and those taken from in the future.
+    """Yield statements for buckets that lag by over `seconds`, or were taken from in the future.
 
-    Bulk's own hold no lane.
+    Bulk's own buckets are left out, because they close no lane.
     """
     bucket = database.tables.bucket.c
     late = (bucket.tat > database.now(seconds)) & bucket.name.not_like("%/bulk")
@@ -90,12 +92,12 @@ def lagging(database: Database, seconds: float) -> Iterator[Select[*tuple[Any, .
 
 
 def pauses(database: Database) -> Select[*tuple[Any, ...]]:
-    """What a person has paused."""
+    """Return the statement for the scopes that a person has paused."""
     return finding("pause", database.tables.pause.c.scope)
 
 
 class Findings:
-    """The rows of such a statement by their kind, and what follows from them."""
+    """The rows of a statement of findings by their kind, and what follows from them."""
 
     def __init__(
         self,
@@ -114,7 +116,7 @@ class Findings:
         return self._rows[what]
 
     def age(self, moment: datetime) -> float:
-        """Return the seconds that have passed since this moment, negative where it is to come."""
+        """Return the seconds that have passed since this moment; negative if it is yet to come."""
         return (self._now - utc(moment)).total_seconds()
 
     @property
@@ -127,11 +129,11 @@ class Findings:
 
     @property
     def ahead(self) -> tuple[str, ...]:
-        """The buckets that were taken from when the clock was ahead of what it tells now."""
+        """The buckets that were last taken from while the clock was ahead of its time now."""
         return tuple(row.name for row in self["taken"] if self.age(row.moment) < -_APART)
 
     @property
     def paused(self) -> frozenset[Priority]:
-        """The priorities of which nothing may go."""
+        """The priorities that are paused."""
         scopes = {row.name for row in self["pause"]}
         return frozenset(p for p in Priority if not scopes.isdisjoint((EVERYTHING, scope_of(p))))

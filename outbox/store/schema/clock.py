@@ -1,4 +1,4 @@
-"""The database's clock as one SQL expression. Leases and due times know no other."""
+"""The database's clock as one SQL expression. Leases and due times use no other clock."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 MOMENT = DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
-"""How the tables keep a point in time: always in UTC, to the microsecond where the database can.
+"""The type of points in time: always in UTC, to the microsecond if the database can.
 
-A plain type with a variant, so that Alembic's migrations name SQLAlchemy only and nothing of ours.
+It is a plain type with a variant, so that Alembic's migrations need only SQLAlchemy's types.
 """
 
 
 class clock(FunctionElement[datetime]):  # noqa: N801  (reads as the SQL function that it is)
     """The database's time at this statement, plus some seconds.
 
-    Not the transaction's start: PostgreSQL's `now()` stands still in an open transaction.
+    It is not the transaction's start: PostgreSQL's `now()` stands still in an open transaction.
     """
 
     type = MOMENT
     inherit_cache = True
 
     def __init__(self, seconds: Callable[[], float] = float) -> None:
-        """`seconds` is asked whenever the statement runs; without it they are 0."""
+        """Take the function that returns the seconds. Each run of the statement calls it."""
         super().__init__(bindparam(None, callable_=seconds, type_=Float(), unique=True))
 
 
@@ -39,15 +39,15 @@ def _seconds(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
 
 @compiles(clock)
 def _postgresql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
-    # A sub-select is evaluated once, so that an index can serve the comparison: the function alone
-    # is volatile and would be called for every row.
+    # A sub-select is evaluated once, so that the comparison can use an index. The function alone is
+    # volatile, and would be called for every row.
     seconds = _seconds(element, compiler, **kw)
     return f"(SELECT clock_timestamp() + make_interval(secs => {seconds}))"
 
 
 @compiles(clock, "sqlite")
 def _sqlite(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
-    # The form in which SQLAlchemy stores a datetime, so that text compares as time.
+    # This is the form in which SQLAlchemy stores a datetime, so that texts compare as times.
     seconds = _seconds(element, compiler, **kw)
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', printf('%+.6f seconds', {seconds}))"
 
@@ -64,5 +64,5 @@ def _mssql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
 
 
 def utc(value: datetime) -> datetime:
-    """Return a stored time as an aware one: SQLite, MySQL and MariaDB give naive UTC back."""
+    """Return a stored time with its zone. SQLite, MySQL and MariaDB return UTC without a zone."""
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

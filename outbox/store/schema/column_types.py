@@ -1,4 +1,4 @@
-"""What the tables are built of: types, options, constraints and indexes for every database."""
+"""The parts of the tables: types, options, constraints and indexes for every database."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ ENHANCED_LENGTH = 12
 SERVER_LENGTH = 255
 WORKER_LENGTH = 100
 REASON_LENGTH = 200
-"""Characters of texts that come from outside. What is longer is cut before it is written."""
+"""The most characters of texts that come from outside. Longer texts are cut before writing."""
 
 ID = BigInteger().with_variant(Integer, "sqlite")
 BLOB = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
 DIGEST = LargeBinary(32).with_variant(mysql.BINARY(32), "mysql", "mariadb")
-"""A SHA-256. MySQL would make a TINYBLOB of it: not to be indexed, and ever changed to Alembic."""
+"""A SHA-256 digest. Without the variant MySQL makes a TINYBLOB: it cannot be indexed, and Alembic
+sees it as changed each time."""
 LANE = String(MAX_LANE).with_variant(String(MAX_LANE, collation="C"), "postgresql")
-"""Sorted by code points on every database, as Python sorts: a survey goes from lane to lane."""
+"""Sorted by code points on every database, as in Python: a survey steps from lane to lane."""
 EMPTY = text("''")
-"""A default of no characters: of a plain "" Alembic finds a difference in each comparison."""
+"""The default of an empty text. With a plain "" Alembic finds a difference in each comparison."""
 TABLE_OPTIONS: dict[str, Any] = {
     f"{dialect}_{name}": value
     for dialect in ("mysql", "mariadb")
@@ -32,16 +33,16 @@ TABLE_OPTIONS: dict[str, Any] = {
 }
 HOT_OPTIONS: dict[str, Any] = TABLE_OPTIONS | {
     "postgresql_with": {
-        # Room for the versions of one claim and one window: an email stays on its page, and opening
-        # is a HOT update. In the end the table is smaller than one filled to the brim.
+        # Leave room for the row versions of one claim and one window. Then an email stays on its
+        # page, and opening a window is a HOT update. In the end the table is smaller than with 100.
         "fillfactor": 50,
-        # By default a fifth of the table has to die first: a million dead entries at the head of
-        # the index of due emails, where millions of finished ones are kept.
+        # By default a fifth of the table must be dead first. With millions of finished emails that
+        # is a million dead entries at the head of the index of due emails.
         "autovacuum_vacuum_scale_factor": 0.01,
         "autovacuum_vacuum_threshold": 10_000,
     }
 }
-"""Of a table whose rows change several times; on MariaDB and SQLite as any other."""
+"""Options of a table whose rows change several times. They matter on PostgreSQL only."""
 
 
 def words(statuses: frozenset[Status] | type[Status]) -> str:
@@ -49,7 +50,7 @@ def words(statuses: frozenset[Status] | type[Status]) -> str:
 
 
 def exactly(statuses: frozenset[Status], column: str) -> str:
-    """`column` has a value in these statuses and in no other."""
+    """Return the condition: `column` has a value in these statuses and in no other."""
     listed = words(statuses)
     return (
         f"(status IN ({listed}) AND {column} IS NOT NULL)"
@@ -58,10 +59,10 @@ def exactly(statuses: frozenset[Status], column: str) -> str:
 
 
 def partial(name: str, *columns: Column[object], where: str, unique: bool = False) -> Index:
-    """An index over the rows that matter; where a database has none such, a full one.
+    """Return an index over the rows that fulfil `where`; a full index if there are no partial ones.
 
-    The predicates speak of nullness and not of the status, so that opening a window (claimed to
-    sending) touches no index and stays a HOT update on PostgreSQL.
+    The predicates use nullness instead of the status. So opening a window (claimed to sending)
+    changes no index and stays a HOT update on PostgreSQL.
     """
     clause = text(where)
     return Index(

@@ -1,4 +1,4 @@
-"""What surrounds the emails: leases, breakers, servers, buckets, pauses, suppression, counters."""
+"""The control tables: leases, breakers, servers, buckets, pauses, suppression, counters, purge."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ from .version import mark
 
 
 def lease(metadata: MetaData) -> Table:
-    """One row a claim: renewing it is one small write that touches no email."""
+    """Return the leases: one row per claim, so that renewing is a small write without an email."""
     return Table(
         "outbox_lease",
         metadata,
         Column("token", Uuid(), primary_key=True),
         Column("priority", SmallInteger, nullable=False),
         Column("lane", LANE, nullable=False, server_default=EMPTY),
-        Column("emails", Integer, nullable=False, server_default="0"),  # as they were claimed
+        Column("emails", Integer, nullable=False, server_default="0"),  # how many were claimed
         Column("claimed_at", MOMENT, nullable=False),
         Column("expires_at", MOMENT, nullable=False),
         Column("started_at", MOMENT),
         Column("suspected_at", MOMENT),
         Column("worker", String(WORKER_LENGTH)),
-        Column("server", String(SERVER_LENGTH)),  # whose connection cap it counts against
+        Column("server", String(SERVER_LENGTH)),  # it counts against this server's connection cap
         **TABLE_OPTIONS,
     )
 
 
 def breaker(metadata: MetaData) -> Table:
-    """One row a server that is suspected, or cannot be used now; no row means that it can."""
+    """Return the breakers: one row per server that is suspected or halted, none per usable one."""
     return Table(
         "outbox_breaker",
         metadata,
         Column("server", String(SERVER_LENGTH), primary_key=True),
-        # The defaults are for an older worker beside this one: it knows open breakers only.
+        # The defaults are for an older worker beside this one: it only knows open breakers.
         Column("state", String(10), nullable=False, server_default="open"),
         Column("cause", String(10), nullable=False, server_default="session"),
         Column("failures", Integer, nullable=False),
@@ -66,15 +66,18 @@ def breaker(metadata: MetaData) -> Table:
         Column("alert", Boolean, nullable=False),
         Column("reason", String(REPLY_LENGTH), nullable=False),
         Column("prober", Uuid()),  # the lease of the probe under way
-        Column("refusal", String(REFUSAL_LENGTH)),  # how it refuses every email
-        Column("seen_at", MOMENT),  # when somebody last had it in a configuration
-        Column("suspect_id", ID),  # the email that was halted last; it may be gone
+        Column("refusal", String(REFUSAL_LENGTH)),  # how every email is refused
+        Column("seen_at", MOMENT),  # when a host last noted that it is configured
+        Column("suspect_id", ID),  # the email that was halted last; it may be purged
         **TABLE_OPTIONS,
     )
 
 
 def server(metadata: MetaData) -> Table:
-    """One row a server that has a connection cap, where its batches queue up, or that was down."""
+    """Return the servers: one row per server that has a connection cap or was halted once.
+
+    Batches that take a connection to a server with a cap lock its row.
+    """
     return Table(
         "outbox_server",
         metadata,
@@ -85,19 +88,20 @@ def server(metadata: MetaData) -> Table:
 
 
 def bucket(metadata: MetaData) -> Table:
-    """One row a limit, such as `all` or `domain:gmail.com`: the moment its permits are used up."""
+    """Return the buckets: one row per limit, such as `all` or `domain:gmail.com`."""
     return Table(
         "outbox_bucket",
         metadata,
         Column("name", String(MAX_BUCKET), primary_key=True),
-        Column("tat", MOMENT, nullable=False),  # the theoretical arrival time of GCRA
-        Column("taken_at", MOMENT),  # of the last take, by the clock that `tat` counts from
+        # The theoretical arrival time of GCRA: the moment when the permits taken are used up.
+        Column("tat", MOMENT, nullable=False),
+        Column("taken_at", MOMENT),  # when permits were last taken, by the clock that `tat` uses
         **TABLE_OPTIONS,
     )
 
 
 def pause(metadata: MetaData) -> Table:
-    """What a person has paused: `all`, or a priority's name. It carries the schema's version."""
+    """Return the pauses: a row for `all` or a priority. The table carries the schema's version."""
     table = Table(
         "outbox_pause",
         metadata,
@@ -110,7 +114,7 @@ def pause(metadata: MetaData) -> Table:
 
 
 def suppression(metadata: MetaData) -> Table:
-    """Addresses that get no email."""
+    """Return the suppression list: addresses that get no email."""
     return Table(
         "outbox_suppression",
         metadata,
@@ -122,7 +126,7 @@ def suppression(metadata: MetaData) -> Table:
 
 
 def counter(metadata: MetaData) -> Table:
-    """How often something rare happened, such as a lost lease."""
+    """Return the counters of rare events, such as a lost lease."""
     return Table(
         "outbox_counter",
         metadata,
@@ -133,13 +137,13 @@ def counter(metadata: MetaData) -> Table:
 
 
 def purge(metadata: MetaData) -> Table:
-    """One row: how far purge has gone, and which purge is under way, until when at most."""
+    """Return the purge's marks: one row with its progress and the lease of the running purge."""
     return Table(
         "outbox_purge",
         metadata,
         Column("id", SmallInteger, primary_key=True, autoincrement=False),
-        Column("walked", ID, nullable=False),  # every email up to this id was passed
-        Column("searched", ID, nullable=False),  # behind it, for those that were not seen then
+        Column("walked", ID, nullable=False),  # the purge has passed the ids up to this one
+        Column("searched", ID, nullable=False),  # and has searched these for emails it missed
         Column("token", Uuid()),
         Column("expires_at", MOMENT),
         **TABLE_OPTIONS,
@@ -147,12 +151,15 @@ def purge(metadata: MetaData) -> Table:
 
 
 def straggler(metadata: MetaData) -> Table:
-    """Emails that purge has passed and could not remove yet. They may be gone: no foreign key."""
+    """Return the stragglers: emails that the purge has passed and could not remove yet.
+
+    There is no foreign key, because these emails may be gone.
+    """
     table = Table(
         "outbox_straggler",
         metadata,
         Column("email_id", ID, primary_key=True, autoincrement=False),
-        Column("since", MOMENT, nullable=False),  # when it finished; else when it was seen
+        Column("since", MOMENT, nullable=False),  # when it finished, or else was last seen
         **TABLE_OPTIONS,
     )
     Index("ix_outbox_straggler_since", table.c.since, table.c.email_id)

@@ -1,4 +1,4 @@
-"""The emails: a narrow hot table, the contents apart, recipients, and the log of attempts."""
+"""The emails' tables: a narrow hot table, separate contents, recipients, and the attempt log."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from .column_types import (
 
 
 def content(metadata: MetaData) -> Table:
-    """Immutable: written once, read when sent, removed by purge."""
+    """Return the contents: immutable rows, written once, read when sent, removed by the purge."""
     table = Table(
         "outbox_content",
         metadata,
         Column("id", ID, primary_key=True, autoincrement=True),
         Column("size", Integer, nullable=False),
         Column("crc32", BigInteger, nullable=False),  # a damaged content is not sent
-        Column("sha256", DIGEST),  # only of contents that are worth finding again
+        Column("sha256", DIGEST),  # only for contents that are large enough to be found again
         Column("body", BLOB, nullable=False),
         Column("created_at", MOMENT, nullable=False),
         sqlite_autoincrement=True,
@@ -61,7 +61,7 @@ def content(metadata: MetaData) -> Table:
 
 
 def email(metadata: MetaData) -> Table:
-    """Hot: state, schedule, envelope, and the few headers that are the email's own."""
+    """Return the emails, a hot table: state, schedule, envelope, and each email's own headers."""
     address = String(MAX_ADDRESS)
     table = Table(
         "outbox_email",
@@ -70,9 +70,7 @@ def email(metadata: MetaData) -> Table:
         Column("content_id", ID, ForeignKey("outbox_content.id"), nullable=False),
         Column("due_at", MOMENT),
         Column("token", Uuid()),
-        Column(
-            "unknown_token", Uuid()
-        ),  # the claim whose late verdict may still tell of an unknown end
+        Column("unknown_token", Uuid()),  # the claim whose late verdict may still resolve the doubt
         Column("created_at", MOMENT, nullable=False),
         Column("send_at", MOMENT),
         Column("expires_at", MOMENT),
@@ -82,7 +80,7 @@ def email(metadata: MetaData) -> Table:
         Column("attempts", SmallInteger, nullable=False, default=0),
         Column("crashes", SmallInteger, nullable=False, default=0),
         Column("unknown_count", SmallInteger, nullable=False, default=0),
-        # Seconds: all delays that its own put-offs gave it. Its lifetime is counted in them.
+        # Seconds: the sum of the delays that the email itself was given. Its lifetime limits them.
         Column("waited", Integer, nullable=False, default=0, server_default="0"),
         Column("max_attempts", SmallInteger),
         Column("recipients", SmallInteger, nullable=False, default=1),
@@ -92,11 +90,11 @@ def email(metadata: MetaData) -> Table:
         Column("lane", LANE, nullable=False, server_default=EMPTY),
         Column("on_unknown", String(6)),
         Column("sender", address, nullable=False),
-        Column("recipient", address, nullable=False),  # the first one; more are in their own table
+        Column("recipient", address, nullable=False),  # the first one; several have their own table
         Column("message_id", String(255), nullable=False),
         Column("headers", BLOB, nullable=False),
-        Column("esmtp_options", Text),  # JSON: the message's own email and rcpt options
-        Column("merge", Text),  # JSON: the reader's values, where the content is a template
+        Column("esmtp_options", Text),  # JSON: the message's own MAIL and RCPT options
+        Column("merge", Text),  # JSON: the reader's values, if the content is a template
         Column("key", String(MAX_KEY)),
         Column("fingerprint", DIGEST),
         Column("tag", String(MAX_TAG)),
@@ -111,7 +109,7 @@ def email(metadata: MetaData) -> Table:
         **HOT_OPTIONS,
     )
     columns = table.c
-    # The priority first: a look for urgent email passes over no lane in which other email waits.
+    # The priority is first, so that a search for urgent email reads no lanes of other email.
     partial(
         "ix_outbox_email_due",
         columns.priority,
@@ -120,19 +118,19 @@ def email(metadata: MetaData) -> Table:
         columns.id,
         where="due_at IS NOT NULL",
     )
-    # Not by `due_at`: the index of due emails would answer too, and a planner whose statistics know
-    # of no due email goes through all of them for the few that expire.
+    # The predicate does not name `due_at`: then the index of due emails would serve too. A planner
+    # whose statistics have no due email would read all of them for the few that expire.
     partial(
         "ix_outbox_email_expires",
         columns.expires_at,
         where="finished_at IS NULL AND expires_at IS NOT NULL",
     )
-    # With the id: a window looks up its own emails, and not all of its batch each time.
+    # With the id, a window looks up only its own emails, and not the whole batch each time.
     partial("ix_outbox_email_token", columns.token, columns.id, where="token IS NOT NULL")
     partial("ix_outbox_email_tag", columns.tag, where="tag IS NOT NULL")
     partial("uq_outbox_email_key", columns.key, where="key IS NOT NULL", unique=True)
-    # A unique constraint and not an index: MySQL and MariaDB drop no index of a foreign key, so a
-    # generated downgrade would fail there. A constraint goes with its table.
+    # A unique constraint, because MySQL and MariaDB do not drop the index of a foreign key. With an
+    # index a generated downgrade would fail there. A constraint is dropped with its table.
     table.append_constraint(
         UniqueConstraint(columns.content_id, columns.id, name="uq_outbox_email_content_id")
     )
@@ -140,7 +138,7 @@ def email(metadata: MetaData) -> Table:
 
 
 def recipient(metadata: MetaData) -> Table:
-    """One row a recipient, only for emails that have several."""
+    """Return the recipients: one row each, only for emails with several recipients."""
     return Table(
         "outbox_recipient",
         metadata,
@@ -156,10 +154,11 @@ def recipient(metadata: MetaData) -> Table:
 
 
 def attempt(metadata: MetaData) -> Table:
-    """The log: one row an SMTP attempt, and one a doubt that a rescue had to declare.
+    """Return the log: one row per SMTP attempt, and one per doubt that a rescue declared.
 
-    No foreign key: checking it would lock each email's row again as its result is written, a fifth
-    of the database's work in a drain. Purge removes an email's attempts with it.
+    There is no foreign key. Checking it would lock each email's row again when its result is
+    written. That is a fifth of the database's work while a backlog is sent. The purge removes an
+    email's attempts with it.
     """
     table = Table(
         "outbox_attempt",

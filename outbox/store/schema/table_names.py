@@ -1,7 +1,7 @@
-"""Where our tables are: their names in statements that are written by hand, as SQLAlchemy's are.
+"""The tables' names for hand-written statements, with the same schema as SQLAlchemy's statements.
 
-An engine's `schema_translate_map` moves tables from schema to schema. The workers' statements and
-those of an enqueue have to mean the same ones, so there is one map that counts: the outbox's own.
+An engine's `schema_translate_map` moves tables from schema to schema. The statements of the workers
+and of an enqueue must mean the same tables. So only one map counts: that of the outbox's engine.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ...domain.errors import ConfigurationError
 
 _OPTION = "schema_translate_map"
 _MOVED = (
-    "schema_translate_map of the session's engine moves outbox_email to the schema {theirs!r}, and"
+    "schema_translate_map of the session's engine moves outbox_email to the schema {theirs!r}, but"
     " the workers look in {ours!r}. Give the engine of the outbox the same map, or give init_app a"
     " metadata=MetaData(schema=…) whose schema no map names"
 )
 
 
 def schema_of(table: Table, engine: Engine) -> str | None:
-    """Return the schema in which this engine has the table; None for the connection's own."""
+    """Return the schema in which this engine has the table; None: the connection's own schema."""
     return _moved(table.schema, _map_of(engine), engine.dialect.default_schema_name)
 
 
 def name_of(table: Table, engine: Engine) -> str:
-    """Return the table's name with its schema, quoted where this engine's database needs it."""
+    """Return the table's name with its schema, quoted if this engine's database needs it."""
     preparer = engine.dialect.identifier_preparer
     schema = schema_of(table, engine)
     name = preparer.quote(table.name)
@@ -35,8 +35,8 @@ def name_of(table: Table, engine: Engine) -> str:
 
 
 def refuse_moved(connection: Connection, table: Table, engine: Engine) -> None:
-    """Raise ConfigurationError where the connection has the table elsewhere than the engine."""
-    if connection.get_execution_options() is engine.get_execution_options():  # as nearly always
+    """Raise ConfigurationError if connection and engine have the table in different schemas."""
+    if connection.get_execution_options() is engine.get_execution_options():  # nearly always
         return
     theirs, ours = _map_of(connection), _map_of(engine)
     if theirs == ours:
@@ -55,5 +55,5 @@ def _map_of(source: Engine | Connection) -> Mapping[str | None, str | None]:
 def _moved(
     schema: str | None, moves: Mapping[str | None, str | None], default: str | None
 ) -> str | None:
-    # To None means to the default schema, also for a table that names another one.
+    # A map to None means the default schema, even for a table that names another one.
     return (moves[schema] or default) if schema in moves else schema

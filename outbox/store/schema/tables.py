@@ -14,7 +14,7 @@ from . import control_tables, email_tables
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """Our tables on one metadata."""
+    """The outbox's tables on one metadata."""
 
     email: Table
     content: Table
@@ -32,9 +32,9 @@ class Tables:
 
 
 def define(metadata: MetaData) -> Tables:
-    """Return the tables on this metadata, making them the first time.
+    """Return the tables on this metadata; define them the first time.
 
-    Raises ConfigurationError where one of our names is taken by a table of the app's own.
+    Raises ConfigurationError if one of the app's own tables has the name of an outbox table.
     """
     makers = {
         "content": email_tables.content,
@@ -62,12 +62,12 @@ def define(metadata: MetaData) -> Tables:
 
 
 def _ours(found: Table, maker: Callable[[MetaData], Table]) -> Table:
-    """Return a table that was made before, or reflected, with every column of ours."""
+    """Return a table that was defined before or reflected, if it has all the outbox's columns."""
     if missing := _columns(maker).difference(found.columns.keys()):
         raise ConfigurationError(
             f"the table {found.fullname} of your metadata is not the outbox's (it lacks"
-            f" {min(missing)}): rename your model's table, or have init_app make its own before"
-            " you reflect an older database's tables"
+            f" {min(missing)}): rename your model's table, or call init_app before you reflect an"
+            " older database's tables"
         )
     return found
 

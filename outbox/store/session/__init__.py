@@ -1,1 +1,1 @@
-"""The caller's session: what must be true before a row of ours is written in it."""
+"""The caller's session: what must hold before the outbox writes rows in it."""

@@ -1,4 +1,4 @@
-"""Many emails come in one transaction: what they are read from may not end it half-way."""
+"""Writes many emails in one transaction, which the iterable that yields them must not end."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from .unread_results import read_first
 Chunk = TypeVar("Chunk")
 
 ENDED = (
-    "what enqueue_many reads has ended the transaction of its session (commit, rollback or close):"
-    " all emails or none are written. Read it into a list first, or read it over another session"
+    "enqueue_many writes all emails or none, but what it reads has ended its session's transaction"
+    " (commit, rollback or close). Read it into a list first, or read it over another session"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """The caller's session, as far as a run of many emails has to do with it."""
+    """What an enqueue of many emails needs from the caller's session."""
 
     settle: Callable[[], object]
-    """Writes what waits in the session. It is called before the run's savepoint."""
+    """Flushes the session. It is called before the savepoint of the emails."""
 
     spoil: Callable[[], object]
-    """Is told that the caller's own writes were taken back together with the run's."""
+    """Is called if the caller's own writes were rolled back together with the emails."""
 
 
 @contextmanager
 def undivided(
     connection: Connection, chunks: Iterable[Chunk], caller: Caller
 ) -> Iterator[Iterable[Chunk]]:
-    """Give the chunks to be written under one savepoint, and take it back if anything fails.
+    """Give the chunks to be written under one savepoint, and roll it back if anything fails.
 
-    Two are read before the savepoint, which is a statement too. With more of them the caller's code
-    runs within it, and what that writes there would be taken back without the session's knowledge:
-    so the caller is told. Raises ConfigurationError where the transaction ends while they are read.
+    Two chunks are read before the savepoint, which costs a statement too. Further chunks are read
+    within it, by the caller's code. If that code writes, a rollback takes its writes back without
+    the session's knowledge, so `caller.spoil` is called. Raises ConfigurationError if the
+    transaction ends while chunks are read.
     """
     pending = read_first(connection, chunks)
     ahead = list(islice(pending, 2))
@@ -56,7 +57,7 @@ def undivided(
     try:
         with savepoint(connection) as nested:
             yield _within(nested, ahead, pending, theirs)
-            if not nested.is_active:  # it was ended behind the last chunk
+            if not nested.is_active:  # it was ended after the last chunk
                 raise ConfigurationError(ENDED)
     except BaseException:
         if theirs.any:
@@ -69,18 +70,18 @@ def undivided(
 def _within(
     nested: NestedTransaction, ahead: list[Chunk], pending: Iterator[Chunk], theirs: _Writes
 ) -> Iterator[Chunk]:
-    """Yield the chunks that are read ahead and then the rest, as long as the savepoint stands."""
+    """Yield the chunks read ahead, then the rest. Raise if the savepoint is no longer active."""
     while ahead:
         if not nested.is_active:
             raise ConfigurationError(ENDED)
-        yield ahead.pop(0)  # what was written is kept no longer
+        yield ahead.pop(0)  # drop each written chunk from memory
         if not ahead:
             with theirs.heard():
                 ahead.extend(islice(pending, 1))
 
 
 class _Writes:
-    """Whether the caller's code wrote over the connection, while it was being read from."""
+    """Notes whether the caller's code wrote over the connection while chunks were read."""
 
     def __init__(self, connection: Connection) -> None:
         self.any = False

@@ -1,4 +1,4 @@
-"""The caller's transaction: that there is one, and what of ours can be taken back within it."""
+"""The caller's transaction: checks that there is one, and sets savepoints in it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ...domain.errors import ConfigurationError
 from ..connection.facts import facts_of
 
 _AUTOCOMMIT = (
-    "the session's connection is in autocommit: each statement commits by itself, and an email"
-    " could leave without its order. Give the outbox a session whose engine has neither"
-    ' isolation_level="AUTOCOMMIT" nor a driver that commits by itself'
+    "the session's connection is in autocommit: each statement commits at once, and an email could"
+    " be sent although its order is rolled back. Give the outbox a session whose engine has neither"
+    ' isolation_level="AUTOCOMMIT" nor a driver that commits each statement'
 )
 
 
 def refuse_autocommit(connection: Connection) -> None:
-    """Raise ConfigurationError where a commit would have nothing left to do. Asks the driver only.
+    """Raise ConfigurationError if the connection is in autocommit. Only the driver is asked.
 
-    It has to be asked each time: a pool's connections differ, and an option may be a session's own.
+    It is asked each time, because a pool's connections may differ, and a session may set an option.
     """
     if _is_autocommit(connection):
         raise ConfigurationError(_AUTOCOMMIT)
@@ -35,12 +35,12 @@ def _is_autocommit(connection: Connection) -> bool:
     assert driver is not None  # noqa: S101  (a connection in a session is not detached)
     try:
         return connection.dialect.detect_autocommit_setting(driver)
-    except NotImplementedError:  # of such a driver SQLAlchemy's own setting is all there is
+    except NotImplementedError:  # for this driver, only SQLAlchemy's own setting is known
         return connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
 
 
 def _never_begins(connection: Connection) -> bool:
-    """Whether SQLite's driver leaves the beginning to others, who have not begun."""
+    """Whether SQLite's driver never begins a transaction on its own."""
     driver = connection.connection.driver_connection
     return getattr(driver, "isolation_level", "") is None or (
         getattr(driver, "autocommit", None) is True  # from Python 3.12 on
@@ -50,7 +50,7 @@ def _never_begins(connection: Connection) -> bool:
 def in_transaction(connection: Connection) -> bool:
     """Return whether SQLite is in a transaction.
 
-    The driver itself knows: SQLAlchemy may err, and so may its adapter of an asynchronous one.
+    Only the driver itself knows. SQLAlchemy may be wrong, and so may its asynchronous adapters.
     """
     driver: Any = connection.connection.driver_connection
     return bool(getattr(driver, "in_transaction", True))
@@ -58,18 +58,18 @@ def in_transaction(connection: Connection) -> bool:
 
 @contextmanager
 def savepoint(connection: Connection) -> Iterator[NestedTransaction]:
-    """Keep the caller's transaction usable, and free of our rows, whatever fails in the block."""
+    """Undo the block's rows if it fails, so that the caller's transaction stays usable."""
     if facts_of(connection.dialect.name).begins_late and not in_transaction(connection):
-        # Its driver opens a transaction at the first write only: a savepoint before that would
-        # itself be the transaction, and its release would commit.
+        # This driver begins a transaction only at the first write. A savepoint before that would
+        # itself be the transaction, and releasing it would commit.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     nested = connection.begin_nested()
     try:
         yield nested
         nested.commit()
     except BaseException:
-        # Also where the release failed: SQLAlchemy forgets no such savepoint by itself. With its
-        # transaction it is gone.
+        # Also if the release failed: SQLAlchemy does not forget such a savepoint on its own. If the
+        # transaction has ended, the savepoint is gone with it.
         if not connection.closed and connection.in_nested_transaction():
             _roll_back(connection, nested)
         raise
@@ -79,6 +79,6 @@ def _roll_back(connection: Connection, nested: NestedTransaction) -> None:
     try:
         nested.rollback()
     except OperationalError:
-        # MySQL and MariaDB end a deadlock by rolling back everything, savepoints included. The
-        # caller's transaction is over then, and must not seem to commit what it no longer holds.
+        # MySQL and MariaDB end a deadlock by rolling back everything, savepoints included. Then the
+        # caller's transaction is over, and a later commit must fail instead of seeming to work.
         connection.invalidate()

@@ -1,7 +1,7 @@
-"""Whether a commit would commit something of a transaction, or end it: what its database tells.
+"""Asks the database whether a transaction holds anything that a commit would write or close.
 
-The words of its statements do not tell all. A function writes, and so does a statement over the
-driver's own cursor, of which SQLAlchemy knows nothing.
+The texts of its statements are not enough. A function may write, and so may a statement over the
+driver's own cursor, which SQLAlchemy does not see.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ..backend import backend_of
 
 
 class Mark:
-    """How a connection stood when its session's transaction began, and what was seen since."""
+    """A connection's state when its session's transaction began, and what was seen since."""
 
     __slots__ = ("_changes", "_driver", "_holds", "_state", "_tells", "is_broken")
 
     def __init__(self, connection: Connection) -> None:
         self.is_broken = False
-        """Whether a statement was seen that is no plain read, or may be none."""
+        """Whether a statement was seen that may be more than a plain read."""
         own = backend_of(connection.dialect.name)
         self._holds, self._tells = own.holds, own.driver_state
         self._driver: Any = self._tells and connection.connection.driver_connection
@@ -28,18 +28,18 @@ class Mark:
         self._changes = self._written()
 
     def before(self) -> None:
-        """See whether somebody used the driver directly since SQLAlchemy's last statement."""
+        """Note whether the driver was used directly since SQLAlchemy's last statement."""
         if self._seen() is not self._state:
             self.is_broken = True
 
     def after(self) -> None:
-        """Note how the driver stands behind a statement of SQLAlchemy's."""
+        """Note the driver's state after a statement of SQLAlchemy."""
         self._state = self._seen()
 
     def is_held(self, connection: Connection) -> bool:
-        """Return whether the transaction may hold anything. It is asked in one statement at most.
+        """Return whether the transaction may hold anything, with one statement at most.
 
-        Where nobody can tell, it may.
+        If that cannot be found out, the answer is True.
         """
         if self.is_broken or connection.closed or connection.invalidated:
             return True
@@ -57,14 +57,15 @@ class Mark:
 
 
 def tells(dialect: str) -> bool:
-    """Return whether the driver tells that it was used directly."""
+    """Return whether the driver shows that it was used directly."""
     return backend_of(dialect).driver_state is not None
 
 
 def may_call(dialect: str, text: str) -> bool:
-    """Return whether a read, in capitals, may call a function of the user's where nobody tells.
+    """Return whether a read, given in capitals, may call a function that writes without a trace.
 
-    MariaDB and MySQL tell nobody without the privilege PROCESS what a transaction has written.
+    The function is the user's. Without the privilege PROCESS, MariaDB and MySQL do not tell what a
+    transaction has written.
     """
     own = backend_of(dialect).may_call
     return own is not None and own(text)

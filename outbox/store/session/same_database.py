@@ -1,4 +1,4 @@
-"""Whether a session's engine leads to the database in which the workers look."""
+"""Checks that a session's engine leads to the workers' database."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ..connection.sqlite_memory import refuse_busy
 from .unread_results import refuse_unread
 
 _ELSEWHERE = (
-    "the session's engine leads to another database than the outbox's: what is enqueued there no"
-    " worker would send. Give a session on the outbox's database, or make that database the"
-    " outbox's by engine=… of init_app"
+    "the session's engine leads to another database than the outbox's, and no worker sends emails"
+    " from there. Give a session on the outbox's database, or make that database the outbox's with"
+    " engine=… of init_app"
 )
 
 
 class Identity:
-    """The database behind an engine. URLs do not tell it: a pool of connections has its own."""
+    """Compares the databases behind engines. URLs are not enough: a pool may connect elsewhere."""
 
     def __init__(self) -> None:
         self._same: WeakSet[Pool] = WeakSet()
 
     def refuse_another(self, connection: Connection, engine: Engine) -> None:
-        """Raise ConfigurationError where the connection is to another database than the engine.
+        """Raise ConfigurationError if the connection is to another database than the engine.
 
-        Both are asked, once, where the connection's engine is not this one.
+        If their pools differ, both databases are asked, once per pool.
         """
         pool = connection.engine.pool
         if pool is engine.pool or pool in self._same:
@@ -42,7 +42,7 @@ class Identity:
 
 
 def _database_of(connection: Connection) -> Hashable:
-    """Return what only connections to one database have in common."""
+    """Return a value that is equal only for connections to the same database."""
     own = backend_of(connection.dialect.name).identity
     if own is not None:
         return own(connection)

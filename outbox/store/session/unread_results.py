@@ -1,8 +1,8 @@
-"""A result of the caller's that was not read to its end, as MariaDB and MySQL stream one.
+"""Protects a streamed result of the caller that is not read to its end, on MariaDB and MySQL.
 
-There the rows are on the wire until they are read, and the driver discards the rest before the next
-statement over the connection: readers of a newsletter, or whatever else the caller goes through.
-The other databases keep a cursor beside.
+There the rows are on the wire until they are read. Before the next statement over the connection
+the driver discards the rest, such as the readers of a newsletter. The other databases keep a
+separate cursor.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from ..connection.facts import facts_of
 Chunk = TypeVar("Chunk")
 
 _UNREAD = (
-    "the session has an unread result (yield_per, stream_results), and a statement of the outbox"
-    " would discard the rest of it on this database: read it first, with all(), or stream it over"
+    "the session has an unread result (yield_per, stream_results), and on this database a statement"
+    " of the outbox would discard the rest of it: read it first, with all(), or stream it over"
     " another session"
 )
 
 
 def is_unread(connection: Connection) -> bool:
-    """Return whether the next statement would discard rows. Asks the driver only.
+    """Return whether the next statement would discard rows. Only the driver is asked.
 
-    pymysql, aiomysql and asyncmy would. cymysql keeps such rows, and mysqldb refuses the statement
-    by itself.
+    pymysql, aiomysql and asyncmy discard them. cymysql keeps them, and mysqldb refuses the
+    statement.
     """
     if not facts_of(connection.dialect.name).streams_rows or connection.closed:
         return False
     driver: Any = connection.connection.driver_connection
-    # asyncmy is compiled: there it is a number, and not True.
+    # asyncmy is compiled: its flag is a number, and not a bool.
     return bool(getattr(getattr(driver, "_result", None), "unbuffered_active", False))
 
 
 def refuse_unread(connection: Connection) -> None:
-    """Raise ConfigurationError where a statement would discard rows that nobody has read."""
+    """Raise ConfigurationError if a statement would discard unread rows."""
     if is_unread(connection):
         raise ConfigurationError(_UNREAD)
 
 
 def read_first(connection: Connection, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Yield the chunks, each when a statement would discard nothing that they are read from.
+    """Yield the chunks so that statements between them do not discard rows they are read from.
 
-    Where they come out of an unread result of this connection, all are read before the first is
-    yielded, and memory grows with their number. Raises ConfigurationError as `refuse_unread`.
+    If they come from an unread result of this connection, all are read before the first is yielded.
+    Then memory grows with their number. Raises ConfigurationError as `refuse_unread` does.
     """
     pending = iter(chunks)
     for chunk in pending:

@@ -1,1 +1,1 @@
-"""What SQLite does differently."""
+"""Operations that SQLite does differently."""

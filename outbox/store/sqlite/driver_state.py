@@ -1,4 +1,4 @@
-"""What SQLite's driver tells of its use, by whoever has used it."""
+"""Shows whether anybody has used a connection's driver, on SQLite."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def seen(driver: Any) -> object:
-    """Return what a statement over the driver's own cursor changes."""
+    """Return a value that a statement over the driver's own cursor may change."""
     return bool(getattr(driver, "in_transaction", True))
 
 
 def written(driver: Any) -> int | None:
-    """Return how many rows were ever written over this connection."""
+    """Return how many rows were written over this connection since it was opened."""
     return getattr(driver, "total_changes", None)

@@ -1,4 +1,4 @@
-"""The ways on which emails wait, on SQLite: a walk through the index of due emails."""
+"""Finds where emails wait on SQLite: walks through the lanes in the index of due emails."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ WITH RECURSIVE way (priority, lane, due_at, id) AS (
 
 
 def parameters(_marks: Mapping[LaneKey, Mark]) -> dict[str, Any]:
-    """Return no parameters: no entries of claimed emails are left in the index."""
+    """Return no parameters: SQLite's index keeps no entries of claimed emails."""
     return {}

@@ -28,11 +28,12 @@ def withdraw(
     """Withdraw the unsent emails with this id, key or tag; return how many are now cancelled.
 
     A claimed email loses its token, so its window will not open. An email in an open window can no
-    longer be withdrawn. One that is in doubt ends `unknown` and is not counted.
+    longer be withdrawn. An email in doubt ends `unknown` and is not counted. Raises TypeError
+    unless exactly one of `id`, `key` and `tag` is given.
 
-    They are looked for by a plain read, and then locked by their ids. Under REPEATABLE READ MariaDB
-    and MySQL lock the gap where a locking read finds nothing, and other requests' enqueues would
-    wait until the caller's transaction ends.
+    A plain read finds the emails, and then they are locked by their ids. Under REPEATABLE READ
+    MariaDB and MySQL lock the gap where a locking read finds nothing. Other requests' enqueues
+    would then wait until the caller's transaction ends.
     """
     email = database.tables.email
     which: list[ColumnElement[bool]] = [
@@ -54,7 +55,7 @@ def _waits(database: Database) -> ColumnElement[bool]:
 
 
 def withdraw_ids(connection: Connection, database: Database, ids: Sequence[int]) -> int:
-    """Withdraw what still waits of these emails, whoever has claimed it since they were read."""
+    """Withdraw those of these emails that still wait, even if they were claimed since the read."""
     if (own := backend_of(database.dialect).withdraw) is not None:
         return own(connection, database, ids)
     held = _lock(connection, database, among(database, ids) & _waits(database))
@@ -65,7 +66,7 @@ def withdraw_ids(connection: Connection, database: Database, ids: Sequence[int])
 def _lock(
     connection: Connection, database: Database, which: ColumnElement[bool]
 ) -> Sequence[Locked]:
-    """Lock these rows until the caller's transaction ends; wait for who is writing to them."""
+    """Lock these rows until the caller's transaction ends. Wait for other writers to finish."""
     email, wanted = database.tables.email, rows(database).where(which)
     if database.facts.one_writer:  # a write that changes nothing takes the write lock
         written = update(email).where(which).values(recipients=email.c.recipients)
@@ -75,7 +76,7 @@ def _lock(
 
 
 def _leave_out(connection: Connection, database: Database, ids: Sequence[int]) -> None:
-    """No waiting recipient of these emails is written to later, however a doubt is settled."""
+    """Mark the waiting recipients as failed, so that resolving a doubt never sends to them."""
     table = database.tables.recipient
     if ids:
         connection.execute(

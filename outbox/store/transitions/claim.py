@@ -1,4 +1,4 @@
-"""pending → claimed: a batch leaves the claim's own predicate, under a token that no other had."""
+"""pending → claimed: a batch gets a unique token, and no other claim matches its emails."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from ..schema.tables import Tables
 def claim(
     database: Database, priority: Priority, limit: int, *, lease_seconds: float, lane: str = ""
 ) -> list[Claim]:
-    """Claim up to `limit` due emails of one lane for `lease` seconds; return the claims made.
+    """Claim up to `limit` due emails of one lane for `lease_seconds`; return the claims made.
 
-    They are one batch, but for emails whose workers keep dying: each of those is claimed alone, so
-    that it can take no neighbour along.
+    They are one batch, except emails whose workers keep dying. Each of these is claimed alone, so
+    that a crash with it affects no other email.
     """
     share = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
     return claim_shares(database, [share], lease_seconds=lease_seconds)
@@ -52,7 +52,8 @@ def claim_shares(
 ) -> list[Claim]:
     """Claim all that a sweep has decided on, in one transaction; return the claims in order.
 
-    `since` tells where the sweep saw the first due emails: what is due before waits for the next.
+    `since` has the marks at which the sweep saw each lane's first due email. Emails that were due
+    before their mark wait for the next sweep.
     """
 
     def work(connection: Connection) -> list[Claim]:
@@ -60,7 +61,7 @@ def claim_shares(
         for share in shares:
             for _ in range(share.batches):
                 made = _batch(connection, database, share, since.get((share.lane, share.priority)))
-                if not made:  # others were faster: nothing is left to be claimed
+                if not made:  # other sweeps have claimed the rest
                     break
                 claims += made
         _lease(connection, database, claims, lease_seconds)
@@ -72,9 +73,9 @@ def claim_shares(
 def claim_probe(
     database: Database, way: LaneKey, email_id: int | None, *, lease_seconds: float
 ) -> Claim | None:
-    """Claim this one email as a probe, or no email at all: then the probe is a session.
+    """Claim one email as a probe for `lease_seconds`; without an id the probe is a mere session.
 
-    None means that another was faster.
+    Returns None if the email is no longer due, because another claim was faster.
     """
     (lane, priority), token = way, uuid4()
 
@@ -106,7 +107,7 @@ def _batch(
 def _take(
     connection: Connection, database: Database, share: ClaimRequest, token: UUID, since: Mark | None
 ) -> Sequence[Row[int, int]]:
-    """Claim one batch; return each email's id and crashes. The guard makes every way right."""
+    """Claim one batch; return each email's id and crashes. Each variant relies on the guard."""
     if (own := backend_of(database.dialect).claim_due) is not None:
         return own(connection, database, share, token, since)
     if database.facts.returning:
@@ -124,7 +125,7 @@ def _take_in_steps(
         return []
     ids = [email_id for email_id, _ in due]
     taken = connection.execute(guarded_statement(tables, ids, token)).rowcount
-    if taken != len(ids):  # another claimed some: what is ours now carries our token
+    if taken != len(ids):  # another sweep claimed some: read which emails got this token
         email = tables.email.c
         ours = select(email.id, email.crashes).where(email.token == token)
         return connection.execute(ours).all()
@@ -138,7 +139,7 @@ def _statement(database: Database, share: ClaimRequest) -> Update:
 def claim_statement(
     tables: Tables, share: ClaimRequest, token: UUID | BindParameter[UUID], now: clock
 ) -> Update:
-    """Select and claim in one statement, where an UPDATE can return what it has changed."""
+    """Return the statement that selects and claims, for databases with UPDATE … RETURNING."""
     email = tables.email
     ids = due_statement(tables, share, now).with_only_columns(email.c.id)
     return (
@@ -150,7 +151,10 @@ def claim_statement(
 
 
 def guarded_statement(tables: Tables, ids: list[int], token: UUID) -> Update:
-    """Claim these rows, but for those that are no longer due: correctness rests on this guard."""
+    """Return the statement that claims those of these rows that are still pending.
+
+    No email is claimed twice, because of this guard.
+    """
     email = tables.email
     return (
         update(email)

@@ -24,27 +24,32 @@ from ..session.caller_transaction import savepoint
 from ..session.unread_results import refuse_unread
 
 _CONFLICT = "an email with other content has this key"
-_CONTENTION = "a rival transaction holds the key and cannot be seen from this one; retry this one"
+_CONTENTION = "another transaction holds the key and is not visible here; retry this transaction"
 
 ENQUEUE_CHUNK = 1000
 ENQUEUE_CHUNK_BYTES = 16 * 1024 * 1024
-"""Emails, and their octets, in one statement: so memory does not grow with their number."""
+"""The most emails in one statement, and their octets: memory does not grow with their number."""
 
 Item = TypeVar("Item")
 
 
 @dataclass(kw_only=True, slots=True)
 class Writer:
-    """Adds emails to the transaction that `connection` is in."""
+    """Adds emails to the transaction of `connection`.
+
+    Contents of at least `reuse_size` octets are looked for first, and reused if found.
+    """
 
     connection: Connection
     database: Database
     reuse_size: int
 
     def add(self, new: NewEmail) -> Email:
-        """Insert one email. A key that is taken gives the first email, or KeyConflict.
+        """Insert one email, or return the existing one with the same key and content.
 
-        On every error of ours nothing of the email stays written and the transaction is usable.
+        Raises KeyConflict if the key belongs to other content, and KeyContention if another
+        transaction holds it. After either error nothing of the email is written, and the
+        transaction is usable.
         """
         refuse_unread(self.connection)
         key = new.options.key
@@ -59,7 +64,8 @@ class Writer:
             with savepoint(self.connection):
                 return self._insert(new)
         except IntegrityError:
-            # A rival took the key since we looked: it has committed, or we would still wait.
+            # Another transaction took the key since the read. It has committed: else the insert
+            # would still wait.
             existing = self._existing(key, fingerprint, newest=True)
             if existing is None:
                 raise KeyContention(_CONTENTION) from None
@@ -70,9 +76,10 @@ class Writer:
             raise KeyContention(_CONTENTION) from None
 
     def add_many(self, new: Iterable[NewEmail], caller: Caller) -> int:
-        """Insert emails in chunks and return how many were new; all of them or none.
+        """Insert emails in chunks, all of them or none; return how many were new.
 
-        Emails with keys must come sorted by key, so that two of these cannot deadlock.
+        Emails with keys must come sorted by key, so that two such calls cannot deadlock. Raises
+        KeyConflict and KeyContention.
         """
         with undivided(self.connection, in_chunks_of_bytes(new), caller) as read:
             return sum(map(self._add_chunk, read))
@@ -87,13 +94,13 @@ class Writer:
             emails.different(self.connection, self.database, list(_rows(plain)), bodies)
         added = len(plain)
         for new in others:
-            keyless = new.options.key is None  # the whole run is under a savepoint
+            keyless = new.options.key is None  # needs no savepoint: the whole run is under one
             email = self._insert(new) if keyless else self.add(new)
             added += email.created
         return added
 
     def _is_plain(self, new: NewEmail) -> bool:
-        """Whether the email needs no answer of its own and can go with many in one statement."""
+        """Whether one statement can insert the email together with others."""
         return (
             new.options.key is None
             and len(new.message.recipients) == 1
@@ -103,13 +110,14 @@ class Writer:
     def add_shared(self, body: bytes, chunks: Iterable[Iterable[NewEmail]], caller: Caller) -> int:
         """Insert emails that share one content, stored once; return how many were new.
 
-        A chunk that is no list is read while the connection copies it, so it must not be the
-        user's own iterable, and have no keys. No chunk is empty.
+        A chunk that is not a list is read while the connection copies it. It must not be the user's
+        own iterable, and its emails must have no keys. No chunk may be empty. Raises KeyConflict
+        and KeyContention.
         """
         reuse = len(body) >= self.reuse_size
         added = 0
         with undivided(self.connection, chunks, caller) as read:
-            content_id: int | None = None  # a run that adds nothing stores no content either
+            content_id: int | None = None  # a run that adds no email stores no content
             for chunk in read:
                 fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
                 if fresh == []:
@@ -120,7 +128,7 @@ class Writer:
         return added
 
     def _fresh(self, chunk: list[NewEmail]) -> list[NewEmail]:
-        """Drop the emails whose key is taken by the same email, in the table or in the chunk."""
+        """Drop emails whose key and content are already in the table or earlier in the chunk."""
         keys = [new.options.key for new in chunk if new.options.key is not None]
         if not keys:
             return chunk
@@ -151,7 +159,7 @@ class Writer:
             raise KeyContention(_CONTENTION) from None
 
     def _is_divided(self, new: NewEmail) -> bool:
-        """Whether a commit, or an error, could leave a part of the email's rows."""
+        """Whether an error or a commit could leave only a part of the email's rows."""
         several = len(new.message.recipients) > 1
         return several and not emails.is_one_statement(self.connection)
 
@@ -182,8 +190,8 @@ class Writer:
         email = self.database.tables.email
         statement = select(email).where(email.c.key == key)
         if newest and self.database.facts.repeatable_read:
-            # A locking read sees the newest committed row; a plain one only the snapshot. Where
-            # there is no row it would lock the gap, and every new key beside it would wait.
+            # A locking read sees the newest committed row, a plain read only the snapshot. The
+            # first read must not lock: without a row it locks the gap, and new keys there wait.
             statement = statement.with_for_update(read=True)
         row = self.connection.execute(statement).one_or_none()
         if row is None:
@@ -204,14 +212,14 @@ class Writer:
 
 
 def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield lists of what goes in one statement; none is empty."""
+    """Yield non-empty lists, each for one statement."""
     pending = iter(items)
     while chunk := list(islice(pending, ENQUEUE_CHUNK)):
         yield chunk
 
 
 def in_chunks_of_bytes(given: Iterable[NewEmail]) -> Iterator[list[NewEmail]]:
-    """Yield lists of what goes in one statement, where each email has a content of its own."""
+    """Yield non-empty lists of emails with their own contents, each for one statement."""
     chunk: list[NewEmail] = []
     size = 0
     for new in given:

@@ -19,8 +19,8 @@ def expire(database: Database) -> int:
     over = expired(database)
 
     def work(connection: Connection) -> int:
-        # In the index's order: by the id, the planner may walk through every email for the few. And
-        # not in the order of other locks: what skips the locked ones waits for nobody.
+        # Ordered by the index: ordered by id, the planner may read every email to find the few.
+        # The order of other locks does not matter here, because locked rows are skipped.
         statement = rows(database).where(over).order_by(email.c.expires_at).limit(EXPIRE_CHUNK)
         found = {row.id: row for row in connection.execute(free(statement))}
 

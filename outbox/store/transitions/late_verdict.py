@@ -1,7 +1,7 @@
-"""pending, unknown → sent: what a verdict says of a doubt that the rescue has declared meanwhile.
+"""pending, unknown → sent: a late verdict resolves a doubt that the rescue has declared.
 
-The worker's lease was lost, and nobody has claimed the email since: so what it knows is still the
-truth of the last copy that left.
+The worker lost its lease, but nobody has claimed the email since. So its verdict is still about the
+last copy that left.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from ..schema.column_types import WORKER_LENGTH
 
 _SETTLED = frozenset({RecipientStatus.SENT, RecipientStatus.FAILED})
 _SLACK = 0.001
-"""Seconds that a moment may have lost on its way through a database."""
+"""Seconds by which a database may round a moment."""
 
 
 def is_unknown_by(database: Database, token: UUID) -> ColumnElement[bool]:
-    """Its end is unknown by the loss of this claim, and nobody has claimed it since."""
+    """Return the condition: unknown since this claim was lost, and not claimed since."""
     email = database.tables.email.c
     return (email.unknown_token == token) & email.status.in_([Status.PENDING, Status.UNKNOWN])
 
 
 def tells_of_a_copy(entry: EmailResult) -> bool:
-    """Whether the server took the email, for one recipient at least."""
+    """Return whether the server accepted the email for at least one recipient."""
     if not entry.several:
         return entry.outcome.status is Status.SENT
     return any(status is RecipientStatus.SENT for _, status, _ in entry.outcome.recipients)
 
 
 def resolve(connection: Connection, database: Database, entry: EmailResult) -> None:
-    """Write down whom the server took the email for; the row is locked and in doubt.
+    """Record for whom the server accepted the email, whose row is locked and in doubt.
 
-    Who was refused without an earlier doubt has no copy either. The email stays in doubt for the
-    recipients of whom nothing is known yet.
+    A recipient who was refused without an earlier doubt has no copy. The email stays in doubt for
+    the recipients whose outcome is still unknown.
     """
     if entry.several:
         left = _settle_recipients(connection, database, entry)
         if RecipientStatus.UNKNOWN in left:
             return
-        if RecipientStatus.PENDING in left:  # the doubt of others had stopped it: it goes on
+        if RecipientStatus.PENDING in left:  # the doubt stopped these recipients: send to them now
             due = {"status": Status.PENDING, "due_at": database.now(), "finished_at": None}
             _clear(connection, database, entry, **due)
             return
@@ -71,7 +71,7 @@ def _clear(connection: Connection, database: Database, entry: EmailResult, **val
 def _settle_recipients(
     connection: Connection, database: Database, entry: EmailResult
 ) -> frozenset[RecipientStatus]:
-    """Write the outcomes of those in doubt; return what all recipients have come to."""
+    """Write the outcomes of recipients in doubt; return the statuses of all recipients."""
     table = database.tables.recipient
     for address, status, reply in entry.outcome.recipients:
         if status in _SETTLED:
@@ -95,11 +95,11 @@ def not_written_yet(
     entries: Sequence[EmailResult],
     worker: str,
 ) -> list[EmailResult]:
-    """Drop the results that are in the table: a commit whose reply was lost is made again.
+    """Drop the results that are already in the table, where a commit's reply was lost.
 
-    The log tells. A halt is in no log: of its email it is only known whether a rescue took it. Of
-    an email with several recipients the log may have another transaction of the same moment: so
-    whom the server took it for must stand in the table as sent, too.
+    A result counts as written if the attempt log has it. A halt is not logged: it counts as written
+    unless a rescue took its email. An email with several recipients may have another transaction of
+    the same moment in the log. So each recipient that it was accepted for must be `sent` too.
     """
     if not entries:
         return []
@@ -130,7 +130,7 @@ def not_written_yet(
 def _reached(
     connection: Connection, database: Database, entries: Sequence[EmailResult]
 ) -> frozenset[tuple[int, str]]:
-    """Return who stands as sent of the emails with several recipients: email and address."""
+    """Return the (email id, address) pairs that the table has as sent, for several recipients."""
     table = database.tables.recipient.c
     found: set[tuple[int, str]] = set()
     for ids in parts(sorted({entry.email_id for entry in entries if entry.several})):
@@ -141,7 +141,7 @@ def _reached(
 
 
 def _taken(entry: EmailResult) -> frozenset[tuple[int, str]]:
-    """Return whom the server took this email for: email and address."""
+    """Return the (email id, address) pairs for which the server accepted this email."""
     return frozenset(
         (entry.email_id, address)
         for address, status, _ in entry.outcome.recipients

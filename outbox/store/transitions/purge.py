@@ -1,15 +1,15 @@
-"""Retention: finished emails are removed, and nothing else ever is.
+"""Retention: removes finished emails, and never any other email.
 
-A purge walks the emails by their ids, from a mark that is kept, and reads none of them again that
-it has passed. One that cannot go yet is noted as a straggler, with the moment since which it has
-stood as it was seen: no sooner than a retention later it is looked at again. So a purge reads what
-it removes and what is due for another look, however large the table is, and to record a result
-costs no index more.
+A purge walks the emails by their ids, from a stored mark, and reads no email behind the mark again.
+An email that cannot be removed yet is noted as a straggler, with the moment since which its status
+has stood. It is looked at again one retention later at the earliest. So a purge reads only what it
+removes and what is due for another look, however large the table is. Recording a result needs no
+further index for it.
 
-An email whose transaction was open while the mark passed its id is noted by a search that goes
-through the ids behind the mark, some at a time, over and over.
+The mark may pass the id of an email whose transaction is still open. A search through the ids
+behind the mark, some at a time, over and over, notes these emails.
 
-One purge at a time: it holds a lease, and each of its transactions locks the mark.
+Only one purge runs at a time: it holds a lease, and each of its transactions locks the mark.
 """
 
 from __future__ import annotations
@@ -33,29 +33,30 @@ from ..removal import remove
 from ..schema.clock import utc
 
 PURGE_CHUNK = 500
-"""Emails that one transaction looks at, so that a drain beside it goes on."""
+"""The most emails that one transaction looks at, so that sending goes on beside it."""
 
 SPAN = 10_000
-"""Ids that one purge searches for emails which the mark passed unseen."""
+"""The number of ids that one purge searches for emails that the mark passed unseen."""
 
 LEASE = 60.0
-"""Seconds for which one chunk holds the purge. One that died keeps others away no longer."""
+"""Seconds of the lease, which each chunk renews. A purge that died blocks others no longer."""
 
 REST = 0.005
-"""Seconds for which SQLite's write lock is left to others after each chunk. They ask for it every
-millisecond or so, and a purge that asked at once would nearly always be the first."""
+"""Seconds after each chunk in which a purge leaves SQLite's write lock to others. They ask for it
+about every millisecond, and a purge that asked at once would nearly always be the first."""
 
 _BEFORE = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class PurgeUnderWay(Exception):
-    """Another purge holds the lease."""
+    """Raised because another purge holds the lease."""
 
 
 def purge(database: Database, *, older_than: float) -> Generator[int, None, None]:
     """Remove the emails finished `older_than` seconds ago; yield how many after each transaction.
 
-    It may be closed between two of them; the next purge goes on from there. Raises PurgeUnderWay.
+    The generator may be closed between two transactions: the next purge goes on from there. Raises
+    PurgeUnderWay.
     """
     token = uuid4()
     began = database.run(lambda connection: _take(connection, database, token))
@@ -69,13 +70,13 @@ def purge(database: Database, *, older_than: float) -> Generator[int, None, None
 
 
 def _take(connection: Connection, database: Database, token: UUID) -> datetime | None:
-    """Take the lease; return the database's time, or None where another has it."""
+    """Take the lease; return the database's time, or None if another purge has it."""
     table = database.tables.purge
     if connection.execute(select(table.c.id)).first() is None:
         _make(connection, database)
     mark = select(table, database.now().label("now")).with_for_update(skip_locked=True)
     row = connection.execute(mark).one_or_none()
-    # A host that vanished within a chunk keeps the mark locked: no purge waits for it.
+    # A host that vanished within a chunk keeps the mark locked, and no purge may wait for it.
     if row is None or _is_held(row):
         return None
     connection.execute(update(table).values(token=token, expires_at=database.now(LEASE)))
@@ -83,14 +84,14 @@ def _take(connection: Connection, database: Database, token: UUID) -> datetime |
 
 
 def _is_held(row: Any) -> bool:
-    """Whether the lease holds. One with more time left is of a clock that was ahead."""
+    """Whether the lease holds. More than LEASE seconds left come from a clock that was ahead."""
     if row.expires_at is None:
         return False
     return 0.0 < (utc(row.expires_at) - utc(row.now)).total_seconds() <= LEASE
 
 
 def _make(connection: Connection, database: Database) -> None:
-    """Begin at the first email: in a new database, or where a person has removed the mark."""
+    """Write a mark before the first email, in a new database or if somebody removed the mark."""
     connection.execute(delete(database.tables.straggler))
     insert_if_absent(connection, database.tables.purge, id=1, walked=0, searched=0)
 
@@ -103,7 +104,7 @@ def _release(connection: Connection, database: Database, token: UUID) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Chunk:
-    """What one transaction did. `after` is the straggler that it looked at last."""
+    """What one transaction did. `after` is the last straggler that it looked at."""
 
     removed: int = 0
     more: bool = False
@@ -111,7 +112,7 @@ class _Chunk:
 
 
 class _Run:
-    """One purge that has taken the lease."""
+    """A purge that has taken the lease."""
 
     def __init__(self, database: Database, token: UUID, horizon: datetime) -> None:
         self._database = database
@@ -120,7 +121,7 @@ class _Run:
         self._after = (_BEFORE, 0)
 
     def chunks(self) -> Iterator[int]:
-        """Walk and look at stragglers by turns, so that neither keeps the other waiting."""
+        """Walk and look at stragglers in turns, so that neither keeps the other waiting."""
         self._database.run(self._search)
         turns = [self._each(self._walk), self._each(self._look_again)]
         while turns:
@@ -142,19 +143,19 @@ class _Run:
                 time.sleep(REST)
 
     def _hold(self, connection: Connection) -> Any:
-        """Lock the mark until the commit; None where the lease ran out and another has taken it."""
+        """Lock the mark until the commit; return None if another purge has taken the lease."""
         table = self._database.tables.purge
         mine = select(table, self._database.now().label("now")).where(table.c.token == self._token)
         return connection.execute(mine.with_for_update(skip_locked=True)).one_or_none()
 
     def _keep(self, connection: Connection, **marks: int) -> None:
-        """Move the mark on, and the end of the lease."""
+        """Store new marks and renew the lease."""
         table = self._database.tables.purge
         values = {"expires_at": self._database.now(LEASE), **marks}
         connection.execute(update(table).where(table.c.token == self._token).values(values))
 
     def _walk(self, connection: Connection) -> _Chunk:
-        """Remove or note the next emails that are old enough to be over."""
+        """Remove or note the next emails that were created long enough ago."""
         mark = self._hold(connection)
         if mark is None:
             return _Chunk()
@@ -162,7 +163,7 @@ class _Run:
         ahead = select(email.id, email.created_at, email.status, email.finished_at)
         ahead = ahead.where(email.id > mark.walked).order_by(email.id).limit(PURGE_CHUNK)
         rows = connection.execute(ahead).all()
-        # Ids are not quite in the order of creation: all before the last old one are passed.
+        # Ids are nearly in the order of creation: pass all emails up to the last old one.
         old = [place for place, row in enumerate(rows, 1) if utc(row.created_at) <= self._horizon]
         passed = rows[: max(old, default=0)]
         if not passed:
@@ -192,7 +193,7 @@ class _Run:
         return _Chunk(removed=len(gone), more=len(notes) == PURGE_CHUNK, after=after)
 
     def _due(self, connection: Connection) -> Sequence[Any]:
-        """Return the stragglers that may be over, and that this run has not looked at."""
+        """Return the next stragglers due for another look that this run has not looked at."""
         note, (since, email_id) = self._database.tables.straggler.c, self._after
         statement = (
             select(note.email_id, note.since)
@@ -207,7 +208,7 @@ class _Run:
         return connection.execute(statement).all()
 
     def _search(self, connection: Connection) -> _Chunk:
-        """Note what has come to be seen behind the mark, some ids further than the last purge."""
+        """Note emails that became visible behind the mark, in the next SPAN of ids."""
         mark = self._hold(connection)
         if mark is None:
             return _Chunk()
@@ -244,9 +245,9 @@ class _Run:
         return remove(connection, self._database, over, self._horizon)
 
     def _note(self, connection: Connection, rows: Sequence[Any], now: datetime) -> None:
-        """Note stragglers; the time until which they stay as they are begins with `since`.
+        """Note stragglers. One retention after `since` they are due for another look.
 
-        An email that is not finished now cannot come to have finished before now.
+        `since` is now for an email that is not finished, because it cannot finish earlier.
         """
         if not rows:
             return

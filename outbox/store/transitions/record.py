@@ -33,17 +33,17 @@ def record(
     *,
     worker: str,
 ) -> Progress:
-    """Record the results of one window; tell which were lost, and which are held.
+    """Record the results of one window; return which were written, lost and held.
 
-    A held one's row is in another transaction's hands: its result is to be kept and recorded again.
-    Of those whose lease was lost nothing is written, but that a late 250 resolves the doubt which
-    the rescue declared, until the email is claimed again. One that is in the table already, because
-    the reply to a commit was lost, is not lost.
+    A result is held if another transaction has locked its row: keep it and record it again. A
+    result is lost if the lease was lost, and then nothing is written. The one exception is a late
+    250: it resolves the doubt that the rescue declared, until the email is claimed again. A result
+    that is already in the table, because the reply to a commit was lost, does not count as lost.
     """
     email = database.tables.email.c
     ours = (email.token == token) & (email.status == Status.SENDING)
     if parted := [entry for entry in entries if entry.outcome.again]:
-        # Their emails stay open, so that a write that is made again would find them so.
+        # These emails stay `sending`, so a repeated write would match them a second time.
         news = late_verdict.not_written_yet(connection, database, token, parted, worker)
         entries = [entry for entry in entries if not entry.outcome.again or entry in news]
     ids = frozenset(entry.email_id for entry in entries)
@@ -67,7 +67,7 @@ def _of(entries: Iterable[EmailResult], ids: Collection[int]) -> list[EmailResul
 
 
 def _alike(entries: Sequence[EmailResult]) -> dict[tuple[object, ...], list[EmailResult]]:
-    """Group the entries that one statement can write: nearly always a single group."""
+    """Group the entries that one statement can write. There is nearly always one group."""
     groups: dict[tuple[object, ...], list[EmailResult]] = defaultdict(list)
     for entry in entries:
         end = entry.outcome
@@ -83,7 +83,7 @@ def _write(
     entries: Sequence[EmailResult],
     ids: frozenset[int],
 ) -> frozenset[int]:
-    """Write what the emails have come to that are ours and free; return their ids."""
+    """Write the outcomes of the emails that fulfil `ours` and are not locked; return their ids."""
     if database.facts.one_writer:
         groups = _alike(entries).values()
         updates = (_update(database, ours, group) for group in groups)
@@ -114,13 +114,13 @@ def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
     email, end = database.tables.email, entry.outcome
     match end.status:
         case Status.SENDING:
-            return {"status": Status.SENDING}  # the rest of its recipients go at once
+            return {"status": Status.SENDING}  # the rest of its recipients follow at once
         case Status.CLAIMED:
             return {"status": Status.CLAIMED}  # its window closed before its turn
         case Status.PENDING if end.delay:
             return {"status": Status.PENDING, "token": None, "due_at": database.now(end.delay)}
         case Status.PENDING:
-            # Given back: it keeps its place before what was enqueued after it.
+            # Given back: it keeps its place before emails that were enqueued later.
             return {"status": Status.PENDING, "token": None, "due_at": first_due(email)}
         case _:
             return {"status": end.status, "token": None, "finished_at": database.now()}
@@ -129,7 +129,7 @@ def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
 def _resolve_late(
     connection: Connection, database: Database, token: UUID, lost: Sequence[EmailResult]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Settle what was unknown and these results tell; return the settled ids, and the held ones."""
+    """Resolve doubts by these late results; return the resolved ids and the held ones."""
     told = [entry for entry in lost if late_verdict.tells_of_a_copy(entry)]
     if not told:
         return frozenset(), frozenset()
@@ -157,7 +157,7 @@ def _log(
             "server": entry.server[:SERVER_LENGTH],
         }
         for entry in entries
-        if entry.verdict is not Verdict.HALT  # the breaker tells of it, once
+        if entry.verdict is not Verdict.HALT  # the breaker logs it once for all emails
     ]
     insert_rows(connection, insert(database.tables.attempt), rows)
 
@@ -180,7 +180,7 @@ def _record_recipients(
 
 
 def without_text(entry: EmailResult) -> EmailResult:
-    """Return the entry with every reply's text dropped: what a poisoned record falls back to."""
+    """Return the entry without any reply's text, for a database that refuses the text."""
     end = entry.outcome
     recipients = tuple(
         (address, status, Reply(code=reply.code)) for address, status, reply in end.recipients

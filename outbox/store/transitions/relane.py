@@ -14,9 +14,9 @@ from ..connection.row_locks import among, lock_ids
 
 
 def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:
-    """Give claimed emails back, unsent and uncharged, each to wait in the lane that is named.
+    """Give claimed emails back, unsent and uncharged, to the lanes named in `homes`.
 
-    One that a person's transaction holds stays claimed: the end of the batch gives it back.
+    An email that a user's transaction has locked stays claimed: the end of the batch gives it back.
     """
     email = database.tables.email
     ours = (email.c.token == token) & (email.c.status == Status.CLAIMED)

@@ -1,4 +1,4 @@
-"""claimed → pending (given back), expired, suppressed: what is claimed and will not be sent."""
+"""claimed → pending (given back), expired, suppressed: claimed emails that are not sent now."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from ..connection.row_locks import among, lock, lock_claim, seen
 def give_back(
     connection: Connection, database: Database, token: UUID, *, but: Collection[int] = ()
 ) -> bool:
-    """Give back, unsent and uncharged, what this claim still holds, `but` for these.
+    """Give back, unsent and uncharged, the emails that this claim still holds, except `but`.
 
-    The caller knows that it sent none of them. What expired meanwhile ends here. An email keeps its
-    place: its due time is the first one again. Returns whether the claim holds nothing any more:
-    what a person's transaction holds keeps its token, and is given back another time.
+    The caller knows that it sent none of them. Emails that expired meanwhile end here. The others
+    keep their place: their due time is the first one again. Returns whether the claim holds no
+    email any more. An email that a user's transaction has locked keeps its token, and is given
+    back later.
     """
     held = database.tables.email.c.token == token
     free = lock_claim(connection, database, held) - frozenset(but)
@@ -32,7 +33,7 @@ def give_back(
 
 
 def give_back_claimed(connection: Connection, database: Database, token: UUID) -> None:
-    """Give back what waits for its window: the batch goes on with the window that is open."""
+    """Give back the emails that wait for a window. The batch goes on with its open window."""
     email = database.tables.email.c
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
     give_back_locked(connection, database, token, lock_claim(connection, database, claimed))
@@ -41,7 +42,7 @@ def give_back_claimed(connection: Connection, database: Database, token: UUID) -
 def give_back_locked(
     connection: Connection, database: Database, token: UUID, ids: Collection[int]
 ) -> None:
-    """Give back these emails, whose rows are locked."""
+    """Give back these emails. The caller has locked their rows."""
     if not ids:
         return
     email = database.tables.email
@@ -59,15 +60,15 @@ def suppress(
     ids: Sequence[int],
     partly: Mapping[int, Collection[str]] = MappingProxyType({}),
 ) -> None:
-    """End the claimed emails of which every recipient that is left is suppressed.
+    """End the claimed emails `ids`, whose remaining recipients are all suppressed.
 
-    One of which another recipient was refused has failed: not all of them are on the list. Of those
-    that are suppressed `partly` these recipients are left out before anything is sent: a worker
-    that is lost later leaves no doubt about them.
+    Such an email fails if a recipient was refused before, because not all recipients are on the
+    list. `partly` names the suppressed recipients of other emails. They are left out before
+    anything is sent, so that a worker that is lost later leaves no doubt about them.
     """
     email, held = database.tables.email.c, [*ids, *partly]
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
-    # Locked first: of a lease that is lost meanwhile no recipient changes either.
+    # Lock first: if the lease was lost meanwhile, the recipients must not change either.
     locked = lock(connection, database, claimed & among(database, held))
     over = [row for row in locked if row.id not in partly]
     several = [row.id for row in over if row.recipients > 1]

@@ -1,7 +1,7 @@
-"""claimed, sending → pending, unknown, failed: what a lost worker held is judged by the rule.
+"""claimed, sending → pending, unknown, failed: the emails of a lost worker are judged.
 
-A lease whose task had started is judged one full lease after a sweep first saw it expired. So after
-a database outage, in which nobody could renew, every living worker has the time to.
+A lease whose task had started is judged one full lease after a sweep first saw it expired. During a
+database outage nobody can renew a lease, so every live worker gets the time to renew after it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOST_WORKER = "the worker was lost before it recorded a reply"
 
 
 def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> int:
-    """Judge the leases that have run out; return how many were rescued."""
+    """Judge the leases that ran out; return how many were rescued."""
     _suspect(database)
     rescued = 0
     for token in _judged(database, settings.lease):
@@ -45,7 +45,7 @@ def rescue(database: Database, settings: Settings, *, random: Callable[[], float
 
 
 def _suspect(database: Database) -> None:
-    """Note the leases that have run out, but for those that somebody is writing to.
+    """Note when leases were first seen to have run out. Skip leases whose rows are locked.
 
     A host that vanished within a renewal keeps its row locked until the database notices, which may
     take hours. No sweep may wait for it.
@@ -77,7 +77,7 @@ def _judged(database: Database, term: float) -> Sequence[UUID]:
 
 
 def _overdue(database: Database, term: float) -> Any:
-    """The lease has run out, and its worker, if any, had a full lease to say that it lives."""
+    """Return the condition: the lease ran out, and its worker had `term` seconds more to renew."""
     lease = database.tables.lease
     return and_(
         lease.c.expires_at <= database.now(),
@@ -98,7 +98,7 @@ def _rescue_one(
         .where(lease.c.token == token, _overdue(database, settings.lease))
         .with_for_update(skip_locked=True)
     ).one_or_none()
-    if row is None:  # renewed, finished or rescued by another since we looked
+    if row is None:  # renewed, finished or rescued by another sweep since the read
         return 0
     free = lock_claim(connection, database, held)
 
@@ -110,14 +110,14 @@ def _rescue_one(
 
     faulty = each_for_itself(connection, free, judge, "rescued")
     if seen(connection, database, held):
-        # Its worker holds no place any more. What a person's transaction holds is judged when that
-        # has ended, and what is faulty one lease later.
+        # The lost worker holds no connection any more. Emails locked by a user's transaction are
+        # judged after its end, and those that caused an error one lease later.
         again = {"suspected_at": database.now()} if faulty else {}
         left = update(lease).where(lease.c.token == token)
         connection.execute(left.values(server=None, **again))
         return 0
     connection.execute(delete(lease).where(lease.c.token == token))
-    if not row.emails:  # its worker had ended well, but for what somebody held
+    if not row.emails:  # its worker ended well, and only rows locked by others were left
         return 0
     bump(connection, database, RESCUED)
     return 1
@@ -126,7 +126,7 @@ def _rescue_one(
 def _charge(
     connection: Connection, database: Database, settings: Settings, token: UUID, ids: frozenset[int]
 ) -> None:
-    """Count the delivery, and end the claimed emails whose workers have died too often."""
+    """Count the crash, and fail the claimed emails whose workers were lost too often."""
     email = database.tables.email
     held = (email.c.token == token) & among(database, ids)
     connection.execute(update(email).where(held).values(crashes=email.c.crashes + 1))
@@ -206,7 +206,7 @@ def _note(connection: Connection, database: Database, lease: Row[Any], ids: Sequ
 def _mark_recipients_unknown(
     connection: Connection, database: Database, ids: Sequence[int]
 ) -> None:
-    """Whoever had no outcome yet is in doubt; those whose outcome is recorded are not."""
+    """Mark the recipients without a recorded outcome as unknown."""
     table = database.tables.recipient
     if ids:
         connection.execute(

@@ -1,4 +1,4 @@
-"""unknown, failed → what a person says: sent, failed, or pending again."""
+"""unknown, failed → sent, failed, pending: a person decides."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _STUCK = (Status.FAILED, Status.UNKNOWN)
 
 
 def retry(connection: Connection, database: Database, ids: Collection[int]) -> Sequence[Locked]:
-    """Send failed and unknown emails again, with fresh counters; return those, as they were.
+    """Make failed and unknown emails pending again; return their rows as they were.
 
-    Of one with several recipients those who got it are not written to again. A doubt stays: a copy
-    may have arrived whatever becomes of the next one, so the email ends only `sent` or `unknown`.
-    It counts as the first doubt, so that the next one is not the last already.
+    Their counters start anew. An email with several recipients is not sent again to those who got
+    it. A doubt stays: a copy may have arrived, whatever happens to the next one, so the email ends
+    only `sent` or `unknown`. It counts as the first doubt, so that the next one is not the last.
     """
     email = database.tables.email
     chosen = _locked(connection, database, among(database, ids) & email.c.status.in_(_STUCK))
@@ -42,7 +42,7 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> S
 
 
 def statuses(connection: Connection, database: Database, ids: Collection[int]) -> dict[int, Status]:
-    """Return the statuses of those of these emails that there are."""
+    """Return the statuses of these emails by id, without those that do not exist."""
     email = database.tables.email.c
     found = select(email.id, email.status).where(among(database, ids))
     return {row.id: Status(row.status) for row in connection.execute(found)}
@@ -51,13 +51,14 @@ def statuses(connection: Connection, database: Database, ids: Collection[int]) -
 def resolve(
     connection: Connection, database: Database, ids: Collection[int], outcome: Status
 ) -> dict[int, Status]:
-    """Settle unknown emails as `sent` or `failed`, as a person found out; return what each is now.
+    """Resolve unknown emails as `sent` or `failed`, as a person found out; return the new statuses.
 
-    One of which a recipient has a copy ends `sent`, whoever else did not get it. One with
-    recipients that nobody wrote to yet, as the doubt of the others stopped it, goes on to them.
+    An email ends `sent` if any of its recipients has a copy. If the doubt stopped the email before
+    it was sent to some recipients, it is pending again for these. Raises ValueError for another
+    `outcome`.
     """
     if Status.UNKNOWN not in sources(outcome) or outcome is Status.PENDING:
-        raise ValueError("an email in doubt is resolved as sent or failed")
+        raise ValueError("outcome must be sent or failed, to resolve an email in doubt")
     email = database.tables.email
     doubtful = among(database, ids) & (email.c.status == Status.UNKNOWN)
     chosen = _locked(connection, database, doubtful)
@@ -98,7 +99,7 @@ def _turn(
     old: RecipientStatus,
     new: RecipientStatus,
 ) -> None:
-    """Turn the recipients of these locked emails; no other email's recipients change."""
+    """Set recipients of these locked emails from the status `old` to `new`."""
     recipient = database.tables.recipient
     connection.execute(
         update(recipient)

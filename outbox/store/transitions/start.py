@@ -1,4 +1,4 @@
-"""claimed → claimed, started: a send task takes its batch, once."""
+"""claimed → claimed, started: a send task starts its batch, which is possible once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..records import Batch
 
 
 def start(database: Database, token: UUID, *, lease_seconds: float, worker: str) -> Batch | None:
-    """Start the batch of this token and return its emails, or None.
+    """Start the batch of this token for `lease_seconds`; return its emails, or None.
 
-    None means that the task came twice or late: a lease starts once, and one that was rescued is
-    gone. Nothing was changed then.
+    None means that the task came twice or late, and nothing was changed. A lease starts only once,
+    and a rescued lease is gone.
     """
 
     def work(connection: Connection) -> Batch | None:

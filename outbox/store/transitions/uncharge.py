@@ -1,7 +1,7 @@
 """failed → pending, uncharged: refusals that turned out to be the server's own fault.
 
-A worker sees that a server refuses every email only after some of them: what it has recorded until
-then, and what the others have, stands in the attempt log, and is taken back from there.
+A worker sees only after several emails that a server refuses every one. Until then it and the other
+workers have charged refusals. They are found in the attempt log and taken back.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from ..control import circuit_breaker
 from ..records import traits_of
 
 READ_BACK = 1000
-"""Attempts, of all servers, that are looked at: the newest ones, by the log's own key."""
+"""How many of the newest attempts, of all servers, are looked at, by the log's primary key."""
 
 _CHARGED = frozenset({Verdict.RETRY, Verdict.FAIL})
 
 
 def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) -> int:
-    """Take back the charged refusals of this fingerprint since the server's last success.
+    """Take back the charged refusals of this fingerprint since the server's last other result.
 
-    Failed emails are pending again, behind the others, unless their `lifetime` is over; those that
-    were put off keep their time. Both get their attempt back. In the log such an attempt becomes a
-    `halt`, so that it is taken back once. What a person, a purge or a new claim has taken up
-    meanwhile is left alone. Returns how many emails.
+    Failed emails become pending again, behind the others, unless their `lifetime` in seconds is
+    over. Deferred emails keep their due time. Both get their attempt back. In the log such an
+    attempt becomes a `halt`, so that it is taken back only once. Emails that a person, a purge or
+    a new claim has taken meanwhile do not change. Returns how many attempts were taken back.
     """
 
     def work(connection: Connection) -> int:
         alike = _tail(connection, database, server, refusal)
         charged = [r for r in alike if r.verdict in _CHARGED and not _is_over(r, lifetime)]
-        # In the order of ids, and without waiting: what a person's transaction holds is its own.
+        # In the order of ids, and without waiting: rows that a user's transaction holds are passed.
         ids = among(database, {row.email_id for row in charged})
         free = lock_ids(connection, database, ids) if charged else frozenset()
         rows = [r for r in charged if r.email_id in free and _claim(connection, database, r)]
@@ -62,13 +62,15 @@ def review(
     lifetime: float,
     outsider_tells: Callable[[Common], bool],
 ) -> bool:
-    """Look whether refusals alike in the log, of all workers, have come to `needed` in a row.
+    """Return whether equal refusals in the log, of all workers, show that the server is at fault.
 
-    For the end of a batch whose last emails were refused alike, but too few of them to tell by
-    themselves. Where they are enough, or the breaker is open for this very refusal, the breaker
-    opens with an alert and they are taken back. After the dot one content counts once. What one
-    recipient domain refuses is that domain's matter; what one sender is refused may be that
-    sender's, where an email of another one was taken lately or waits (`outsider_tells`).
+    A batch whose last emails were refused alike, but too few to decide, calls this at its end. If
+    the log has `needed` equal refusals in a row, the breaker opens with an alert. Then, or if it is
+    already open for this refusal, the refusals are taken back.
+
+    After the dot each content counts once. Refusals for only one recipient domain are that domain's
+    fault. Refusals of only one sender may be that sender's, if another sender's email was accepted
+    lately or waits (`outsider_tells`).
     """
     rows = database.read(lambda c: _tail(c, database, server, refusal))
     distinct = {row.content_id if row.phase == Phase.DOT else row.recipient for row in rows}
@@ -87,7 +89,7 @@ def review(
 
 
 def _tail(connection: Connection, database: Database, server: str, refusal: str) -> list[Row[Any]]:
-    """Return the newest attempts on the server, back to one that ended otherwise."""
+    """Return the newest attempts on the server, back to the first that ended otherwise."""
     attempt, email = database.tables.attempt, database.tables.email.c
     newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
     statement = (
@@ -117,7 +119,7 @@ def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
 
 
 def _claim(connection: Connection, database: Database, row: Row[Any]) -> bool:
-    """Mark the attempt as uncharged; False where another worker did so first."""
+    """Mark the attempt as uncharged; return False if another worker did so first."""
     table = database.tables.attempt
     marked = (
         update(table)
@@ -128,7 +130,7 @@ def _claim(connection: Connection, database: Database, row: Row[Any]) -> bool:
 
 
 def _is_over(row: Row[Any], lifetime: float) -> bool:
-    """Whether the email was tried for long enough: then its refusal stands."""
+    """Whether the email's lifetime is used up, so that its refusal stands."""
     return row.expires_at is None and row.waited + backoff.behind(row.waited) >= lifetime
 
 

@@ -1,4 +1,4 @@
-"""claimed → sending: the send window. Only emails in an open window can ever be in doubt."""
+"""claimed → sending: the send window opens. Only emails in an open window can become unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..records import EmailResult, Progress
 from . import record, release
 
 LOST = "lease_lost"
-"""The counter of results that came after their lease was lost."""
+"""The name of the counter of results that came after their lease was lost."""
 
 
 def advance(
@@ -30,11 +30,11 @@ def advance(
     *,
     worker: str,
 ) -> Progress:
-    """Record the last window and open the next in one transaction; tell how far that went.
+    """Record the last window and open the next in one transaction; return what was done.
 
-    An id that is not among the opened ones was withdrawn, has expired, was lost with its lease, or
-    is in another transaction's hands: it must not be sent. Results that are `held` are recorded
-    with the next call. Nothing here waits for anybody.
+    An id that is not among the opened ones must not be sent. It was withdrawn, has expired, was
+    lost with its lease, or is locked by another transaction. Pass results that are `held` to the
+    next call again. This function never waits for another transaction.
     """
     at_once = backend_of(database.dialect).advance
     if at_once is not None and not any(map(_is_rare, results)):
@@ -58,7 +58,7 @@ def advance_in_steps(
     *,
     worker: str,
 ) -> Progress:
-    """Do what `advance` does in a transaction of several statements, on any database."""
+    """Do what `advance` does, in several statements of one transaction, on any database."""
 
     def work(connection: Connection) -> Progress:
         progress = record.record(connection, database, token, results, worker=worker)
@@ -81,7 +81,7 @@ def _count(
 
 
 def _is_rare(entry: EmailResult) -> bool:
-    """Whether a result takes more than one row of the table, or a count."""
+    """Whether a result needs more than its email's row and its log entry."""
     return entry.several or entry.verdict is Verdict.UNKNOWN
 
 
@@ -90,9 +90,9 @@ def finish(
 ) -> Progress:
     """Record the last window, give back what was not sent, and end the lease.
 
-    Every email that was sent is in `results` or was recorded before: what still carries the token
-    is known to be unsent. The lease stays where a person's transaction holds a row: for the rescue,
-    or, where a result is `held`, for the next call.
+    Every sent email is in `results` or was recorded before. So emails that still carry the token
+    are known to be unsent. The lease stays if another transaction has locked a row. The rescue ends
+    it then, or the next call if a result is `held`.
     """
 
     def work(connection: Connection) -> Progress:
@@ -115,7 +115,7 @@ def _open(
     email = database.tables.email
     ours = and_(
         email.c.token == token,
-        # `sending` too: a commit whose reply was lost is made again, and nothing was sent since.
+        # `sending` too: a commit whose reply was lost is repeated, and nothing was sent since.
         email.c.status.in_(sorted(LEASED)),
         or_(email.c.expires_at.is_(None), email.c.expires_at > database.now()),
     )
