@@ -97,7 +97,7 @@ class Throttle:
         """Take a server's permits for emails of an open window; return how many emails may go.
 
         The emails move to this server from another one, and already have the permits of their lane.
-        Those that may go are the first of `mails`. It does not wait.
+        Those that may go are the first of `emails`. It does not wait.
         """
         if not buckets:
             return len(emails)
