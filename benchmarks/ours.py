@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select, text
 from benchmarks.app import CONFIG, App, create_app
 from benchmarks.load import message, newsletter
 from outbox.domain.config.enqueue_options import Options
-from outbox.domain.header.automated import Automatic
+from outbox.domain.header.added_headers import Automatic
 from outbox.domain.message.render import RenderedMessage
 from outbox.flask_ext.app.render_message import Renderer
 from outbox.worker.batch.send_batch import send_batch

@@ -25,7 +25,7 @@ from .store.report_records import (
     Suppression,
 )
 from .worker import tasks as _tasks  # the import registers the Celery tasks
-from .worker.signals import email_failed, email_sent, email_unknown
+from .worker.email_signals import email_failed, email_sent, email_unknown
 
 __all__ = [
     "AttemptDetails",

@@ -19,7 +19,7 @@ from ..domain.config.servers import servers_from_config
 from ..domain.config.settings import OnUnknown, Settings
 from ..domain.delivery.status import Status
 from ..domain.errors import ConfigurationError, InvalidMessage
-from ..domain.header.automated import Automatic, URLOf, URLs
+from ..domain.header.added_headers import Automatic, URLOf, URLs
 from ..domain.message.merge_fields import FieldsOf
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority

@@ -62,6 +62,22 @@ def ends(
     return dict(found)
 
 
+def turn_recipients(
+    connection: Connection,
+    database: Database,
+    emails: Collection[int],
+    old: RecipientStatus,
+    new: RecipientStatus,
+) -> None:
+    """Set recipients of these locked emails from the status `old` to `new`."""
+    recipient = database.tables.recipient
+    connection.execute(
+        update(recipient)
+        .where(recipient.c.email_id.in_(sorted(emails)), recipient.c.status == old)
+        .values(status=new)
+    )
+
+
 def having(
     connection: Connection,
     database: Database,

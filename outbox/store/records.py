@@ -10,13 +10,13 @@ from uuid import UUID
 
 from ..domain.config.settings import OnUnknown
 from ..domain.delivery.blame import Traits
-from ..domain.delivery.breaker_rules import BreakerState, Cause
+from ..domain.delivery.breaker_timing import BreakerState, Cause
 from ..domain.delivery.outcome import Outcome
 from ..domain.delivery.status import Status
 from ..domain.delivery.transaction import Envelope, Phase, Verdict
 from ..domain.header.address import domain_of
 from ..domain.priority import Priority
-from ..domain.scheduling.lanes import route_of
+from ..domain.scheduling.lanes import route_of_lane
 from ..domain.values import value_type
 
 
@@ -121,10 +121,10 @@ class Batch:
     @property
     def route(self) -> str:
         """The name of the route that its emails take."""
-        return route_of(self.lane)
+        return route_of_lane(self.lane)
 
     @property
-    def halted(self) -> frozenset[str]:
+    def open_servers(self) -> frozenset[str]:
         """The servers whose breakers were open."""
         return frozenset(name for name, breaker in self.breakers.items() if breaker.is_open)
 

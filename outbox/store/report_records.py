@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ..domain.delivery.breaker_rules import BreakerState
+from ..domain.delivery.breaker_timing import BreakerState
 from ..domain.delivery.status import Status
 from ..domain.priority import Priority
 

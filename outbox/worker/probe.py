@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..domain.config.servers import ServerSettings
-from ..domain.delivery.breaker_rules import Cause
+from ..domain.delivery.breaker_timing import Cause
 from ..domain.priority import Priority
 from ..domain.scheduling.claim_plan import LaneKey
-from ..domain.scheduling.lanes import route_of
+from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import circuit_breaker
 from ..store.control.circuit_breaker import Breaker
 from ..store.control.comparison import Candidate, best_probe, candidates
@@ -80,4 +80,4 @@ def _choose(
 
 
 def _servers(runtime: Runtime, way: LaneKey) -> tuple[ServerSettings, ...]:
-    return runtime.routes.servers_of(route_of(way[0]))
+    return runtime.routes.servers_of(route_of_lane(way[0]))

@@ -9,7 +9,7 @@ from math import inf
 
 from ..domain.config.servers import ServerSettings
 from ..domain.scheduling.claim_plan import AHEAD, LaneKey, contenders, next_opening, plan_claims
-from ..domain.scheduling.lanes import route_of
+from ..domain.scheduling.lanes import route_of_lane
 from ..store.connection.error_codes import describe
 from ..store.control.forgotten_servers import note
 from ..store.control.rate_limits import set_right
@@ -48,7 +48,7 @@ def sweep(
         _aside("expire", lambda: expire(database))
     if state.ahead:
         _aside("correct its rate limits", lambda: set_right(database, state.ahead))
-    _note_halted(runtime, state)
+    _note_open_breakers(runtime, state)
     claims = _claims(runtime, state)
     for made in claims:
         hand_out(made)
@@ -94,11 +94,11 @@ def _survey(runtime: Runtime, limit: int) -> Survey:
     return state
 
 
-def _note_halted(runtime: Runtime, state: Survey) -> None:
+def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
     """Note once in `_NOTED` seconds that halted servers are configured here; see `forget`."""
-    halted = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
-    if halted and runtime.clock() >= runtime.noted_until:
-        _aside("note its halted servers", lambda: note(runtime.database, halted))
+    open_ = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
+    if open_ and runtime.clock() >= runtime.noted_until:
+        _aside("note its halted servers", lambda: note(runtime.database, open_))
         runtime.noted_until = runtime.clock() + _NOTED
 
 
@@ -134,7 +134,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
 
 def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
     """Return how many batches each route's usable servers take at once, 0 where none is usable."""
-    routes = {route_of(lane) for lane, _ in state.due}
+    routes = {route_of_lane(lane) for lane, _ in state.due}
     return {
         route: sum(_room(state, server) for server in runtime.routes.servers_of(route))
         for route in routes

@@ -24,7 +24,7 @@ inline take(i, l, again) {
 	}
 }
 
-/* outbox.worker.batch.batch_results.Results.advance, outbox.store.transitions.window.advance, outbox.worker.process.retry_writes.until_written
+/* outbox.worker.batch.batch_results.Results.record_and_open, outbox.store.transitions.window.advance, outbox.worker.process.retry_writes.until_written
  * The reply to its commit may be lost: then it is made again.
  */
 inline advance(i, reply_lost) {
@@ -135,7 +135,7 @@ inline stop(i) {
 }
 
 /* outbox.smtp.body.write_body: before the content and before the final dot the fence is asked
- * outbox.worker.batch.send_window.Window._try, outbox.worker.batch.send_email.EmailSender.send, outbox.worker.batch.email_results.EmailResults.back
+ * outbox.worker.batch.send_window.Window._try, outbox.worker.batch.send_email.EmailSender.send, outbox.worker.batch.result_factory.ResultFactory.give_back
  */
 inline check(i, it) {
 	d_step {

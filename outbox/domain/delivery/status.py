@@ -107,7 +107,7 @@ ARROWS: tuple[Arrow, ...] = (
         (Status.SENT, "resolve late_verdict", "a person, or a late verdict, says it arrived"),
         (
             Status.PENDING,
-            "resolve late_verdict",
+            "retry resolve late_verdict",
             "a person sends it again; or the doubt is settled, and other recipients still wait",
         ),
         (Status.FAILED, "resolve", "a person says it did not arrive"),
@@ -116,7 +116,7 @@ ARROWS: tuple[Arrow, ...] = (
         Status.FAILED,
         (
             Status.PENDING,
-            "resolve uncharge",
+            "retry uncharge",
             "a person retries it; or its server was refusing every email alike",
         ),
     ),

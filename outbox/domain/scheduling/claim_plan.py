@@ -10,7 +10,7 @@ from math import inf
 from types import MappingProxyType
 
 from ..priority import Priority
-from .lanes import HORIZON, Lanes, route_of
+from .lanes import HORIZON, Lanes, route_of_lane
 from .token_bucket import SLACK
 
 AGED = 60.0
@@ -155,7 +155,7 @@ class _ClaimPlanner:
         for (lane, priority), found in self.flight.items():
             self._loads[lane] += found.batches
             self._running[priority] += found.batches
-            self._used[route_of(lane)] += found.batches
+            self._used[route_of_lane(lane)] += found.batches
 
     def spread(self, priority: Priority) -> None:
         """Give the free slots to the lanes in which emails of this priority wait."""
@@ -180,7 +180,7 @@ class _ClaimPlanner:
         ):
             if len(found) >= self._room(priority):
                 break
-            buckets, route = self.lanes.buckets(lane), route_of(lane)
+            buckets, route = self.lanes.buckets(lane), route_of_lane(lane)
             left = all(taken[name] < rate.within(HORIZON) for name, rate in buckets.items())
             if left and self._has_room(lane, used[route]) and self._wanted(lane, priority, 1):
                 found.append(lane)
@@ -204,7 +204,7 @@ class _ClaimPlanner:
 
     def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
         self.shares.append(ClaimRequest(lane=lane, priority=priority, batches=batches, size=size))
-        self._used[route_of(lane)] += batches
+        self._used[route_of_lane(lane)] += batches
 
     def _room(self, priority: Priority) -> int:
         free = self.slots - self._running.total() - sum(part.batches for part in self.shares)
@@ -258,7 +258,7 @@ class _ClaimPlanner:
         heapify(turns)
         while room > 0 and turns:
             load, place, lane = turns[0]
-            route = route_of(lane)
+            route = route_of_lane(lane)
             if dealt[lane] == wanted[lane] or not self._has_room(lane, used[route]):
                 heappop(turns)
                 continue
@@ -270,7 +270,7 @@ class _ClaimPlanner:
 
     def _has_room(self, lane: str, more: int = 0) -> bool:
         """Return whether the servers of the lane's route take a batch besides `more` others."""
-        route = route_of(lane)
+        route = route_of_lane(lane)
         return self._used[route] + more < self.rooms.get(route, inf)
 
     def _least(self, lane: str) -> int:

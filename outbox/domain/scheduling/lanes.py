@@ -36,7 +36,7 @@ Wants = Mapping[str, tuple[Rate, int]]
 """The permits to take, by bucket: the rate at which it refills, and the number of permits."""
 
 
-def route_of(lane: str) -> str:
+def route_of_lane(lane: str) -> str:
     """Return the name of a lane's route."""
     return lane.partition("@")[0]
 

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
 from ...domain.errors import InvalidMessage
-from ...domain.header.automated import Automatic
+from ...domain.header.added_headers import Automatic
 from ...domain.message.merge_fields import FieldsOf
 from ...domain.message.personalize import Recipient, address_of, individuals, message_ids
 from ...domain.message.render import RenderedMessage

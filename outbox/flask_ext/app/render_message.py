@@ -12,7 +12,7 @@ from flask import current_app, has_app_context
 from ...domain.config.enqueue_options import Options
 from ...domain.config.settings import Settings
 from ...domain.errors import InvalidMessage
-from ...domain.header.automated import Automatic
+from ...domain.header.added_headers import Automatic
 from ...domain.message.merge_fields import Draft, FieldsOf, Merge
 from ...domain.message.render import RenderedMessage, render, render_shared
 from ..messages import fast_path

@@ -12,8 +12,9 @@ from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.delivery.status import Status
 from ...store.transitions.cancel import withdraw
 from ...store.transitions.purge import PurgeUnderWay
+from ...store.transitions.retry import RETRIED
 from ...worker.purge import purge_all
-from ..management.corrections import RESOLVED, RETRIED, cancel_tag
+from ..management.corrections import RESOLVED, cancel_tag
 from ..management.results import Corrections, Reason
 from .shell import DAYS, EMAIL_ID, current_outbox, current_runtime, text, write
 

@@ -17,9 +17,12 @@ from ...domain.errors import InvalidMessage
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import on_free
+from ...store.queries import reports
 from ...store.queries.id_scan import Scan, waiting_with_tag, with_status
-from ...store.transitions import resolve as decisions
+from ...store.transitions import resolve as resolving
+from ...store.transitions import retry as retrying
 from ...store.transitions.cancel import withdraw_ids
+from ...store.transitions.retry import RETRIED
 from .arguments import several_ids, status_of
 from .results import Corrections, Reason, Unchanged
 
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[int, int], object]
 """Is called with how many ids have been gone through, and of how many; first with 0."""
 
-RETRIED = (Status.FAILED, Status.UNKNOWN)
 RESOLVED = (Status.SENT, Status.FAILED)
 
 
@@ -42,7 +44,8 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: Progress) -> Correc
         found: Iterable[Sequence[int]] = parts(several_ids(ids))
     else:
         # The scan does not come back to an email that fails again meanwhile: each is retried once.
-        found = _scanned(with_status(database, status_of("status", status, RETRIED)), progress)
+        chosen = status_of("status", status, RETRIED)
+        found = _scanned(with_status(database, chosen), progress)
     return _correct(database, _retry, found, Status.PENDING)
 
 
@@ -85,7 +88,7 @@ class _Changed(NamedTuple):
 
 
 def _retry(connection: Connection, database: Database, ids: list[int]) -> _Changed:
-    rows = decisions.retry(connection, database, ids)
+    rows = retrying.retry(connection, database, ids)
     doubtful = [row.id for row in rows if row.unknown_count]
     return _Changed(dict.fromkeys((row.id for row in rows), Status.PENDING), doubtful)
 
@@ -93,7 +96,7 @@ def _retry(connection: Connection, database: Database, ids: list[int]) -> _Chang
 def _resolve(
     connection: Connection, database: Database, ids: list[int], outcome: Status
 ) -> _Changed:
-    return _Changed(decisions.resolve(connection, database, ids, outcome))
+    return _Changed(resolving.resolve(connection, database, ids, outcome))
 
 
 @dataclass(kw_only=True)
@@ -151,7 +154,7 @@ def _change(
     def change(connection: Connection) -> tuple[_Changed, list[int], dict[int, Status]]:
         done, held = on_free(connection, database, work, part)
         left = set(part).difference(done.statuses, held)
-        return done, held, decisions.statuses(connection, database, left) if left else {}
+        return done, held, reports.statuses(connection, database, left) if left else {}
 
     done, held, others = database.run(change)
     tally.add([email_id for email_id in part if email_id not in held], done, others)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ...domain.delivery.breaker_rules import BreakerState
+from ...domain.delivery.breaker_timing import BreakerState
 from ...store.report_records import ServerStatus
 
 

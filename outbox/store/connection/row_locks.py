@@ -1,4 +1,4 @@
-"""Locks rows of emails for a write, without waiting for other transactions.
+"""Locks rows of emails for a write. Workers and sweeps do not wait for other transactions.
 
 A user's transaction holds its rows as long as it stays open, and a worker must not wait for it. So
 each write first locks the free rows, and leaves the others as they are. SQLite has one writer at a
@@ -41,6 +41,15 @@ def lock_ids(
     """Lock emails as `lock` does; return only their ids."""
     email = database.tables.email.c
     return _ids(connection, free(select(email.id).where(which).order_by(email.id)))
+
+
+def lock_by_id(
+    connection: Connection, database: Database, which: ColumnElement[bool]
+) -> dict[int, Locked]:
+    """Lock the emails that fulfil `which` in the order of their ids, and wait for their holders."""
+    email = database.tables.email.c
+    statement = rows(database).where(which).order_by(email.id).with_for_update(key_share=True)
+    return {row.id: row for row in connection.execute(statement)}
 
 
 def lock_claim(

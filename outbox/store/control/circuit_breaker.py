@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from ...domain.delivery.breaker_rules import (
+from ...domain.delivery.breaker_timing import (
     ALERT_PAUSE,
     OPEN_MAX,
     BreakerState,

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, false, or_, true, update
 
-from ...domain.delivery.breaker_rules import SUSPICION_SECONDS, BreakerState, Cause
+from ...domain.delivery.breaker_timing import SUSPICION_SECONDS, BreakerState, Cause
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 from ..records import Breaker

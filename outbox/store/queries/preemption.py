@@ -12,10 +12,10 @@ from typing import Any
 from sqlalchemy import CompoundSelect, func, union_all
 
 from ...domain.config.routing import Routes
-from ...domain.delivery.breaker_rules import BreakerState
+from ...domain.delivery.breaker_timing import BreakerState
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import AHEAD
-from ...domain.scheduling.lanes import Lanes, route_of
+from ...domain.scheduling.lanes import Lanes, route_of_lane
 from ..connection.database import Database
 from .lane_keys import marked
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
@@ -113,5 +113,5 @@ def _is_usable(lane: str, routes: Routes, lags: Mapping[str, float], halted: set
     """Return whether any server of the lane's route takes emails now."""
     return any(
         server.name not in halted and not (server.rate and lags.get(server.bucket, 0.0) > AHEAD)
-        for server in routes.servers_of(route_of(lane))
+        for server in routes.servers_of(route_of_lane(lane))
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from email.header import decode_header, make_header
 from email.parser import BytesHeaderParser
@@ -16,6 +16,7 @@ from ...domain.delivery.status import FINISHED, Status
 from ...domain.priority import Priority
 from ..conditions import first_due
 from ..connection.database import Database
+from ..connection.row_locks import among
 from ..control.counter import read as read_counters
 from ..control.pause import EVERYTHING, paused
 from ..control.rate_limits import rate_limited
@@ -38,6 +39,13 @@ def counts(connection: Connection, database: Database, tag: str | None = None) -
     if tag is not None:
         statement = statement.where(email.tag == tag)
     return {Status(status): count for status, count in connection.execute(statement)}
+
+
+def statuses(connection: Connection, database: Database, ids: Collection[int]) -> dict[int, Status]:
+    """Return the statuses of these emails by id, without those that do not exist."""
+    email = database.tables.email.c
+    found = select(email.id, email.status).where(among(database, ids))
+    return {row.id: Status(row.status) for row in connection.execute(found)}
 
 
 def oldest_due(connection: Connection, database: Database) -> float:

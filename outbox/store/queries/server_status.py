@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, select
 
-from ...domain.delivery.breaker_rules import BreakerState, allowed
+from ...domain.delivery.breaker_timing import BreakerState, allowed
 from ..connection.database import Database
 from ..control import circuit_breaker
 from ..control.circuit_breaker import Breaker

@@ -1,51 +1,17 @@
-"""unknown, failed → sent, failed, pending: a person decides."""
+"""unknown → sent, failed: a person found out. Recipients that still wait make the email pending."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, Connection, case, select, update
+from sqlalchemy import Connection, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
-from ..conditions import having
+from ..conditions import having, turn_recipients
 from ..connection.database import Database
 from ..connection.endings import note
-from ..connection.row_locks import Locked, among, rows
-
-_STUCK = (Status.FAILED, Status.UNKNOWN)
-
-
-def retry(connection: Connection, database: Database, ids: Collection[int]) -> Sequence[Locked]:
-    """Make failed and unknown emails pending again; return their rows as they were.
-
-    Their counters start anew. An email with several recipients is not sent again to those who got
-    it. A doubt stays: a copy may have arrived, whatever happens to the next one, so the email ends
-    only `sent` or `unknown`. It counts as the first doubt, so that the next one is not the last.
-    """
-    email = database.tables.email
-    chosen = _locked(connection, database, among(database, ids) & email.c.status.in_(_STUCK))
-    _turn(connection, database, chosen, RecipientStatus.FAILED, RecipientStatus.PENDING)
-    fresh = {"attempts": 0, "crashes": 0, "waited": 0}
-    values = {**fresh, "unknown_token": None, "finished_at": None}
-    connection.execute(
-        update(email)
-        .where(among(database, chosen))
-        .values(
-            status=Status.PENDING,
-            due_at=database.now(),
-            unknown_count=case((email.c.unknown_count > 0, 1), else_=0),
-            **values,
-        )
-    )
-    return list(chosen.values())
-
-
-def statuses(connection: Connection, database: Database, ids: Collection[int]) -> dict[int, Status]:
-    """Return the statuses of these emails by id, without those that do not exist."""
-    email = database.tables.email.c
-    found = select(email.id, email.status).where(among(database, ids))
-    return {row.id: Status(row.status) for row in connection.execute(found)}
+from ..connection.row_locks import among, lock_by_id
 
 
 def resolve(
@@ -61,8 +27,8 @@ def resolve(
         raise ValueError("outcome must be sent or failed, to resolve an email in doubt")
     email = database.tables.email
     doubtful = among(database, ids) & (email.c.status == Status.UNKNOWN)
-    chosen = _locked(connection, database, doubtful)
-    _turn(connection, database, chosen, RecipientStatus.UNKNOWN, RecipientStatus(outcome))
+    chosen = lock_by_id(connection, database, doubtful)
+    turn_recipients(connection, database, chosen, RecipientStatus.UNKNOWN, RecipientStatus(outcome))
     several = [row.id for row in chosen.values() if row.recipients > 1]
     waiting = having(connection, database, several, RecipientStatus.PENDING)
     sent = having(connection, database, several) - waiting
@@ -81,28 +47,3 @@ def resolve(
             now |= dict.fromkeys(group, status)
     note(connection, ((status, email_id) for email_id, status in now.items()))
     return now
-
-
-def _locked(
-    connection: Connection, database: Database, which: ColumnElement[bool]
-) -> dict[int, Locked]:
-    """Lock these emails in the order of their ids."""
-    email = database.tables.email.c
-    statement = rows(database).where(which).order_by(email.id).with_for_update(key_share=True)
-    return {row.id: row for row in connection.execute(statement)}
-
-
-def _turn(
-    connection: Connection,
-    database: Database,
-    emails: Collection[int],
-    old: RecipientStatus,
-    new: RecipientStatus,
-) -> None:
-    """Set recipients of these locked emails from the status `old` to `new`."""
-    recipient = database.tables.recipient
-    connection.execute(
-        update(recipient)
-        .where(recipient.c.email_id.in_(sorted(emails)), recipient.c.status == old)
-        .values(status=new)
-    )

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from ...domain.delivery.blame import Common
-from ...domain.delivery.breaker_rules import Cause
+from ...domain.delivery.breaker_timing import Cause
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.refusal_streak import fingerprint, reason
 from ...domain.delivery.status import Status

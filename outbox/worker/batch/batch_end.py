@@ -12,7 +12,7 @@ class BatchEnd(StrEnum):
     DONE = "done"  # each email had its turn
     PROBED = "probed"  # a halted server opened a session: the probe had no email
     STALE = "stale"  # there was no lease to start: the task came twice, late or forged
-    SUPPRESSED = "suppressed"  # this app sends nothing
+    SENDING_OFF = "sending is off"  # this app sends nothing, by MAIL_SUPPRESS_SEND or TESTING
     NO_SERVER = "no server"  # no server of the route has room, or none opens a session
     RATE_LIMITED = "rate limited"  # a rate lets no email go soon
     YIELDED = "yielded"  # urgent email waits for a process
@@ -22,7 +22,7 @@ class BatchEnd(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-_IDLE = frozenset({BatchEnd.STALE, BatchEnd.SUPPRESSED, BatchEnd.NO_SERVER, BatchEnd.RATE_LIMITED})
+_IDLE = frozenset({BatchEnd.STALE, BatchEnd.SENDING_OFF, BatchEnd.NO_SERVER, BatchEnd.RATE_LIMITED})
 
 
 class BatchReport(NamedTuple):

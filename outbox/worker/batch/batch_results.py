@@ -49,10 +49,14 @@ class Results:
         """Return whether a result of this email is not written yet."""
         return any(entry.email_id == email_id for entry in self._waiting)
 
-    def advance(self, following: Sequence[int] = ()) -> frozenset[int]:
-        """Record the known results and open the next window; return the ids that were opened.
+    def record(self) -> None:
+        """Record the known results. They are kept until they are written, whatever errors come."""
+        self.record_and_open(())
 
-        Results are kept until they are written, also where an error comes in between.
+    def record_and_open(self, following: Sequence[int]) -> frozenset[int]:
+        """Record the known results and open the next window in one transaction.
+
+        Returns the ids of the emails that were opened. Only these may be sent.
         """
         try:
             progress = self._write(self._waiting, following)

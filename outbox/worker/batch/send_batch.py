@@ -25,10 +25,10 @@ from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 from .batch_end import BatchEnd, BatchReport
 from .batch_results import Results
-from .email_results import EmailResults
 from .heartbeat import Heartbeat
 from .next_window import NextWindow
 from .relief import Relief
+from .result_factory import ResultFactory
 from .send_email import EmailSender
 from .send_window import Window
 from .server_choice import ServerChoice
@@ -59,7 +59,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
         ) as choice:
             sending = _Sending(runtime, token, batch, choice, heartbeat, began)
             # Emails of an app that sends nothing, claimed by a process that does send, go back.
-            end = BatchEnd.SUPPRESSED if runtime.suppressed() else sending.run()
+            end = BatchEnd.SENDING_OFF if runtime.suppressed() else sending.run()
         # Only now, as the end of the lease frees a place under the server's connection cap.
         settled = sending.finish()
     _log.debug("outbox: a batch ended: %s, %d emails settled", end, settled)
@@ -103,7 +103,7 @@ class _Sending:
         self._heartbeat = heartbeat
         self._began = began
         self._sender = EmailSender(runtime, batch, holds=heartbeat.holds, began=began)
-        self._made = EmailResults(runtime, batch, began=began)
+        self._factory = ResultFactory(runtime, batch, began=began)
         self._throttle = Throttle(runtime, batch, holds=heartbeat.holds)
         self._next = NextWindow(runtime, choice, self._throttle, heartbeat)
         self._results = Results(runtime, token, progress=heartbeat.progress)
@@ -114,14 +114,14 @@ class _Sending:
             left = deque(self._sendable())
             end = None if self._batch.emails else self._probe()
             while left and end is None:
-                window = self._next.cut(left, before_wait=self._results.advance)
+                window = self._next.cut(left, before_wait=self._results.record)
                 if isinstance(window, BatchEnd):
                     end = BatchEnd.YIELDED if self._throttle.must_yield() else window
                     break
                 # One transaction records the last window and opens this one.
-                opened = self._results.advance([email.id for email in window])
+                opened = self._results.record_and_open([email.id for email in window])
                 end = self._send([e for e in window if e.id in opened], left) or self._end()
-            self._results.advance()
+            self._results.record()
         for watch in self._choice.watches:
             watch.settle()
         return end or BatchEnd.DONE
@@ -140,7 +140,7 @@ class _Sending:
     def _send(self, opened: list[ClaimedEmail], left: deque[ClaimedEmail]) -> BatchEnd | None:
         """Send an open window; put the emails that it had no time for back into `left`."""
         window = Window(
-            self._runtime, self._choice, self._sender, self._throttle, self._made, self._results
+            self._runtime, self._choice, self._sender, self._throttle, self._factory, self._results
         )
         relief = Relief(
             runtime=self._runtime,
@@ -157,7 +157,7 @@ class _Sending:
         if late:  # the next window is no larger than what the server takes in a window's time
             self._next.max_emails = max(1, len(opened) - len(late))
             left.extendleft(reversed(late))
-            self._results.advance()  # one statement cannot close and open the same row
+            self._results.record()  # one statement cannot close and open the same row
         self._heartbeat.progress()
         return None
 
@@ -200,7 +200,7 @@ class _Sending:
         except BaseException as error:
             with suppress(Exception):
                 if isinstance(error, Exception) and not shutdown.requested():
-                    self._results.advance()
+                    self._results.record()
                 else:  # this process is to end: there is time for one try
                     self._results.record_once()
             raise

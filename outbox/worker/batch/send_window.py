@@ -16,7 +16,7 @@ from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
 from .batch_results import Results
 from .diagnosis import ASIDE, JUDGED, Diagnosis, Kind
-from .email_results import EmailResults, Outgoing, Unsent
+from .result_factory import Outgoing, ResultFactory, Unsent
 from .send_email import EmailSender
 from .server_choice import ServerChoice
 from .throttle import Throttle
@@ -37,16 +37,16 @@ class Window:
         choice: ServerChoice,
         sender: EmailSender,
         throttle: Throttle,
-        made: EmailResults,
+        factory: ResultFactory,
         results: Results,
     ) -> None:
-        """`made` makes the results of emails, and `results` takes them."""
+        """`factory` makes the results of emails, and `results` takes them."""
         self._clock = runtime.clock
         self._seconds = runtime.settings.window_seconds
         self._choice = choice
         self._sender = sender
         self._throttle = throttle
-        self._made = made
+        self._factory = factory
         self._results = results
         self._opened_at = self._clock()
         self._todo: list[Outgoing] = []  # to be given to this server
@@ -68,7 +68,7 @@ class Window:
         first of them may leave before its window is open. This is safe: only an email whose content
         has left can be in doubt.
         """
-        now, self._left = self._made.now(), left
+        now, self._left = self._factory.now(), left
         behind = left[0] if announces and left else None
         self._todo = [Outgoing(email=email, started_at=now) for email in emails]
         tried: set[str] = set()
@@ -98,7 +98,7 @@ class Window:
                 return None
             self.is_relieved = True
             waiting, self._todo = self._todo, []
-        return [self._made.back(out) for out in waiting]
+        return [self._factory.give_back(out) for out in waiting]
 
     @property
     def slow(self) -> ClaimedEmail | None:
@@ -133,7 +133,7 @@ class Window:
                 self._leave_server(diagnosis)
                 break
         for out in late:
-            self._results.add(self._made.back(out, Status.CLAIMED))
+            self._results.add(self._factory.give_back(out, Status.CLAIMED))
         self._todo, self._aside = [*self._aside, *self._todo], []
         return late
 
@@ -150,9 +150,9 @@ class Window:
         """Send one email; note what the server's replies say of the email and of the server."""
         if self._sender.has_expired(email.email):
             self._current = None
-            self._results.add(self._made.back(email))
+            self._results.add(self._factory.give_back(email))
             return ASIDE
-        email.started_at = self._made.now()
+        email.started_at = self._factory.now()
         out: Outgoing | None = email
         diagnosis = ASIDE
         while out is not None:  # more than once where the recipients do not fit one transaction
@@ -162,10 +162,10 @@ class Window:
             transaction = self._sender.send(out.email, self._choice.connection, following)
             self._current = None
             if transaction is None:
-                self._results.add(self._made.damaged(out, self._choice.server.name))
+                self._results.add(self._factory.damaged(out, self._choice.server.name))
                 return JUDGED
             if transaction.verdict is Verdict.UNSENT and not self._sender.may_send(out.email):
-                self._results.add(self._made.back(out))
+                self._results.add(self._factory.give_back(out))
                 return ASIDE
             diagnosis = self._choice.watch.note(out.email, transaction, self._untried)
             if diagnosis is not JUDGED and not diagnosis.is_final:
@@ -183,11 +183,11 @@ class Window:
         """Note an email's own result; return its rest, to recipients that are left, or None."""
         if self._aside and diagnosis.kind is Kind.JUDGED:
             self._blame(out.email.id)
-        result, rest = self._made.judged(out, transaction, self._choice.server.name)
+        result, rest = self._factory.judged(out, transaction, self._choice.server.name)
         self._results.add(result)
         self._done.append(out)
         if rest is not None:
-            self._results.advance()  # so that a recipient who has the email never gets it again
+            self._results.record()  # so that a recipient who has the email never gets it again
             if self._results.holds(out.email.id):  # a person's transaction holds its row
                 return None
         return rest
@@ -247,7 +247,7 @@ class Window:
         suspected = out.suspected if out.unsent is Unsent.SUSPECT else None
         if suspected is not None and suspected.verdict is Verdict.LACKING:
             self._choice.watch_of(out.server).alert_lacking(out.email, suspected)
-        self._results.add(self._made.unsent(out))
+        self._results.add(self._factory.unsent(out))
 
     def _give_back_unsent(self) -> None:
         """Give back the emails that surely never left, so that they do not become unknown."""
@@ -255,7 +255,7 @@ class Window:
         if self._current is not None and self._sender.touched != self._current.email.id:
             unsent.append(self._current)
         for out in unsent:
-            self._results.add(self._made.back(out))
+            self._results.add(self._factory.give_back(out))
 
 
 _BY_ITS_OWN_COMMAND = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ...domain.config.routing import arrange
 from ...domain.config.servers import ServerSettings
-from ...domain.scheduling.lanes import route_of
+from ...domain.scheduling.lanes import route_of_lane
 from ...domain.scheduling.token_bucket import Rate
 from ...smtp.connection import Connection
 from ...store.control.connection_caps import take_server
@@ -135,7 +135,7 @@ def _order(
     probed = [server for server in runtime.servers if server.name == batch.probed]
     if batch.probed is not None and not batch.emails:
         return probed  # without an email the batch's lane has no meaning
-    return [*probed, *arrange(servers, batch.halted, runtime.random)]
+    return [*probed, *arrange(servers, batch.open_servers, runtime.random)]
 
 
 def _lanes_of(runtime: Runtime, own: str, server: str) -> list[str]:
@@ -147,7 +147,7 @@ def _lanes_of(runtime: Runtime, own: str, server: str) -> list[str]:
     return [
         lane
         for lane in dict.fromkeys((own, *runtime.lanes.routes))
-        if any(server == one.name for one in routes.servers_of(route_of(lane)))
+        if any(server == one.name for one in routes.servers_of(route_of_lane(lane)))
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ...domain.delivery.blame import SILENCES, Common, Suspicion, Traits, most_different, patience
-from ...domain.delivery.breaker_rules import Cause, probe_seconds, session_seconds
+from ...domain.delivery.breaker_timing import Cause, probe_seconds, session_seconds
 from ...domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ...domain.delivery.transaction import Transaction, Verdict
 from ...domain.priority import Priority

@@ -27,7 +27,7 @@ from ...smtp.connection import Connection
 from ...store.connection.database import Database
 from ...store.queries.low_water_mark import LowWater
 from ...store.schema.tables import Tables
-from ..signals import Receivers
+from ..email_signals import Receivers
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
 from .steady_clock import steady

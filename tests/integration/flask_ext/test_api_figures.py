@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
 from outbox import InvalidMessage, Priority, Status
-from outbox.domain.delivery.breaker_rules import BreakerState, Cause
+from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.rate_limits import take
 from tests.support.servers.ports import free_port

@@ -13,7 +13,7 @@ from outbox.domain.priority import Priority
 from outbox.store.control import lease, pause
 from outbox.store.queries.sweep_snapshot import survey
 from outbox.store.records import ClaimedEmail
-from outbox.store.transitions import expire, purge, rescue, resolve
+from outbox.store.transitions import expire, purge, rescue, resolve, retry
 from outbox.store.transitions.claim import claim, guarded_statement
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance, advance_in_steps, finish
@@ -239,7 +239,7 @@ class Machine(Transactions):
         emails = sorted(self.model.emails.values(), key=lambda m: (m.status not in STUCK, m.id))
         chosen, database = emails[pick % len(emails)].id, self.shop.database
         if outcome is Status.PENDING:
-            made = len(database.run(lambda c: resolve.retry(c, database, [chosen])))
+            made = len(database.run(lambda c: retry.retry(c, database, [chosen])))
             assert made == self.model.retry(chosen)
         else:
             settled = database.run(lambda c: resolve.resolve(c, database, [chosen], outcome))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.delivery.breaker_rules import RAMP, RAMP_SECONDS, Cause, allowed, open_seconds
+from outbox.domain.delivery.breaker_timing import RAMP, RAMP_SECONDS, Cause, allowed, open_seconds
 
 
 @pytest.mark.parametrize(

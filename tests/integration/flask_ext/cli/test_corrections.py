@@ -12,7 +12,7 @@ from outbox.store.connection import list_parts
 from outbox.store.connection.database import Database
 from outbox.store.connection.row_locks import Locked
 from outbox.store.queries import id_scan
-from outbox.store.transitions import resolve
+from outbox.store.transitions import retry
 from tests.support.shop.shell import Run, runner, stuck
 from tests.support.shop.shop import Shop
 
@@ -47,13 +47,13 @@ def test_retry_by_status_goes_through_the_emails_in_short_transactions(
     failed = [stuck(shop, Status.FAILED) for _ in range(5)]
     kept = [stuck(shop, Status.UNKNOWN), shop.enqueue().id]
     chosen: list[list[int]] = []
-    retry = resolve.retry
+    genuine = retry.retry
 
     def note(connection: Connection, database: Database, ids: list[int]) -> Sequence[Locked]:
         chosen.append(ids)
-        return retry(connection, database, ids)
+        return genuine(connection, database, ids)
 
-    monkeypatch.setattr(resolve, "retry", note)
+    monkeypatch.setattr(retry, "retry", note)
     assert "5 emails are pending" in run("retry", "--status", "failed").output
     assert chosen == [failed[:2], failed[2:4], failed[4:]]
     assert {shop.status(email_id) for email_id in failed} == {Status.PENDING}

@@ -10,7 +10,7 @@ import pytest
 from celery import Celery
 
 from outbox import ConfigurationError
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from outbox.worker.process.queues import QUEUES, beat_schedule
 from tests.support.servers.smtp.catcher import Catcher

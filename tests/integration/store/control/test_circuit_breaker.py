@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, select, update
 
 from outbox import Priority, Status
-from outbox.domain.delivery.breaker_rules import OPEN_FIRST, Cause
+from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.counter import bump
 from outbox.store.queries import reports

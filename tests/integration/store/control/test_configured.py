@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.forgotten_servers import KEPT
 from outbox.worker.purge import purge_all, purge_briefly

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from outbox.domain.delivery.breaker_rules import OPEN_FIRST, RAMP_SECONDS, Cause
+from outbox.domain.delivery.breaker_timing import OPEN_FIRST, RAMP_SECONDS, Cause
 from outbox.store.control import circuit_breaker, lease
 from outbox.store.queries import server_limits
 from outbox.store.queries.server_status import alerts, standings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.delivery.breaker_rules import SUSPICION_SECONDS, Cause
+from outbox.domain.delivery.breaker_timing import SUSPICION_SECONDS, Cause
 from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.sweep import sweep
 from tests.integration.store.control.test_circuit_breaker import SERVER, trip

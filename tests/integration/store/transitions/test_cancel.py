@@ -11,7 +11,8 @@ from sqlalchemy import update
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
-from outbox.store.transitions.resolve import resolve, retry
+from outbox.store.transitions.resolve import resolve
+from outbox.store.transitions.retry import retry
 from outbox.store.transitions.window import finish
 from tests.support.shop.shop import WORKER, Shop, addresses, entry, message, newsletter, sent
 

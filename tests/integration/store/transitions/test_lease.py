@@ -14,7 +14,7 @@ from outbox.store.control import lease
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.release import suppress
 from outbox.store.transitions.rescue import rescue
-from outbox.store.transitions.resolve import retry
+from outbox.store.transitions.retry import retry
 from outbox.store.transitions.window import LOST, finish
 from outbox.worker.batch.send_batch import STALE, send_batch
 from tests.support.shop.shop import LEASE, WORKER, Shop, entry, sent

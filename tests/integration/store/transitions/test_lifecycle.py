@@ -19,7 +19,8 @@ from outbox.store.schema.clock import utc
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.release import give_back
 from outbox.store.transitions.release import suppress as end_suppressed
-from outbox.store.transitions.resolve import resolve, retry
+from outbox.store.transitions.resolve import resolve
+from outbox.store.transitions.retry import retry
 from tests.support.shop.shop import Shop, entry, sent
 
 pytestmark = pytest.mark.each_database
@@ -141,7 +142,7 @@ FILES: dict[Step, str] = {
     pass_time: "expire",
     rescue: "rescue",
     late: "late_verdict",
-    again: "resolve",
+    again: "retry",
 }
 """The file that makes a step, by its last one; `end` is `record`, and `settle` is `resolve`."""
 
@@ -150,7 +151,7 @@ ELSEWHERE = {
     (C, Status.FAILED): {"release"},  # test_recipients_outcomes.py
     (C, Status.SENT): {"rescue"},  # test_store_rescue.py
     (C, Status.UNKNOWN): {"rescue"},
-    (Status.UNKNOWN, P): {"late_verdict"},  # test_store_late.py
+    (Status.UNKNOWN, P): {"late_verdict", "resolve"},  # test_store_late.py
     (Status.FAILED, P): {"uncharge"},  # test_store_uncharge.py
 }
 """Files that make an arrow in another test."""

@@ -15,7 +15,7 @@ from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Tr
 from outbox.store.control import suppression
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.release import suppress
-from outbox.store.transitions.resolve import retry
+from outbox.store.transitions.retry import retry
 from tests.support.shop.shop import Shop, entry
 
 pytestmark = pytest.mark.each_database

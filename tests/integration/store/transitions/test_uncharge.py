@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import update
 
 from outbox import Status
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control import circuit_breaker
-from outbox.store.transitions.resolve import retry
+from outbox.store.transitions.retry import retry
 from outbox.store.transitions.uncharge import review, uncharge
 from tests.support.shop.shop import Shop, entry, sent
 

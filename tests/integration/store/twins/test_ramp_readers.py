@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from outbox.domain.delivery.breaker_rules import RAMP, BreakerState, Cause, allowed
+from outbox.domain.delivery.breaker_timing import RAMP, BreakerState, Cause, allowed
 from outbox.store.control import circuit_breaker
 from outbox.store.queries import server_limits
 from outbox.store.queries.server_status import standings

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from outbox import Priority
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control import circuit_breaker, pause
 from outbox.store.control.rate_limits import take

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from outbox import Priority
-from outbox.domain.delivery import breaker_rules as rules
-from outbox.domain.delivery.breaker_rules import BreakerState, Cause
+from outbox.domain.delivery import breaker_timing as rules
+from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from outbox.smtp import reply
 from outbox.store.control import circuit_breaker, suspicion

@@ -16,7 +16,7 @@ import pytest
 
 from outbox import Priority
 from outbox.domain.delivery.blame import SILENCES
-from outbox.domain.delivery.breaker_rules import BreakerState, Cause
+from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from outbox.smtp import reply
 from outbox.store.records import Claim

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.counter import UNKNOWN
 from tests.support.servers.ports import free_port

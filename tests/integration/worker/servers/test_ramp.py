@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pytest
 
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.records import Claim
 from outbox.worker.batch.batch_end import BatchReport

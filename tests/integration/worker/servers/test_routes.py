@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, attempts, server, standing, write

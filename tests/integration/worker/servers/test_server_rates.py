@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from outbox import Priority
-from outbox.domain.delivery.breaker_rules import Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.scheduling.token_bucket import SLACK, Rate
 from outbox.store.control import circuit_breaker
 from outbox.store.control.rate_limits import seconds_until_open, take

@@ -50,7 +50,7 @@ class Outgoing:
     blamed_by: frozenset[int] = frozenset()  # emails that this server judged afterwards
 
 
-class EmailResults:
+class ResultFactory:
     """Makes the results of one batch's emails. It leaves to the domain what the domain decides."""
 
     def __init__(self, runtime: Runtime, batch: Batch, *, began: float) -> None:
@@ -86,17 +86,17 @@ class EmailResults:
         suspected = out.suspected
         match out.unsent:
             case Unsent.UNTRIED:
-                return self.back(out)
+                return self.give_back(out)
             case Unsent.PASSED_OVER:
                 # This never ends an email: only its own try can show that it is to blame.
-                return self.back(out, delay=backoff.passed_over(out.email.waited))
-            case Unsent.SUSPECT if suspected is not None and not _may_be_dropped(out, suspected):
+                return self.give_back(out, delay=backoff.passed_over(out.email.waited))
+            case Unsent.SUSPECT if suspected is not None and not _may_drop_all(out, suspected):
                 is_charged = bool(out.blamed_by) and suspected.verdict is Verdict.SUSPECT
                 charged = blamed(suspected) if is_charged else suspected
                 return self.judged(out, charged, out.server)[0]
         return self._behind(out)
 
-    def back(
+    def give_back(
         self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0
     ) -> EmailResult:
         """Return the result of an email that was not sent: it is uncharged and keeps its place."""
@@ -193,7 +193,7 @@ _NOT_SENT = Transaction(verdict=Verdict.HALT, phase=Phase.MAIL, reply=_NO_REPLY)
 _BEFORE_CONTENT = (Phase.MAIL, Phase.RCPT, Phase.DATA)
 
 
-def _may_be_dropped(out: Outgoing, suspected: Transaction) -> bool:
+def _may_drop_all(out: Outgoing, suspected: Transaction) -> bool:
     """Return whether the server may drop any email.
 
     It dropped this one before the content, and has judged none since. A single email can crash a

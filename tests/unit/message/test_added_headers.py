@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.header.automated import MAX_URL, Automatic, check_url
+from outbox.domain.header.added_headers import MAX_URL, Automatic, check_url
 from outbox.domain.mime.line_endings import has_long_line, header_names
 
 URL = "https://shop.example/unsubscribe?who=a%40x.example&list=news"
