@@ -23,7 +23,7 @@ EHLO_SECONDS = 10.0
 class Connection:
     """Sends emails over one connection at a time, for one thread. Network errors become verdicts.
 
-    A connection lives for `connection_mails` emails or `connection_seconds`, and belongs to the
+    A connection lives for `connection_emails` emails or `connection_seconds`, and belongs to the
     process that opened it: after a fork the child opens its own.
     """
 

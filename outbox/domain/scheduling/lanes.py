@@ -17,7 +17,7 @@ from ..header.address import domain_of
 from .token_bucket import Rate
 
 MAX_LANE = 320
-"""Characters: a route's name of 64, the at sign, and a domain."""
+"""Characters: a route's name of at most 32, the at sign, and a domain."""
 
 MAX_BUCKET = 320
 

@@ -131,6 +131,7 @@ class ResultFactory:
             verdict=Verdict.SUSPECT, phase=Phase.MAIL, reply=_NO_REPLY, recipients=nobody
         )
         outcome = self._outcome(out.email, _with_put_off(out, put))
+        # HALT is not logged as an attempt: nothing was tried on behalf of this email.
         return self._result(out, outcome, replace(put, verdict=Verdict.HALT), "")
 
     def _rest(self, out: Outgoing, transaction: Transaction, so_far: Outcome) -> Outgoing:
