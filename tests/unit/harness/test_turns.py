@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,18 @@ def test_a_test_that_cannot_run_where_it_says_is_refused(tmp_path: Path) -> None
     marks = "@pytest.mark.databases('sqlite')\n@pytest.mark.one_database('mariadb')\n"
     said = collected(tmp_path, f"import pytest\n{marks}def test_wrong(database_url): ...\n")
     assert "test_wrong cannot run on mariadb" in said
+
+
+def test_what_make_test_runs_and_the_rest_are_all_tests(tmp_path: Path) -> None:
+    """CI runs both: a test in neither would never run there."""
+    line = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "QUICK :=" in line)
+    options = shlex.split(line.partition(":=")[2])
+    text = f"{_TESTS}\n\n@on.long\n@on.each_database\ndef test_slow(database_url): ...\n"
+    whole, quick, rest = (
+        set(re.findall(r"::(test_\w+\[\w+\])", collected(tmp_path, text, *chosen)))
+        for chosen in ([], options, ["--rest"])
+    )
+    assert whole <= quick | rest
+    assert not quick & rest
+    assert {"test_slow[sqlite]", "test_each[mariadb]"} <= rest
+    assert {"test_file[postgresql]", "test_each[sqlite]"} <= quick
