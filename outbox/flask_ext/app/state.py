@@ -8,15 +8,22 @@ from functools import cached_property
 
 from flask import Flask, current_app, has_app_context
 from sqlalchemy import Connection, Insert, insert
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, scoped_session
 
+from ...domain.errors import ConfigurationError
 from ...store.schema.table_names import refuse_moved
 from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
+from ..session.reading import has_written
 from ..session.source import AnySession, SessionSource, current, one_of
 
 _log = logging.getLogger("outbox")
+
+_OWN_WRITE = (
+    "the session of this request has written, and SQLite has one writer at a time: commit or roll"
+    " back first, because this call works in a transaction of its own"
+)
 
 
 @dataclass(kw_only=True)
@@ -60,6 +67,18 @@ class State:
     def _write(self) -> Insert:
         # A statement, not the table: so a session that routes its statements chooses its writer.
         return insert(self.runtime.tables.email)
+
+    def refuse_own_write(self) -> None:
+        """Raise ConfigurationError if a write of ours would wait for the caller's own session.
+
+        SQLite's lock is the session's until its commit, which comes after this call: the wait would
+        take minutes and end in an error.
+        """
+        source = self.source
+        if not self.runtime.database.facts.one_writer or not isinstance(source, scoped_session):
+            return
+        if has_app_context() and source.registry.has() and has_written(one_of(source())):
+            raise ConfigurationError(_OWN_WRITE)
 
     def discard(self, emails: int) -> None:
         """Count and log emails whose session was closed without a commit."""

@@ -2,8 +2,9 @@
 
 Each verb works in short transactions of its own, over connections of the outbox's engine. They are
 committed when it returns. So a verb sees only committed emails, and a rollback of yours does not
-undo it. Do not call it within a transaction of yours that has written. On SQLite it would wait for
-the write lock of that transaction, and fail. A SQLite database in memory has only one connection.
+undo it. On SQLite a verb that writes raises ConfigurationError while the app's scoped session has
+written and is not committed: it would wait for that session's lock. With another source of sessions
+it does wait, for minutes, and fails. A SQLite database in memory has only one connection.
 There each verb except `health` raises ConfigurationError while a transaction of yours is open.
 """
 
@@ -36,6 +37,13 @@ class Management:
     def _runtime(self) -> Runtime:
         return state_of(self._app).runtime
 
+    @property
+    def _writer_runtime(self) -> Runtime:
+        """The runtime, for a verb that writes."""
+        state = state_of(self._app)
+        state.refuse_own_write()
+        return state.runtime
+
     def get(self, id: int) -> EmailDetails | None:  # noqa: A002  (the public name)
         """Return a committed email with its recipients and attempts, or None if it is missing."""
         return emails.get(self._runtime, id)
@@ -67,7 +75,7 @@ class Management:
         that they hold are unchanged. For a `status`, `progress` is called with how many ids have
         been gone through, and of how many.
         """
-        return corrections.retry(self._runtime, ids, status, progress)
+        return corrections.retry(self._writer_runtime, ids, status, progress)
 
     def resolve(self, ids: int | Iterable[int], outcome: Status | str) -> Corrections:
         """Settle emails in doubt as `sent` or `failed`, once you found out which.
@@ -76,7 +84,7 @@ class Management:
         it has recipients that were not tried yet. The result has the new status of each email. Like
         `retry` it commits, and does not wait for other transactions.
         """
-        return corrections.resolve(self._runtime, ids, outcome)
+        return corrections.resolve(self._writer_runtime, ids, outcome)
 
     def suppress(self, address: str, reason: str = "by hand") -> bool:
         """Put an address on the suppression list; return False where it was on it already.
@@ -84,14 +92,14 @@ class Management:
         It is committed when it returns. Case does not count. Emails that are enqueued already are
         suppressed, too, except those in a batch that has begun.
         """
-        return controls.suppress(self._runtime, address, reason)
+        return controls.suppress(self._writer_runtime, address, reason)
 
     def unsuppress(self, address: str) -> bool:
         """Take an address off the suppression list; return False where it was not on it.
 
         It is committed when it returns. Emails that were suppressed meanwhile are not sent.
         """
-        return controls.unsuppress(self._runtime, address)
+        return controls.unsuppress(self._writer_runtime, address)
 
     def suppressed(self) -> tuple[Suppression, ...]:
         """Return the whole suppression list, by address."""
@@ -103,14 +111,14 @@ class Management:
         It is committed when it returns. Batches in flight still go out. A pause of everything is
         separate from those of the priorities: neither its start nor its end changes them.
         """
-        return controls.pause(self._runtime, priority)
+        return controls.pause(self._writer_runtime, priority)
 
     def resume(self, priority: Priority | str | int | None = None) -> bool:
         """End the pause of one priority, or that of everything; return False if there was none.
 
         It is committed when it returns.
         """
-        return controls.resume(self._runtime, priority)
+        return controls.resume(self._writer_runtime, priority)
 
     def stats(self) -> Stats:
         """Return how many emails there are, what waits, what is paused, and how servers stand.

@@ -49,6 +49,12 @@ def holds_nothing(session: Session) -> bool:
     return not any(map(_is_held, session.info.get(_KEY, ())))
 
 
+def has_written(session: Session) -> bool:
+    """Return whether the session's transaction has surely written; its driver has to tell."""
+    marks = (_marks.get(connection) for connection in session.info.get(_KEY, ()))
+    return any(mark.has_written() for mark in marks if mark is not None)
+
+
 def _is_held(connection: Connection) -> bool:
     mark = _marks.get(connection)
     return mark is None or mark.is_held(connection)

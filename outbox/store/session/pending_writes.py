@@ -49,6 +49,10 @@ class Mark:
             return True
         return self._written() != self._changes or self._seen() is not self._state
 
+    def has_written(self) -> bool:
+        """Return whether the driver shows that rows were written since the transaction began."""
+        return self._written() != self._changes
+
     def _seen(self) -> object:
         return None if self._tells is None else self._tells.seen(self._driver)
 

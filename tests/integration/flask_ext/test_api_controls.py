@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC
 
 import pytest
+from sqlalchemy import select
 
-from outbox import InvalidMessage, Priority, Status
+from outbox import ConfigurationError, InvalidMessage, Outbox, Priority, Status
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.shop import Shop, Shops, message
 
 pytestmark = pytest.mark.one_database("postgresql")
 
@@ -88,3 +90,31 @@ def test_suppress_names_the_argument_that_is_wrong(
 def test_unsuppress_names_the_address_that_is_none(shop: Shop) -> None:
     with pytest.raises(InvalidMessage, match="address: an address has the form"):
         shop.outbox.unsuppress("nobody")
+
+
+WRITING: dict[str, Callable[[Outbox], object]] = {
+    "retry": lambda outbox: outbox.retry(1),
+    "resolve": lambda outbox: outbox.resolve(1, "sent"),
+    "suppress": lambda outbox: outbox.suppress("a@x.example"),
+    "unsuppress": lambda outbox: outbox.unsuppress("a@x.example"),
+    "pause": lambda outbox: outbox.pause(),
+    "resume": lambda outbox: outbox.resume(),
+}
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("verb", WRITING)
+def test_a_verb_does_not_wait_for_the_write_of_its_own_caller(shops: Shops, verb: str) -> None:
+    """SQLite's one writer would be the caller: the wait would take minutes."""
+    shop, db = shops.open_flask()
+    with shop.app.app_context():
+        shop.outbox.enqueue(message("a@x.example"))
+        if shop.database.dialect == "sqlite":
+            with pytest.raises(ConfigurationError, match="commit or roll back first"):
+                WRITING[verb](shop.outbox)
+        else:
+            WRITING[verb](shop.outbox)
+        db.session.rollback()
+        shop.outbox.counts()  # a read leaves no lock
+        db.session.execute(select(1))
+        WRITING[verb](shop.outbox)
