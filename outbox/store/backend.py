@@ -18,13 +18,11 @@ from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..domain.scheduling.lanes import Wants
 from .connection.database import Database
 from .mysql import cancel, deletion, function_calls
-from .mysql import driver_state as mysql_driver_state
 from .mysql import server as mysql_server
 from .new_email import Values
 from .postgresql import backlog, claim, copy, insert, lane_keys, pending_writes, permits, window
 from .postgresql import server as postgresql_server
 from .records import EmailResult, Mark
-from .sqlite import driver_state as sqlite_driver_state
 from .sqlite import file
 from .sqlite import lane_keys as sqlite_lane_keys
 
@@ -91,16 +89,6 @@ class Backlog(Protocol):
         """Return the statement's parameters without the time."""
 
 
-class DriverState(Protocol):
-    """Shows whether anybody has used a driver's connection."""
-
-    def seen(self, driver: Any, /) -> object:
-        """Return a value that changes with each statement over the driver's own cursor."""
-
-    def written(self, driver: Any, /) -> int | None:
-        """Return how many rows were written, or None where that is not known."""
-
-
 Withdraw = Callable[[Connection, Database, Sequence[int]], int]
 """Takes ids; withdraws those emails that still wait, and returns how many are cancelled."""
 
@@ -147,7 +135,6 @@ class Backend:
     # The app's own session: on which database it is, and whether its transaction wrote or locked
     identity: Callable[[Connection], Hashable] | None = None
     holds: Callable[[Connection], bool] | None = None
-    driver_state: DriverState | None = None
     may_call: Callable[[str], bool] | None = None
 
     # `flask outbox check`
@@ -170,13 +157,11 @@ _POSTGRESQL = Backend(
 _SQLITE = Backend(
     lane_keys=sqlite_lane_keys,
     identity=file.identity,
-    driver_state=sqlite_driver_state,
 )
 _MYSQL = Backend(
     withdraw=cancel.withdraw,
     delete_keyed=deletion.delete_keyed,
     identity=mysql_server.identity,
-    driver_state=mysql_driver_state,
     may_call=function_calls.may_call,
     packet_warnings=mysql_server.packet_warnings,
 )

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary, WeakSet
 from sqlalchemy import Connection, Dialect, event
 from sqlalchemy.orm import Session, SessionTransactionOrigin
 
-from ...store.session.pending_writes import Mark, may_call, tells
+from ...store.connection.facts import facts_of
+from ...store.session.pending_writes import Mark, may_call
 
 _KEY = "outbox.reading"
 _COMMENTS = re.compile(r"\s*(--[^\n]*\n|/\*(?!M?!).*?\*/)", re.DOTALL)
@@ -60,7 +61,8 @@ def _is_held(connection: Connection) -> bool:
     return mark is None or mark.is_held(connection)
 
 
-def _before(_cursor: Any, statement: str, context: Any) -> None:
+def _before(_cursor: Any, statement: str, *rest: Any) -> None:
+    context = rest[-1]  # behind the parameters, where there are any
     # A connection without a session is not in `_marks`: its statements cost this one lookup.
     # Statements without a context are SQLAlchemy's own, such as a sequence's next value.
     mark = None if context is None else _marks.get(context.root_connection)
@@ -69,10 +71,6 @@ def _before(_cursor: Any, statement: str, context: Any) -> None:
     mark.before()
     if not _reads(statement, context.dialect.name):
         mark.is_broken = True
-
-
-def _before_with(cursor: Any, statement: str, _parameters: Any, context: Any) -> None:
-    _before(cursor, statement, context)
 
 
 def _before_on(
@@ -127,10 +125,10 @@ def _hear(connection: Connection) -> None:
     if told.do_execute or told.do_executemany or told.do_execute_no_params:
         event.listen(engine, "before_cursor_execute", _before_on)
     else:
-        event.listen(dialect, "do_execute", _before_with)
-        event.listen(dialect, "do_executemany", _before_with)
+        event.listen(dialect, "do_execute", _before)
+        event.listen(dialect, "do_executemany", _before)
         event.listen(dialect, "do_execute_no_params", _before)
-    if tells(dialect.name):
+    if facts_of(dialect.name).driver_use:
         event.listen(engine, "after_cursor_execute", _after)
 
 

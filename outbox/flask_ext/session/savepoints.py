@@ -16,15 +16,17 @@ from sqlalchemy.orm import Session
 from ...store.connection.facts import facts_of
 from ...store.session.caller_transaction import in_transaction
 
-_told: WeakSet[Engine] = WeakSet()
+_known: WeakSet[Engine] = WeakSet()
+"""The engines that sessions have used."""
 
 
 def _after_begin(_session: Session, _transaction: Any, connection: Connection) -> None:
     # This runs before a session's first savepoint is sent, also where the savepoint comes first.
     engine = connection.engine
-    if facts_of(engine.dialect.name).begins_late and engine not in _told:
-        _told.add(engine)
-        event.listen(engine, "savepoint", _begin)
+    if engine not in _known:
+        _known.add(engine)
+        if facts_of(engine.dialect.name).begins_late:
+            event.listen(engine, "savepoint", _begin)
 
 
 def _begin(connection: Connection, _name: str) -> None:

@@ -41,6 +41,13 @@ class Facts:
     begins_late: bool = False
     """The driver begins a transaction only at the first write. A savepoint does not count."""
 
+    driver_use: str = ""
+    """The attribute of the driver's connection that a statement over its own cursor may change."""
+
+    driver_writes: str = ""
+    """The attribute of the driver's connection that counts the rows it has written. MariaDB and
+    MySQL tell this only with the privilege PROCESS."""
+
     is_file: bool = False
     """The database is a file, or in the memory of one process."""
 
@@ -62,11 +69,18 @@ _POSTGRESQL = Facts(
     extra="postgresql",
 )
 _SQLITE = Facts(
-    returning=True, one_writer=True, begins_late=True, is_file=True, drivers=("pysqlite",)
+    returning=True,
+    one_writer=True,
+    begins_late=True,
+    driver_use="in_transaction",
+    driver_writes="total_changes",
+    is_file=True,
+    drivers=("pysqlite",),
 )
 _MYSQL = Facts(
     repeatable_read=True,
     streams_rows=True,
+    driver_use="_result",
     drivers=("pymysql", "mysqldb", "cymysql"),
     extra="mysql",
 )

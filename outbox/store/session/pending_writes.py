@@ -11,30 +11,32 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ..backend import backend_of
+from ..connection.facts import facts_of
 
 
 class Mark:
     """A connection's state when its session's transaction began, and what was seen since."""
 
-    __slots__ = ("_changes", "_driver", "_holds", "_state", "_tells", "is_broken")
+    __slots__ = ("_changes", "_driver", "_facts", "_state", "is_broken")
 
     def __init__(self, connection: Connection) -> None:
         self.is_broken = False
         """Whether a statement was seen that may be more than a plain read."""
-        own = backend_of(connection.dialect.name)
-        self._holds, self._tells = own.holds, own.driver_state
-        self._driver: Any = self._tells and connection.connection.driver_connection
-        self._state = self._seen()
+        self._facts = facts_of(connection.dialect.name)
+        # Where the driver shows nothing, None stands for it, and its state never changes.
+        shows = self._facts.driver_use
+        self._driver: Any = connection.connection.driver_connection if shows else None
+        self.after()
         self._changes = self._written()
 
     def before(self) -> None:
         """Note whether the driver was used directly since SQLAlchemy's last statement."""
-        if self._seen() is not self._state:
+        if getattr(self._driver, self._facts.driver_use, None) is not self._state:
             self.is_broken = True
 
     def after(self) -> None:
         """Note the driver's state after a statement of SQLAlchemy."""
-        self._state = self._seen()
+        self._state = getattr(self._driver, self._facts.driver_use, None)
 
     def is_held(self, connection: Connection) -> bool:
         """Return whether the transaction may hold anything, with one statement at most.
@@ -43,26 +45,18 @@ class Mark:
         """
         if self.is_broken or connection.closed or connection.invalidated:
             return True
-        if self._holds is not None:
-            return self._holds(connection)
-        if self._tells is None:
-            return True
-        return self._written() != self._changes or self._seen() is not self._state
+        holds = backend_of(connection.dialect.name).holds
+        if holds is not None:
+            return holds(connection)
+        self.before()
+        return self._driver is None or self.is_broken or self.has_written()
 
     def has_written(self) -> bool:
         """Return whether the driver shows that rows were written since the transaction began."""
         return self._written() != self._changes
 
-    def _seen(self) -> object:
-        return None if self._tells is None else self._tells.seen(self._driver)
-
     def _written(self) -> int | None:
-        return None if self._tells is None else self._tells.written(self._driver)
-
-
-def tells(dialect: str) -> bool:
-    """Return whether the driver shows that it was used directly."""
-    return backend_of(dialect).driver_state is not None
+        return getattr(self._driver, self._facts.driver_writes, None)
 
 
 def may_call(dialect: str, text: str) -> bool:
