@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Insert, insert
 from sqlalchemy.orm import Session, scoped_session
 
 from ...domain.errors import ConfigurationError
-from ...store.schema.table_names import refuse_moved
 from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
@@ -41,14 +40,12 @@ class State:
         Raises ConfigurationError for anything that is not a session the caller can commit.
         """
         if given is not None:
-            found: object = given
-        elif self.source is None:
+            return one_of(given)
+        if self.source is None:
             raise RuntimeError(
                 "the outbox has no session: give session=… to the call, or to init_app"
             )
-        else:
-            found = current(self.source)
-        return one_of(found)
+        return current(self.source)
 
     def connection(self, session: Session) -> Connection:
         """Return the connection of the session's transaction to the outbox's tables.
@@ -57,10 +54,9 @@ class State:
         schemas than the outbox's engine does.
         """
         connection = session.connection(bind_arguments={"clause": self._write})
-        runtime = self.runtime
-        refuse_autocommit(connection)
-        refuse_moved(connection, runtime.tables.email, runtime.database.engine)
-        self.identity.refuse_another(connection, runtime.database.engine)
+        database = self.runtime.database
+        refuse_autocommit(connection, database.facts)
+        self.identity.refuse_another(connection, database)
         return connection
 
     @cached_property

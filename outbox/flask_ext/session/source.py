@@ -30,16 +30,16 @@ def refuse_maker(source: object) -> None:
         raise ConfigurationError(_MAKER)
 
 
-def current(source: SessionSource) -> object:
-    """Return the source's current session; raise ConfigurationError if it makes one at each call.
+def current(source: SessionSource) -> Session:
+    """Return the source's current session.
 
-    The source is called twice to find out. Nobody would commit such a session, and its emails would
-    be lost.
+    Raises ConfigurationError if the source makes a session at each call. It is called twice to find
+    out. Nobody would commit such a session, and its emails would be lost.
     """
     found = source()
     if not isinstance(source, scoped_session) and source() is not found:
         raise ConfigurationError(_ANOTHER)
-    return found
+    return one_of(found)
 
 
 def one_of(found: object) -> Session:

@@ -17,11 +17,11 @@ from sqlalchemy.pool import QueuePool
 from ..schema.clock import clock
 from ..schema.table_names import name_of
 from ..schema.tables import Tables
-from . import prepared_statements
 from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, by_status, noted
 from .error_codes import is_transient
 from .facts import facts_of
+from .prepared_statements import asked
 from .sqlite_memory import Shared
 
 Result = TypeVar("Result")
@@ -99,20 +99,17 @@ class Database:
         """
         for left in reversed(range(TRIES)):
             try:
-                result, endings = self._run(work)
+                with self.transaction() as connection:
+                    if not self.audience.listens:
+                        return work(connection)
+                    with noted(connection) as endings:
+                        result = work(connection)
             except DBAPIError as error:
                 _wait_or_raise(error, left)
             else:
                 self.tell(endings)
                 return result
         raise AssertionError("unreachable")
-
-    def _run(self, work: Callable[[Connection], Result]) -> tuple[Result, Sequence[Ending]]:
-        with self.transaction() as connection:
-            if not self.audience.listens:
-                return work(connection), ()
-            with noted(connection) as endings:
-                return work(connection), endings
 
     def tell(self, endings: Iterable[Ending]) -> None:
         """Tell the audience, by status, of emails whose end is committed."""
@@ -121,8 +118,7 @@ class Database:
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work`, which only reads, in autocommit: without locks and extra round trips."""
-        with self._connect("AUTOCOMMIT") as connection:
-            prepared_statements.ask(connection)
+        with self._lent("AUTOCOMMIT") as connection, asked(connection):
             return work(connection)
 
     def run_alone(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
@@ -132,35 +128,25 @@ class Database:
         """
         for left in reversed(range(TRIES)):
             try:
-                return self._run_once(statement, values)
+                with self._lent("AUTOCOMMIT") as connection, asked(connection):
+                    return connection.exec_driver_sql(statement, values).all()
             except DBAPIError as error:
                 _wait_or_raise(error, left)
         raise AssertionError("unreachable")
-
-    def _run_once(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
-        # Like `_connect`, but without its context managers: they take a tenth of a window's time.
-        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            prepared_statements.ask(connection)
-            with prepared_statements.unprepared(connection):
-                return connection.exec_driver_sql(statement, values).all()
-        finally:
-            connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Open a transaction that commits at the end of the block."""
         isolation = "AUTOCOMMIT" if self.facts.one_writer else "READ COMMITTED"
-        with self._connect(isolation) as connection, connection.begin():
+        with self._lent(isolation) as connection, connection.begin(), asked(connection):
             if self.facts.one_writer:
                 _begin_immediate(connection, self.patience)
-            prepared_statements.ask(connection)
             yield connection
 
-    @contextmanager
-    def _connect(self, isolation: str) -> Iterator[Connection]:
-        with self._lent(isolation) as connection, prepared_statements.unprepared(connection):
-            yield connection
+    def refuse_busy(self) -> None:
+        """Raise Busy if the only connection of a database in memory is in a transaction."""
+        if self._shared is not None:
+            self._shared.refuse_busy()
 
     def _lent(self, isolation: str) -> AbstractContextManager[Connection]:
         """Return a connection for the outbox. Raises Busy if the only one is in a transaction."""

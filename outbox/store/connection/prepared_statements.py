@@ -50,7 +50,7 @@ def _without(connection: Connection) -> Iterator[None]:
 
 
 def is_known(connection: Connection) -> bool:
-    """Return whether `ask` is needless: the answer is known, or does not matter to the driver."""
+    """Return whether it is known if the connection is direct, or does not matter to the driver."""
     if _DIRECT in connection.info:
         return True
     return not hasattr(connection.connection.dbapi_connection, "prepare_threshold")
@@ -65,11 +65,14 @@ def learn(connection: Connection, backend: int) -> None:
     connection.info[_DIRECT] = backend == driver.info.backend_pid
 
 
-def ask(connection: Connection) -> None:
-    """Find out, in one round trip, whether the connection is direct."""
-    if not is_known(connection):
-        with unprepared(connection):
+def asked(connection: Connection) -> AbstractContextManager[None]:
+    """Do as `unprepared` does; first find out, in one round trip, if the connection is direct."""
+    if is_safe(connection):
+        return _SAFE
+    if _DIRECT not in connection.info:
+        with _without(connection):
             learn(connection, connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+    return unprepared(connection)
 
 
 def unsafe(engine: Engine) -> list[str]:
@@ -77,9 +80,7 @@ def unsafe(engine: Engine) -> list[str]:
     if not facts_of(engine.dialect.name).prepares:
         return []
     with engine.connect() as connection:
-        ask(connection)
-        driver = connection.connection.dbapi_connection
-        if getattr(driver, "prepare_threshold", None) is None or connection.info[_DIRECT]:
+        if asked(connection) is _SAFE:
             return []
     return [
         "a pool stands before PostgreSQL, and psycopg prepares the app's statements: in transaction"

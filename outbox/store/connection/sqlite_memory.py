@@ -17,7 +17,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from ...domain.errors import ConfigurationError
-from .drivers import in_memory
 
 _BUSY = (
     "an SQLite database in memory has only one connection, and a transaction is open on it: commit"
@@ -46,7 +45,7 @@ class Shared:
         if not self._turn.acquire(timeout=self._patience):
             raise Busy(_BUSY)
         try:
-            refuse_busy(self._engine)
+            self.refuse_busy()
             with self._engine.connect() as connection:
                 try:
                     yield connection.execution_options(isolation_level=isolation)
@@ -54,6 +53,11 @@ class Shared:
                     _end_autocommit(connection)
         finally:
             self._turn.release()
+
+    def refuse_busy(self) -> None:
+        """Raise Busy if an outbox transaction would run inside somebody else's."""
+        if _is_busy(self._engine):
+            raise Busy(_BUSY)
 
 
 def _end_autocommit(connection: Connection) -> None:
@@ -67,16 +71,8 @@ def _end_autocommit(connection: Connection) -> None:
         connection.dialect.reset_isolation_level(driver)
 
 
-def refuse_busy(engine: Engine) -> None:
-    """Raise Busy if an outbox transaction would run inside somebody else's.
-
-    The driver is asked without returning a connection to the pool, because that rolls back.
-    """
-    if in_memory(engine) and _is_busy(engine):
-        raise Busy(_BUSY)
-
-
 def _is_busy(engine: Engine) -> bool:
+    """Ask the driver, without returning a connection to the pool, because that rolls back."""
     if isinstance(engine.pool, StaticPool):
         driver = engine.pool.connection.dbapi_connection
         return bool(getattr(driver, "in_transaction", False))

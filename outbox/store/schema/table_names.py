@@ -36,8 +36,6 @@ def name_of(table: Table, engine: Engine) -> str:
 
 def refuse_moved(connection: Connection, table: Table, engine: Engine) -> None:
     """Raise ConfigurationError if connection and engine have the table in different schemas."""
-    if connection.get_execution_options() is engine.get_execution_options():  # nearly always
-        return
     theirs, ours = _map_of(connection), _map_of(engine)
     if theirs == ours:
         return

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, NestedTransaction
 from sqlalchemy.exc import OperationalError
 
 from ...domain.errors import ConfigurationError
-from ..connection.facts import facts_of
+from ..connection.facts import Facts, facts_of
 
 _AUTOCOMMIT = (
     "the session's connection is in autocommit: each statement commits at once, and an email could"
@@ -19,17 +19,17 @@ _AUTOCOMMIT = (
 )
 
 
-def refuse_autocommit(connection: Connection) -> None:
+def refuse_autocommit(connection: Connection, facts: Facts) -> None:
     """Raise ConfigurationError if the connection is in autocommit. Only the driver is asked.
 
     It is asked each time, because a pool's connections may differ, and a session may set an option.
     """
-    if _is_autocommit(connection):
+    if _is_autocommit(connection, facts):
         raise ConfigurationError(_AUTOCOMMIT)
 
 
-def _is_autocommit(connection: Connection) -> bool:
-    if facts_of(connection.dialect.name).begins_late:
+def _is_autocommit(connection: Connection, facts: Facts) -> bool:
+    if facts.begins_late:
         return not in_transaction(connection) and _never_begins(connection)
     driver = connection.connection.dbapi_connection
     assert driver is not None  # noqa: S101  (a connection in a session is not detached)

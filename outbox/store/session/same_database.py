@@ -1,15 +1,16 @@
-"""Checks that a session's engine leads to the workers' database."""
+"""Checks that a session's engine leads to the workers' tables: same database, same schema."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from weakref import WeakSet
 
-from sqlalchemy import Connection, Engine, Pool
+from sqlalchemy import Connection, Pool
 
 from ...domain.errors import ConfigurationError
 from ..backend import backend_of
-from ..connection.sqlite_memory import refuse_busy
+from ..connection.database import Database
+from ..schema.table_names import refuse_moved
 from .unread_results import refuse_unread
 
 _ELSEWHERE = (
@@ -25,16 +26,18 @@ class Identity:
     def __init__(self) -> None:
         self._same: WeakSet[Pool] = WeakSet()
 
-    def refuse_another(self, connection: Connection, engine: Engine) -> None:
-        """Raise ConfigurationError if the connection is to another database than the engine.
+    def refuse_another(self, connection: Connection, database: Database) -> None:
+        """Raise ConfigurationError if the connection leads to other tables than the outbox's.
 
         If their pools differ, both databases are asked, once per pool.
         """
-        pool = connection.engine.pool
+        engine, pool = database.engine, connection.engine.pool
+        if connection.get_execution_options() is not engine.get_execution_options():
+            refuse_moved(connection, database.tables.email, engine)
         if pool is engine.pool or pool in self._same:
             return
         refuse_unread(connection)
-        refuse_busy(engine)
+        database.refuse_busy()
         with engine.connect() as own:
             if _database_of(own) != _database_of(connection):
                 raise ConfigurationError(_ELSEWHERE)

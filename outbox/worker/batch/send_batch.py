@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from uuid import UUID
 
-from ...store.connection.sqlite_memory import refuse_busy
 from ...store.control import lease
 from ...store.control.counter import bump
 from ...store.records import Batch, ClaimedEmail
@@ -46,7 +45,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     If a halt, a shutdown or a lost lease ends it early, emails that were not sent go back
     uncharged. A batch without emails is a probe, which only opens a session.
     """
-    refuse_busy(runtime.database.engine)  # a wait for the caller's transaction would never end
+    runtime.database.refuse_busy()  # a wait for the caller's transaction would never end
     began, batch = until_written(lambda: _start(runtime, token))
     if batch is None:
         runtime.database.run(lambda connection: bump(connection, runtime.database, STALE))
