@@ -40,14 +40,13 @@ def write(fields: Iterable[Field], texts: Sequence[Text]) -> bytes | None:
     for place, body in enumerate(bodies):
         if not body.isascii():
             encodings[place], bodies[place] = encoded_text(body)
-    parts = [
-        (_described(kind, encoding), unix(body))
-        for (kind, _), encoding, body in zip(texts, encodings, bodies, strict=True)
+    described = [
+        _described(kind, encoding) for (kind, _), encoding in zip(texts, encodings, strict=True)
     ]
-    if len(parts) == 1:
-        data = b"%s%s\n%s" % (parts[0][0], head, parts[0][1])
+    if len(bodies) == 1:
+        data = b"%s%s\n%s" % (described[0], head, bodies[0])
     else:
-        data = _alternatives(head, parts, _digest(bodies))
+        data = _alternatives(head, zip(described, map(unix, bodies), strict=True), _digest(bodies))
     data = normalise(data)
     return data if fits(data) else None
 

@@ -73,11 +73,10 @@ def standard(
 def _compose(
     source: flask_mail.Message, ascii_attachments: bool, id_domain: str
 ) -> Message[Any, Any]:
-    check_options(source)
+    head = read_head(source, id_domain)
     message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
         message.attach(_attachment(attachment, ascii_attachments))
-    head = read_head(source, id_domain)
     for name, value in (*head.people, *head.rest):
         message[name] = value
     for name, value in (source.extra_headers or {}).items():
@@ -85,7 +84,7 @@ def _compose(
     return message
 
 
-def check_options(source: flask_mail.Message) -> None:
+def _check_options(source: flask_mail.Message) -> None:
     """Raise InvalidMessage for an invalid ESMTP parameter (RFC 5321 §4.1.2).
 
     One with a line break would be a second command.
@@ -112,7 +111,8 @@ class Head:
 
 
 def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
-    """Return the fields without the extra headers, or raise InvalidMessage."""
+    """Return the fields without the extra headers. Raises InvalidMessage, also for the options."""
+    _check_options(source)
     people = []
     if source.subject:
         people.append(("Subject", _text("subject", source.subject, "Subject")))

@@ -18,7 +18,7 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.fields import DESTINATIONS, LEAKS, MAX_HEADER
 from ...domain.message import fast_render
 from ...domain.message.render import MAX_RECIPIENTS, RenderedMessage, check_message_id, split
-from .convert import Head, check_options, extra_value, read_head, texts_of
+from .convert import Head, extra_value, read_head, texts_of
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
@@ -41,9 +41,9 @@ def render_fast(
     if not isinstance(source, flask_mail.Message) or not _is_letter(source):
         return None
     try:
-        check_options(source)
         head = read_head(source, id_domain)
-        extra = [(name, extra_value(name, value)) for name, value in _extra(source)]
+        given = source.extra_headers or {}
+        extra = [(name, extra_value(name, value)) for name, value in given.items()]
         message_id = check_message_id(head.message_id)
     except (InvalidMessage, *LEAKS):
         return None  # the full path raises the error
@@ -77,10 +77,6 @@ def _is_letter(source: flask_mail.Message) -> bool:
 
 def _is(pattern: re.Pattern[str], name: object) -> bool:
     return isinstance(name, str) and pattern.fullmatch(name) is not None
-
-
-def _extra(source: flask_mail.Message) -> list[tuple[str, str]]:
-    return list((source.extra_headers or {}).items())
 
 
 def _fields(

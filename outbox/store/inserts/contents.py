@@ -31,8 +31,9 @@ def store(connection: Connection, database: Database, body: bytes, *, reuse: boo
     another request's transaction, so the same content may be stored twice.
     """
     row = columns(body, digest=reuse)
-    found = find(connection, database, row) if reuse else None
-    return insert(connection, database, row) if found is None else found
+    if reuse and (found := find(connection, database, row)) is not None:
+        return found
+    return inserted_id(connection.execute(database.built(_insert), row))
 
 
 def columns(body: bytes, *, digest: bool) -> Columns:
@@ -45,11 +46,6 @@ def columns(body: bytes, *, digest: bool) -> Columns:
     }
 
 
-def insert(connection: Connection, database: Database, row: Columns) -> int:
-    """Store a content and return its id."""
-    return inserted_id(connection.execute(database.built(_insert), row))
-
-
 def inserted_id(result: CursorResult[Any]) -> int:
     """Return the id that the database gave to one inserted row."""
     key = result.inserted_primary_key
@@ -59,9 +55,9 @@ def inserted_id(result: CursorResult[Any]) -> int:
 
 def insert_many(connection: Connection, database: Database, bodies: Sequence[bytes]) -> list[int]:
     """Store many contents and return their ids in the same order."""
-    rows = [columns(body, digest=False) for body in bodies]
     if not connection.dialect.insert_executemany_returning_sort_by_parameter_order:
-        return [insert(connection, database, row) for row in rows]
+        return [store(connection, database, body, reuse=False) for body in bodies]
+    rows = [columns(body, digest=False) for body in bodies]
     result = connection.execute(database.built(_insert_many), rows)
     return [int(row.id) for row in result.all()]
 

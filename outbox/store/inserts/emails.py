@@ -34,14 +34,13 @@ def one(
     With `reuse` an equal content is looked for first. If `is_one_statement` is true, all rows are
     written or none. Otherwise the caller needs a savepoint for that.
     """
-    columns = content.columns(body, digest=reuse)
-    stored = content.find(connection, database, columns) if reuse else None
     several = recipients if len(recipients) > 1 else ()
     if (whole := _insert_of(connection)) is not None:
-        source = columns if stored is None else stored
+        columns = content.columns(body, digest=reuse)
+        found = content.find(connection, database, columns) if reuse else None
+        source = columns if found is None else found
         return whole.insert(connection, database, row, source, several)
-    if stored is None:
-        stored = content.insert(connection, database, columns)
+    stored = content.store(connection, database, body, reuse=reuse)
     email_id = content.inserted_id(
         connection.execute(database.built(_statement, row[_SEND_AT] is None), _named(row, stored))
     )
