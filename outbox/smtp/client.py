@@ -10,7 +10,7 @@ from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
 from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, stuffed, write_body
-from .command import CommandError, command, lacking, mail_line, rcpt_lines
+from .command import CommandError, command, envelope_lines, lacking
 from .reply import NoReply, parse_reply
 from .session import Session, TLSSession, Unwanted
 from .transaction_result import RecipientRefusals, all_refused, transaction_from
@@ -140,8 +140,7 @@ class Client(Session):
         if lack:
             raise NoReply(Event.LACKING, lack)
         try:
-            email = mail_line(envelope, size, self.esmtp_features)
-            return [email, *rcpt_lines(envelope, self.esmtp_features)]
+            return envelope_lines(envelope, size, self.esmtp_features)
         except CommandError as error:
             raise NoReply(Event.MALFORMED, str(error)) from None
 

@@ -45,6 +45,11 @@ def _line(text: str, utf8: bool) -> bytes:
         raise CommandError(f"{text[:4]}: a non-ASCII command line needs SMTPUTF8") from None
 
 
+def envelope_lines(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> list[bytes]:
+    """Return the commands of an envelope: MAIL, and a RCPT for each recipient, in their order."""
+    return [mail_line(envelope, size, extensions), *rcpt_lines(envelope, extensions)]
+
+
 def mail_line(envelope: Envelope, size: int, extensions: Mapping[str, str]) -> bytes:
     """Return the MAIL command with the parameters that the server knows."""
     text = f"MAIL FROM:{_reverse_path(envelope.sender)}"

@@ -13,7 +13,8 @@ from ..domain.delivery.outcome import RecipientStatus
 from ..domain.delivery.status import Status
 from .connection.database import Database
 from .connection.endings import note
-from .connection.row_locks import Locked, among
+from .connection.list_parts import among
+from .connection.row_locks import Locked
 
 
 def expired(database: Database) -> ColumnElement[bool]:

@@ -25,6 +25,11 @@ def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         yield items[start : start + PART]
 
 
+def among(database: Database, ids: Iterable[int]) -> ColumnElement[bool]:
+    """Return the condition: the email is one of these."""
+    return is_among(database, database.tables.email.c.id, ids)
+
+
 def is_among(database: Database, key: Column[Any], ids: Iterable[int]) -> ColumnElement[bool]:
     """Return the condition: the key is one of these ids.
 

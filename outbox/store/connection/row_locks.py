@@ -7,7 +7,7 @@ time, which holds everything: there every row is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import TypeAlias, TypeVar, TypeVarTuple
 
 from sqlalchemy import (
@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from .database import Database
-from .list_parts import is_among
+from .list_parts import among
 
 Result = TypeVar("Result")
 Change: TypeAlias = Callable[[Connection, Database, list[int]], Result]
@@ -95,8 +95,3 @@ def seen(connection: Connection, database: Database, which: ColumnElement[bool])
 
 def _ids(connection: Connection, statement: Select[int]) -> frozenset[int]:
     return frozenset(connection.execute(statement).scalars())
-
-
-def among(database: Database, ids: Iterable[int]) -> ColumnElement[bool]:
-    """Return the condition: the email is one of these."""
-    return is_among(database, database.tables.email.c.id, ids)

@@ -16,7 +16,7 @@ from ...domain.delivery.status import FINISHED, Status
 from ...domain.priority import Priority
 from ..conditions import first_due
 from ..connection.database import Database
-from ..connection.row_locks import among
+from ..connection.list_parts import among
 from ..control.counter import read as read_counters
 from ..control.pause import EVERYTHING, paused
 from ..control.rate_limits import rate_limited

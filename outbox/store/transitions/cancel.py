@@ -11,7 +11,8 @@ from ...domain.delivery.status import Status, sources
 from ..backend import backend_of
 from ..conditions import end
 from ..connection.database import Database
-from ..connection.row_locks import Locked, among, rows
+from ..connection.list_parts import among
+from ..connection.row_locks import Locked, rows
 from ..session.unread_results import refuse_unread
 
 CANCEL_CHUNK = 1000

@@ -18,8 +18,7 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Verdict
 from ..connection.database import Database
 from ..connection.endings import note
-from ..connection.list_parts import parts
-from ..connection.row_locks import among
+from ..connection.list_parts import among, parts
 from ..records import EmailResult
 from ..reply_columns import reply_values
 from ..schema.clock import utc

@@ -17,7 +17,8 @@ from ...domain.delivery.transaction import Reply, Verdict
 from ..conditions import first_due
 from ..connection.database import Database
 from ..connection.endings import note
-from ..connection.row_locks import among, lock_ids, seen
+from ..connection.list_parts import among
+from ..connection.row_locks import lock_ids, seen
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
 from ..reply_columns import reply_values
@@ -46,11 +47,14 @@ def record(
         # These emails stay `sending`, so a repeated write would match them a second time.
         news = late_verdict.not_written_yet(connection, database, token, parted, worker)
         entries = [entry for entry in entries if not entry.outcome.again or entry in news]
+    if not entries:
+        return Progress()
     ids = frozenset(entry.email_id for entry in entries)
-    mine = _write(connection, database, ours, entries, ids) if ids else ids
-    note(connection, ((e.outcome.status, e.email_id) for e in entries if e.email_id in mine))
-    _log(connection, database, _of(entries, mine), worker)
-    _record_recipients(connection, database, _of(entries, mine))
+    mine = _write(connection, database, ours, entries, ids)
+    recorded = _of(entries, mine)
+    note(connection, ((entry.outcome.status, entry.email_id) for entry in recorded))
+    _log(connection, database, recorded, worker)
+    _record_recipients(connection, database, recorded)
     if mine == ids:
         return Progress(written=mine)
     held = seen(connection, database, ours & among(database, ids - mine))

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, update
 from ...domain.delivery.status import Status
 from ..conditions import first_due
 from ..connection.database import Database
-from ..connection.row_locks import among, lock_ids
+from ..connection.list_parts import among
+from ..connection.row_locks import lock_ids
 
 
 def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:

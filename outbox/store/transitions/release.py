@@ -12,8 +12,8 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ..conditions import end, first_due, having
 from ..connection.database import Database
-from ..connection.list_parts import parts
-from ..connection.row_locks import among, lock, lock_claim, seen
+from ..connection.list_parts import among, parts
+from ..connection.row_locks import lock, lock_claim, seen
 
 
 def give_back(

@@ -21,9 +21,9 @@ from ...domain.scheduling import backoff
 from ..conditions import end
 from ..connection.database import Database
 from ..connection.endings import note
-from ..connection.list_parts import parts
+from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
-from ..connection.row_locks import among, lock, lock_claim, seen
+from ..connection.row_locks import lock, lock_claim, seen
 from ..control.counter import UNKNOWN, bump
 from ..inserts.bulk import insert_rows
 from .release import give_back_locked

@@ -11,7 +11,8 @@ from ...domain.delivery.status import Status, sources
 from ..conditions import having, turn_recipients
 from ..connection.database import Database
 from ..connection.endings import note
-from ..connection.row_locks import among, lock_by_id
+from ..connection.list_parts import among
+from ..connection.row_locks import lock_by_id
 
 
 def resolve(

@@ -10,7 +10,8 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ..conditions import turn_recipients
 from ..connection.database import Database
-from ..connection.row_locks import Locked, among, lock_by_id
+from ..connection.list_parts import among
+from ..connection.row_locks import Locked, lock_by_id
 
 RETRIED = (Status.FAILED, Status.UNKNOWN)
 """The statuses from which an email can be sent again."""

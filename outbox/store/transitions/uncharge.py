@@ -20,7 +20,8 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Reply, Verdict
 from ...domain.scheduling import backoff
 from ..connection.database import Database
-from ..connection.row_locks import among, lock_ids
+from ..connection.list_parts import among
+from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
 from ..records import traits_of
 

@@ -12,7 +12,8 @@ from ...domain.delivery.status import LEASED, Status
 from ...domain.delivery.transaction import Verdict
 from ..backend import backend_of
 from ..connection.database import Database
-from ..connection.row_locks import among, lock_ids
+from ..connection.list_parts import among
+from ..connection.row_locks import lock_ids
 from ..control import lease
 from ..control.counter import UNKNOWN, bump
 from ..records import EmailResult, Progress

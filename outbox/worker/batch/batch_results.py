@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from uuid import UUID
 
 from ...domain.delivery.status import Status
@@ -22,8 +23,7 @@ class Results:
 
     def __init__(self, runtime: Runtime, token: UUID, *, progress: Callable[[], object]) -> None:
         """`progress` is called while a write waits for the database: the batch is still alive."""
-        self._runtime = runtime
-        self._token = token
+        self._advance = partial(advance, runtime.database, token, worker=runtime.worker)
         self._progress = progress
         self._waiting: list[EmailResult] = []
         self.settled = 0  # emails whose result is in the table, or waits for it
@@ -72,7 +72,7 @@ class Results:
 
     def record_once(self) -> None:
         """Try only once to record the known results, because this process is to end."""
-        held = self._record(self._waiting, ()).held
+        held = self._advance(self._waiting, ()).held
         self._waiting = [entry for entry in self._waiting if entry.email_id in held]
 
     def _record_without_texts(self) -> None:
@@ -95,11 +95,7 @@ class Results:
             raise refused[0]
 
     def _write(self, results: Sequence[EmailResult], following: Sequence[int]) -> Progress:
-        return until_written(lambda: self._record(results, following), meanwhile=self._progress)
-
-    def _record(self, results: Sequence[EmailResult], following: Sequence[int]) -> Progress:
-        runtime = self._runtime
-        return advance(runtime.database, self._token, results, following, worker=runtime.worker)
+        return until_written(lambda: self._advance(results, following), meanwhile=self._progress)
 
 
 def _settles(entry: EmailResult) -> bool:

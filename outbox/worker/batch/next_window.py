@@ -105,7 +105,7 @@ class NextWindow:
         """Return a window, bounded in emails and bytes, and in recipients where there is a rate."""
         window: list[ClaimedEmail] = []
         rates = self._choice.buckets.values()
-        most = min([self._throttle.window_limit(), *(rate.chunk for rate in rates)])
+        most = min([self._throttle.window_limit, *(rate.chunk for rate in rates)])
         size = recipients = 0
         for email in islice(left, self.max_emails):
             size += email.size

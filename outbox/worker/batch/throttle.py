@@ -53,13 +53,11 @@ class Throttle:
         self._lane, self._priority = batch.lane, batch.priority
         self._holds = holds
         self._pause = pause
-        self._chunk = runtime.lanes.max_window(batch.lane)
+        most = runtime.lanes.max_window(batch.lane)
+        self.window_limit = inf if most is None else most
+        """How many recipients a window may have; one email may have more."""
         self._waits = _Look(runtime.clock, after=LOOK)
         self._stirs = _Look(runtime.clock)
-
-    def window_limit(self) -> float:
-        """Return how many recipients a window may have; one email may have more."""
-        return inf if self._chunk is None else self._chunk
 
     def permit(
         self,
@@ -170,10 +168,11 @@ def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
 
     That rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
     """
-    lanes, route = runtime.lanes, batch.route
+    lanes = runtime.lanes
     if not lanes.domains:
         return batch
-    ours, homes = lanes.buckets(batch.lane).keys(), defaultdict[str, list[int]](list)
+    route, homes = batch.route, defaultdict[str, list[int]](list)
+    ours = lanes.buckets(batch.lane).keys()
     kept: list[ClaimedEmail] = []
     for email in batch.emails:
         home = lanes.of(route, email.envelope.recipients)

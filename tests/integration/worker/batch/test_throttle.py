@@ -67,14 +67,14 @@ def statements(shop: Shop, work: Callable[[], object]) -> int:
 def test_without_rates_a_window_is_the_setting_s_and_costs_no_statement(shop: Shop) -> None:
     made = batch(shop, emails=3)
     pace = Throttle(shop.runtime, made)
-    assert pace.window_limit() == inf
+    assert pace.window_limit == inf
     assert statements(shop, lambda: pace.permit(made.emails)) == 0
     assert statements(shop, lambda: return_relaned(shop.runtime, uuid4(), made)) == 0
 
 
 def test_a_window_of_a_slow_lane_is_small(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="20/s")
-    assert Throttle(shop.runtime, batch(shop)).window_limit() == 4
+    assert Throttle(shop.runtime, batch(shop)).window_limit == 4
 
 
 def test_every_recipient_costs_a_permit(shops: Shops) -> None:
