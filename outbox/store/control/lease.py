@@ -29,13 +29,18 @@ def drop(database: Database, token: UUID) -> None:
     """Delete the lease of a batch whose results are all recorded."""
 
     def work(connection: Connection) -> None:
-        if connection.execute(database.built(_drop), {"claim": token}).rowcount == 0:
+        if not end_if_over(connection, database, token):
             leave(connection, database, token, unsent=True)
 
     database.run(work)
 
 
-def _drop(database: Database) -> Delete:
+def end_if_over(connection: Connection, database: Database, token: UUID) -> bool:
+    """Delete the lease if no email carries its token any more; return whether it was deleted."""
+    return connection.execute(database.built(_end_if_over), {"claim": token}).rowcount > 0
+
+
+def _end_if_over(database: Database) -> Delete:
     held = select(database.tables.email.c.id).where(
         database.tables.email.c.token == bindparam("claim")
     )

@@ -108,6 +108,20 @@ def finish(
     return database.run(work)
 
 
+def abandon(database: Database, token: UUID) -> None:
+    """Give back the emails that wait for a window, after an error has ended their batch.
+
+    An email of the open window without a result may have left. It keeps the lease, and the rescue
+    judges it. If there is none, the lease ends.
+    """
+
+    def work(connection: Connection) -> None:
+        release.give_back_claimed(connection, database, token)
+        lease.end_if_over(connection, database, token)
+
+    database.run(work)
+
+
 def _open(
     connection: Connection, database: Database, token: UUID, ids: Sequence[int]
 ) -> frozenset[int]:

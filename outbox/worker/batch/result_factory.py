@@ -121,6 +121,21 @@ class ResultFactory:
         fail = Transaction(verdict=Verdict.FAIL, phase=Phase.BODY, reply=reason)
         return self._result(out, failed, fail, server)
 
+    def crashed(self, out: Outgoing, error: BaseException, server: str) -> EmailResult:
+        """Return the result of an email whose sending raised an error of ours: a crash is charged.
+
+        So an email that makes each try fail is soon claimed alone, and at last it ends.
+        """
+        reply = Reply(code=0, text=f"the worker failed: {type(error).__name__}")
+        recipients = tuple(
+            RecipientResult(address=address, verdict=Verdict.UNSENT, reply=reply)
+            for address in out.email.envelope.recipients
+        )
+        crash = Transaction(
+            verdict=Verdict.UNSENT, phase=Phase.MAIL, reply=reply, recipients=recipients
+        )
+        return self.judged(out, crash, server)[0]
+
     def _behind(self, out: Outgoing) -> EmailResult:
         """Return the result of an email that waits behind the others, without being at fault."""
         nobody = tuple(

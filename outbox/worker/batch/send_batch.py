@@ -18,7 +18,7 @@ from ...store.control.counter import bump
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions import release
 from ...store.transitions.start import start
-from ...store.transitions.window import finish
+from ...store.transitions.window import abandon, finish
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
@@ -106,10 +106,11 @@ class _Sending:
         self._throttle = Throttle(runtime, batch, holds=heartbeat.holds)
         self._next = NextWindow(runtime, choice, self._throttle, heartbeat)
         self._results = Results(runtime, token, progress=heartbeat.progress)
+        self._window: Window | None = None
 
     def run(self) -> BatchEnd:
         """Open a window, send it, record it, and repeat; return why the batch ended."""
-        with self._known_results_kept():
+        with self._kept_on_error():
             left = deque(self._sendable())
             end = None if self._batch.emails else self._probe()
             while left and end is None:
@@ -138,7 +139,7 @@ class _Sending:
 
     def _send(self, opened: list[ClaimedEmail], left: deque[ClaimedEmail]) -> BatchEnd | None:
         """Send an open window; put the emails that it had no time for back into `left`."""
-        window = Window(
+        window = self._window = Window(
             self._runtime, self._choice, self._sender, self._throttle, self._factory, self._results
         )
         relief = Relief(
@@ -189,10 +190,11 @@ class _Sending:
         return sendable
 
     @contextmanager
-    def _known_results_kept(self) -> Iterator[None]:
-        """Record the known results if an error ends the batch, so that they do not become unknown.
+    def _kept_on_error(self) -> Iterator[None]:
+        """If an error ends the batch, record the known results, and give back what was not sent.
 
-        An email without a result stays open: its lease runs out, and the rescue judges it.
+        An email of the open window without a result stays open: its lease runs out, and the rescue
+        judges it. The rest stays claimed if any email may be to blame: the rescue charges a crash.
         """
         try:
             yield
@@ -202,4 +204,6 @@ class _Sending:
                     self._results.record()
                 else:  # this process is to end: there is time for one try
                     self._results.record_once()
+                if shutdown.is_nobodys_fault(error) or (self._window and self._window.has_crashed):
+                    abandon(self._runtime.database, self._token)
             raise

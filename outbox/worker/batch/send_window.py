@@ -14,6 +14,7 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Transaction, Verdict
 from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
+from ..process.shutdown import is_nobodys_fault
 from .batch_results import Results
 from .diagnosis import ASIDE, JUDGED, Diagnosis, Kind
 from .result_factory import Outgoing, ResultFactory, Unsent
@@ -57,6 +58,7 @@ class Window:
         self._current_since = 0.0
         self._lock = threading.Lock()  # of `_todo`: the heartbeat's thread may empty it
         self.is_relieved = False  # the emails behind a slow one were given back
+        self.has_crashed = False  # an error of ours ended it while an email was under way
         self._left: Sequence[ClaimedEmail] = ()
 
     def send(
@@ -81,8 +83,8 @@ class Window:
                     break
             for out in (*self._todo, *self._parked):
                 self._add_unsent(out)
-        except BaseException:
-            self._give_back_unsent()
+        except BaseException as error:
+            self._end_by(error)
             raise
         return [out.email for out in late]
 
@@ -249,11 +251,19 @@ class Window:
             self._choice.watch_of(out.server).alert_lacking(out.email, suspected)
         self._results.add(self._factory.unsent(out))
 
-    def _give_back_unsent(self) -> None:
-        """Give back the emails that surely never left, so that they do not become unknown."""
-        unsent = [*self._todo, *self._aside, *self._parked]
-        if self._current is not None and self._sender.touched != self._current.email.id:
-            unsent.append(self._current)
+    def _end_by(self, error: BaseException) -> None:
+        """Give back the emails that surely never left, so that they do not become unknown.
+
+        The email under way is charged a crash if it may have caused the error.
+        """
+        unsent, current = [*self._todo, *self._aside, *self._parked], self._current
+        self.has_crashed = current is not None and not is_nobodys_fault(error)
+        if current is not None and self._sender.touched != current.email.id:
+            if self.has_crashed:
+                server = self._choice.server.name
+                self._results.add(self._factory.crashed(current, error, server))
+            else:
+                unsent.append(current)
         for out in unsent:
             self._results.add(self._factory.give_back(out))
 

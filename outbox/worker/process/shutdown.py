@@ -12,6 +12,7 @@ from __future__ import annotations
 import mmap
 from typing import Any
 
+from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_shutting_down
 
 _flag = mmap.mmap(-1, 1)
@@ -20,6 +21,13 @@ _flag = mmap.mmap(-1, 1)
 def requested() -> bool:
     """Return whether a warm shutdown was requested: finish the window, and give back the rest."""
     return _flag[0] != 0
+
+
+def is_nobodys_fault(error: BaseException) -> bool:
+    """Return whether an error only ends the task or the process: no email has caused it."""
+    return (
+        requested() or isinstance(error, SoftTimeLimitExceeded) or not isinstance(error, Exception)
+    )
 
 
 def _request(**_: Any) -> None:

@@ -1,46 +1,142 @@
-"""An exception in the middle of a window, whatever it is, turns no known result into a doubt."""
+"""An error of our own in a batch turns no known result into a doubt, and stops no other email."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 
+from outbox.domain.delivery.outcome import LOST_DELAY
 from outbox.domain.delivery.transaction import Envelope, Transaction
+from outbox.smtp.client import Client
 from outbox.smtp.connection import Connection
+from outbox.store.records import ClaimedEmail
+from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.batch.send_batch import send_batch
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.shop import Shop, addresses
+from tests.support.shop.shop import Shop, Shops, addresses
 
 pytestmark = pytest.mark.each_database
 
 
-@pytest.mark.parametrize("error", [RuntimeError, MemoryError, SystemExit])
-def test_what_was_sent_before_an_exception_is_recorded_and_the_rest_is_no_doubt(
-    sending: Shop,
-    catcher: Catcher,
-    monkeypatch: pytest.MonkeyPatch,
-    error: type[BaseException],
-) -> None:
-    for address in addresses(4):
-        sending.enqueue(address)
+ENDS_THE_PROCESS = SystemExit, SoftTimeLimitExceeded
+FAULTS = RuntimeError, MemoryError
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, error: type[BaseException], *, at: str) -> None:
+    """Raise the error whenever this recipient's email is to be sent.
+
+    A double: no real server makes this process raise, and Celery's cold shutdown does.
+    """
     send = Connection.send
 
-    def fail_at_the_third(
+    def failing(
         self: Connection,
         envelope: Envelope,
         content: bytes,
         fence: Callable[[], bool],
         following: Envelope | None,
     ) -> Transaction:
-        if len(catcher.emails) == 2:
+        if at in envelope.recipients:
             raise error
         return send(self, envelope, content, fence, following)
 
-    # A double: no real server makes this process raise, and Celery's cold shutdown does.
-    monkeypatch.setattr(Connection, "send", fail_at_the_third)
-    (made,) = sending.claim()
+    monkeypatch.setattr(Connection, "send", failing)
+
+
+def batch_of(shops: Shops, catcher: Catcher, emails: int) -> Shop:
+    shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2)
+    for address in addresses(emails):
+        shop.enqueue(address)
+    return shop
+
+
+def crashes(shop: Shop) -> list[int]:
+    email = shop.tables.email
+    return [row.crashes for row in sorted(shop.rows(email), key=lambda row: row.id)]
+
+
+def try_all(shop: Shop, error: type[BaseException]) -> None:
+    for made in shop.claim():
+        with suppress(error):
+            send_batch(shop.runtime, made.token)
+
+
+@pytest.mark.parametrize("error", [*ENDS_THE_PROCESS, *FAULTS])
+def test_what_was_sent_is_recorded_and_the_rest_of_the_batch_goes_back_at_once(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    shop = batch_of(shops, catcher, 8)
+    fail(monkeypatch, error, at=addresses(8)[3])
+    (made,) = shop.claim()
     with pytest.raises(error):
-        send_batch(sending.runtime, made.token)
-    assert sending.statuses() == ["sent", "sent", "pending", "pending"]
-    assert len(catcher.emails) == 2
+        send_batch(shop.runtime, made.token)
+    assert shop.statuses() == ["sent"] * 3 + ["pending"] * 5
+    assert crashes(shop) == [0, 0, 0, int(error in FAULTS), 0, 0, 0, 0]
+    assert shop.rows(shop.tables.lease) == []
+    assert len(catcher.emails) == 3
+
+
+@pytest.mark.parametrize("error", FAULTS)
+def test_an_email_that_makes_each_try_fail_stops_no_other_and_ends(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    shop = batch_of(shops, catcher, 8)
+    fail(monkeypatch, error, at=addresses(8)[0])
+    for statuses in (["pending"] * 8, ["pending"] + ["sent"] * 7):
+        try_all(shop, error)
+        assert shop.statuses() == statuses
+    while "pending" in shop.statuses():
+        shop.later(LOST_DELAY * crashes(shop)[0])
+        try_all(shop, error)
+    assert (shop.statuses(), crashes(shop)) == (["failed"] + ["sent"] * 7, [5] + [0] * 7)
+    told = [row.reply for row in shop.rows(shop.tables.attempt) if row.verdict == "unsent"]
+    assert told == [f"the worker failed: {error.__name__}"] * 5
+
+
+@pytest.mark.parametrize("error", FAULTS)
+def test_an_email_whose_content_may_have_left_is_in_doubt_and_the_rest_goes_back(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    shop = batch_of(shops, catcher, 4)
+
+    def failing(*_: object) -> None:
+        raise error
+
+    # A double, as above: the content is with the server, and its reply is not read.
+    monkeypatch.setattr(Client, "_conclude", failing)
+    (made,) = shop.claim()
+    with pytest.raises(error):
+        send_batch(shop.runtime, made.token)
+    monkeypatch.undo()
+    assert shop.statuses() == ["sending", "pending", "pending", "pending"]
+    shop.rescue()
+    assert (shop.statuses()[0], crashes(shop)) == ("pending", [1, 0, 0, 0])
+    assert len(catcher.emails) == 1
+
+
+@pytest.mark.parametrize("error", [*ENDS_THE_PROCESS, *FAULTS])
+def test_an_error_between_two_windows_leaves_it_to_the_rescue_if_any_email_may_be_to_blame(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    shop = batch_of(shops, catcher, 6)
+    cut = NextWindow.cut
+
+    def failing(self: NextWindow, left: deque[ClaimedEmail], **options: Any) -> Any:
+        if len(left) == 4:
+            raise error
+        return cut(self, left, **options)
+
+    monkeypatch.setattr(NextWindow, "cut", failing)  # a double, as above
+    (made,) = shop.claim()
+    with pytest.raises(error):
+        send_batch(shop.runtime, made.token)
+    left = "claimed" if error in FAULTS else "pending"
+    assert shop.statuses() == ["sent"] * 2 + [left] * 4
+    shop.rescue()
+    assert shop.statuses() == ["sent"] * 2 + ["pending"] * 4
+    assert crashes(shop) == [0, 0] + [int(error in FAULTS)] * 4
