@@ -46,6 +46,7 @@ class Heartbeat:
         self._term = term
         self._patience = patience
         self._clock = clock
+        self.began = began  # when the batch began, on our clock
         self._deadline = began + term
         self._progress = began
         self.relieve: Callable[[], object] = _nothing  # called with each renewal

@@ -56,7 +56,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
         with ServerChoice(
             runtime, token, batch, progress=heartbeat.progress, goes_on=heartbeat.goes_on
         ) as choice:
-            sending = _Sending(runtime, token, batch, choice, heartbeat, began)
+            sending = _Sending(runtime, token, batch, choice, heartbeat)
             # Emails of an app that sends nothing, claimed by a process that does send, go back.
             end = BatchEnd.SENDING_OFF if runtime.suppressed() else sending.run()
         # Only now, as the end of the lease frees a place under the server's connection cap.
@@ -93,17 +93,16 @@ class _Sending:
         batch: Batch,
         choice: ServerChoice,
         heartbeat: Heartbeat,
-        began: float,
     ) -> None:
         self._runtime = runtime
         self._token = token
         self._batch = batch
         self._choice = choice
         self._heartbeat = heartbeat
-        self._began = began
-        self._sender = EmailSender(runtime, batch, holds=heartbeat.holds, began=began)
+        began, holds = heartbeat.began, heartbeat.holds
+        self._sender = EmailSender(runtime, batch, holds=holds, began=began)
         self._factory = ResultFactory(runtime, batch, began=began)
-        self._throttle = Throttle(runtime, batch, holds=heartbeat.holds)
+        self._throttle = Throttle(runtime, batch, holds=holds)
         self._next = NextWindow(runtime, choice, self._throttle, heartbeat)
         self._results = Results(runtime, token, progress=heartbeat.progress)
         self._window: Window | None = None
@@ -167,7 +166,7 @@ class _Sending:
             return BatchEnd.SHUTDOWN
         if not self._heartbeat.holds():
             return BatchEnd.LEASE_LOST
-        if self._runtime.clock() - self._began > self._runtime.settings.batch_seconds:
+        if self._runtime.clock() - self._heartbeat.began > self._runtime.settings.batch_seconds:
             return BatchEnd.TIME_UP
         return BatchEnd.YIELDED if self._throttle.must_yield() else None
 
