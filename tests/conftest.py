@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import flask
 import flask_mail
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.dealing import deal
 from tests.support.servers import authority as certificates
@@ -50,9 +50,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers that say where a test runs; choose how much is tried."""
     register(config)
-    settings.register_profile("whole", max_examples=500)
-    if config.getoption("--whole"):
-        settings.load_profile("whole")
+    # Time decides no test: on a slow machine an example, or the making of examples, takes longer.
+    settings.register_profile("part", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("whole", settings.get_profile("part"), max_examples=500)
+    settings.load_profile("whole" if config.getoption("--whole") else "part")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

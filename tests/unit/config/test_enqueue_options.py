@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options
@@ -14,8 +14,6 @@ from outbox.domain.config.settings import MOST_TRIES, OnUnknown
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.header.address import CONTROL
 from outbox.domain.priority import Priority
-
-SLOW = [HealthCheck.too_slow]  # no time decides
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 CONTROLS = ["\r", "\n", "\0", "\t", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ud800", "\udc80"]
@@ -124,7 +122,6 @@ ANYTHING = st.one_of(
 NAMES = ["priority", "send_at", "expires_at", "key", "tag", "on_unknown", "max_attempts"]
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.fixed_dictionaries({"priority": ANYTHING}, optional=dict.fromkeys(NAMES[1:], ANYTHING)))
 def test_whatever_is_given_the_only_error_names_an_option(given_: dict[str, Any]) -> None:
     refusal = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.scheduling.backoff import (
@@ -15,8 +15,6 @@ from outbox.domain.scheduling.backoff import (
     delay,
     passed_over,
 )
-
-SLOW = [HealthCheck.too_slow]  # no time decides
 
 CHANCE = st.floats(0, 1)
 
@@ -35,14 +33,12 @@ def test_fewer_than_one_attempt_waits_as_after_the_first(attempts: int) -> None:
     assert delay(attempts, random=lambda: 1.0) == STEPS[0]
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.integers(0, 100), CHANCE)
 def test_full_jitter_stays_between_the_floor_and_the_step(attempts: int, chance: float) -> None:
     wait = delay(attempts, random=lambda: chance)
     assert FLOOR <= wait <= STEPS[min(max(attempts, 1), len(STEPS)) - 1]
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.integers(0, 100), CHANCE, st.floats(0, 86_400))
 def test_a_delay_that_the_server_names_is_the_least(
     attempts: int, chance: float, named: float

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import isfinite
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.config.settings import OnUnknown
@@ -24,11 +24,9 @@ from outbox.domain.scheduling.backoff import delay
 
 pytestmark = pytest.mark.over_and_over
 
-SLOW = [HealthCheck.too_slow]  # no time decides
 
 V = Verdict
 REPLY = Reply(code=0)
-ALWAYS = settings(deadline=None, suppress_health_check=SLOW)
 # Where the whole was judged, what a recipient may carry besides: see
 # `smtp.transaction_result.transaction_from`.
 OWN = (V.FAIL, V.RETRY)
@@ -85,7 +83,6 @@ NOBODY = (V.HALT, V.SUSPECT, V.LACKING, V.UNSENT)
 """Verdicts that judge no recipient."""
 
 
-@ALWAYS
 @given(cases())
 def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
     case: tuple[EmailState, Transaction, float],
@@ -96,7 +93,6 @@ def test_a_mail_with_unresolved_doubt_ends_sent_or_unknown(
         assert found.unknown_total > 0 or found.status is Status.SENT
 
 
-@ALWAYS
 @given(cases())
 def test_a_single_recipient_who_has_the_mail_needs_no_facts(
     case: tuple[EmailState, Transaction, float],
@@ -108,7 +104,6 @@ def test_a_single_recipient_who_has_the_mail_needs_no_facts(
     assert sent_outcome(accepted) == judged((alone, accepted, 0.5))
 
 
-@ALWAYS
 @given(cases())
 def test_doubts_is_zero_if_and_only_if_nobody_is_in_doubt(
     case: tuple[EmailState, Transaction, float],
@@ -118,7 +113,6 @@ def test_doubts_is_zero_if_and_only_if_nobody_is_in_doubt(
         assert (found.unknown_total > 0) is bool(doubt_after(case[0], found))
 
 
-@ALWAYS
 @given(cases())
 def test_a_recipient_who_was_accepted_never_comes_back(
     case: tuple[EmailState, Transaction, float],
@@ -138,7 +132,6 @@ def test_a_recipient_who_was_accepted_never_comes_back(
                 assert outcomes[recipient.address] is R.UNKNOWN
 
 
-@ALWAYS
 @given(cases())
 def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
     case: tuple[EmailState, Transaction, float],
@@ -150,7 +143,6 @@ def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
     assert found.crashes_added == int(result.verdict is V.UNSENT)
 
 
-@ALWAYS
 @given(cases())
 def test_an_outage_changes_nothing_of_a_mail(case: tuple[EmailState, Transaction, float]) -> None:
     known, result, chance = case
@@ -159,7 +151,6 @@ def test_an_outage_changes_nothing_of_a_mail(case: tuple[EmailState, Transaction
     assert found == Outcome(status=Status.PENDING, reply=REPLY, unknown_total=known.unknown_count)
 
 
-@ALWAYS
 @given(cases())
 def test_doubt_ends_at_the_third_at_once_under_hold_and_where_nothing_is_left_to_try(
     case: tuple[EmailState, Transaction, float],
@@ -175,7 +166,6 @@ def test_doubt_ends_at_the_third_at_once_under_hold_and_where_nothing_is_left_to
         assert found.status is (Status.UNKNOWN if held or used_up else Status.PENDING)
 
 
-@ALWAYS
 @given(cases())
 def test_a_mail_that_comes_back_has_somebody_to_go_to_and_a_wait(
     case: tuple[EmailState, Transaction, float],
@@ -191,7 +181,6 @@ def test_a_mail_that_comes_back_has_somebody_to_go_to_and_a_wait(
     assert found.again is (found.status is Status.SENDING)
 
 
-@ALWAYS
 @given(cases())
 def test_a_mail_that_failed_or_was_sent_has_nobody_waiting(
     case: tuple[EmailState, Transaction, float],
@@ -201,7 +190,6 @@ def test_a_mail_that_failed_or_was_sent_has_nobody_waiting(
         assert {status for _, status, _ in found.recipients} <= {R.SENT, R.FAILED}
 
 
-@ALWAYS
 @given(cases())
 def test_every_step_is_in_the_table_of_transitions(
     case: tuple[EmailState, Transaction, float],
@@ -210,7 +198,6 @@ def test_every_step_is_in_the_table_of_transitions(
     assert found.again or found.status in AFTER_SENDING
 
 
-@ALWAYS
 @given(cases())
 def test_used_up_attempts_or_deliveries_end_a_mail(
     case: tuple[EmailState, Transaction, float],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.delivery.transaction import Envelope
@@ -17,8 +17,6 @@ from outbox.domain.header.address import (
     suppression_key,
 )
 from outbox.smtp.command import mail_line, rcpt_lines
-
-SLOW = [HealthCheck.too_slow]  # no time decides
 
 CONTROLS = [
     "\r", "\n", "\r\n", "\0", "\t", "\x07", "\x1b", "\x7f", "\x85", "\x9f", "\u2028", "\u2029",
@@ -98,7 +96,6 @@ def test_an_address_goes_out_as_written_with_its_domain_in_ascii(address: str, w
 
 
 @pytest.mark.over_and_over
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.text(max_size=80) | st.from_regex(r"[^@]{0,70}@[^@]{0,70}", fullmatch=True))
 def test_every_text_is_refused_or_makes_commands_that_smtp_can_say(text: str) -> None:
     refusal = None

@@ -13,7 +13,7 @@ from typing import Any
 import flask
 import flask_mail
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
@@ -21,8 +21,6 @@ from outbox.domain.message.personalize import individuals, message_ids
 from outbox.domain.message.render import RenderedMessage, render, render_shared
 from outbox.domain.mime.line_endings import MAX_TEXT_LINE
 from outbox.flask_ext.messages.convert import standard
-
-SLOW = [HealthCheck.too_slow]  # no time decides
 
 ATTACK = [
     "\r\n", "\n", "\r", "\0", "\u2028", "\x85", "\ud800", "\udc80", " ", "\t", ":", ",", ";", "<",
@@ -34,7 +32,7 @@ EXPECTED = {
     "Content-Type", "MIME-Version", "Content-Transfer-Encoding", "Subject", "From", "To", "Cc",
     "Date", "Message-ID", "Reply-To", "X-Own", "Sender", "Content-Disposition",
 }  # fmt: skip
-NEVER = settings(deadline=None, suppress_health_check=SLOW, max_examples=150)
+NEVER = settings(max_examples=150)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import idna
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
@@ -130,7 +130,6 @@ LETTERS = st.text(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(LETTERS)
 def test_what_is_written_names_the_same_host_when_it_is_read(label: str) -> None:
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import flask_mail
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.errors import InvalidMessage
@@ -106,7 +106,6 @@ messages = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(messages, st.sampled_from([None, MOMENT]))
 def test_the_short_way_says_what_the_long_way_says_or_nothing(
     fields: dict[str, Any], send_at: datetime | None

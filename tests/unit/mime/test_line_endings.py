@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from outbox.domain.mime.line_endings import (
@@ -15,8 +15,6 @@ from outbox.domain.mime.line_endings import (
     header_names,
     normalise,
 )
-
-SLOW = [HealthCheck.too_slow]  # no time decides
 
 NASTY = st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b".", b"..", b"x", b" ", b"\0"])).map(
     b"".join
@@ -55,7 +53,6 @@ def test_bare_line_ends_become_crlf(data: bytes, expected: bytes) -> None:
     assert normalise(data) == expected
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(NASTY | st.binary())
 @example(b"\n\r")
 def test_normalised_data_has_no_bare_line_end_and_stays_as_it_is(data: bytes) -> None:
@@ -66,7 +63,6 @@ def test_normalised_data_has_no_bare_line_end_and_stays_as_it_is(data: bytes) ->
     assert re.sub(rb"[\r\n]", b"", done) == re.sub(rb"[\r\n]", b"", data)
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(NASTY | st.binary())
 @example(b".")
 @example(b".\r\n.\r\n")
@@ -94,7 +90,6 @@ def test_a_line_is_long_from_999_octets_on(length: int, long: bool) -> None:
     assert has_long_line(b"a\r\n" + b"x" * length + b"\r\nb\r\n") is long
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(
     st.lists(st.tuples(st.sampled_from([0, 1, 500, 997, 998, 999, 2000]), st.sampled_from(ENDS)))
 )

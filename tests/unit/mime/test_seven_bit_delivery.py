@@ -10,7 +10,7 @@ from email import policy
 from email.message import EmailMessage
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.mime.seven_bit import seven_bit
@@ -134,7 +134,6 @@ def test_no_soft_break_makes_a_delimiter_of_a_text(place: int) -> None:
     assert [part.get_content() for part in parts] == [text]
 
 
-@settings(deadline=None)
 @given(st.text("ab =.-\tü日\n", max_size=200))
 def test_any_text_arrives_as_it_was(text: str) -> None:
     lines = text.replace("\n", "\r\n") + "ü\r\n"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
@@ -21,8 +21,6 @@ from outbox.domain.scheduling.claim_plan import (
 )
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.domain.scheduling.token_bucket import Rate
-
-SLOW = [HealthCheck.too_slow]  # no time decides
 
 U, N, B = Priority.URGENT, Priority.NORMAL, Priority.BULK
 
@@ -65,7 +63,6 @@ def waiting(case: dict[str, Any], priority: Priority) -> int:
     return due.emails
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
 def test_never_more_than_is_free_but_for_one_urgent_batch(case: dict[str, Any]) -> None:
     batches = {s.priority: s.batches for s in made(case)}
@@ -75,7 +72,6 @@ def test_never_more_than_is_free_but_for_one_urgent_batch(case: dict[str, Any]) 
         assert not batches
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
 def test_bulk_leaves_one_slot_where_there_are_two_or_more(case: dict[str, Any]) -> None:
     shares = made(case)
@@ -83,7 +79,6 @@ def test_bulk_leaves_one_slot_where_there_are_two_or_more(case: dict[str, Any]) 
         assert sum(s.batches for s in shares) <= free(case) - 1
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
 def test_a_batch_is_never_over_its_size_nor_empty(case: dict[str, Any]) -> None:
     for part in made(case):
@@ -94,7 +89,6 @@ def test_a_batch_is_never_over_its_size_nor_empty(case: dict[str, Any]) -> None:
         assert (part.batches - 1) * part.size < due, "a claim that would surely find nothing"
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
 def test_all_that_is_due_is_covered_where_there_is_room(case: dict[str, Any]) -> None:
     shares = by_priority(made(case))
@@ -110,7 +104,6 @@ def test_all_that_is_due_is_covered_where_there_is_room(case: dict[str, Any]) ->
         room -= batches
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(cases())
 def test_the_shares_come_urgent_first_and_each_priority_once(case: dict[str, Any]) -> None:
     priorities = [s.priority for s in made(case)]

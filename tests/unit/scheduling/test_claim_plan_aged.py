@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneKey, plan_claims
 from outbox.domain.scheduling.lanes import Lanes
-from tests.unit.scheduling.test_claim_plan import SLOW, B, N, U, cases, free, made, spread
+from tests.unit.scheduling.test_claim_plan import B, N, U, cases, free, made, spread
 
 OLD = DueEmails(emails=100_000, age=AGED + 1)
 
@@ -44,7 +44,6 @@ def test_normal_mail_that_has_waited_too_long_goes_out_though_urgent_takes_every
 PRIORITIES = st.sets(st.sampled_from(Priority), min_size=1)
 
 
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(cases(), PRIORITIES)
 def test_of_no_priority_all_waits_for_long_and_nothing_is_on_its_way(
     case: dict[str, Any], aged: set[Priority]
@@ -59,7 +58,6 @@ def test_of_no_priority_all_waits_for_long_and_nothing_is_on_its_way(
 
 
 @pytest.mark.over_and_over
-@settings(deadline=None, suppress_health_check=SLOW)
 @given(st.integers(1, 6), st.integers(1, 5), st.lists(st.integers(1, 900), min_size=1, max_size=30))
 def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(
     slots: int, rounds: int, urgent: list[int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.errors import ConfigurationError
@@ -122,7 +122,6 @@ def run(rate: Rate, takers: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return moments
 
 
-@settings(deadline=None)
 @given(rates, takers)
 def test_over_any_time_no_more_goes_than_the_rate_the_slack_and_one_window(
     rate: Rate, takers: list[tuple[float, int]]
@@ -135,7 +134,6 @@ def test_over_any_time_no_more_goes_than_the_rate_the_slack_and_one_window(
             assert before <= (seconds + SLACK) / rate.interval + 1e-6 * before
 
 
-@settings(deadline=None)
 @given(rates, st.lists(st.tuples(st.floats(0, SLACK), st.integers(1, 40)), min_size=2))
 def test_takers_that_wake_late_by_less_than_the_slack_lose_nothing(
     rate: Rate, takers: list[tuple[float, int]]
