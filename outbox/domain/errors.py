@@ -25,9 +25,9 @@ class KeyConflict(OutboxError):
 
 
 class KeyContention(OutboxError):
-    """A rival transaction holds the key and its row cannot be seen from here.
+    """Another transaction holds the idempotency key, and this one cannot see the email of that key.
 
-    It happens on deadlock and under snapshot isolation. Nothing of this email was written; retry
+    It happens on a deadlock and under snapshot isolation. Nothing of this email was written: retry
     the whole transaction.
     """
 

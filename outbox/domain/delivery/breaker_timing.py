@@ -27,13 +27,14 @@ class Cause(StrEnum):
 
     SESSION = "session"  # no session could be opened: a session without an email is the probe
     EMAILS = "emails"  # sessions work, but every email is halted: an email is the probe
-    SILENCE = "silence"  # an email got no reply for long: the suspicion lasts until its time is up
+    SILENCE = "silence"  # an email got no reply for a long time: only time ends this suspicion
 
 
 OPEN_FIRST = 5.0
 OPEN_MAX = {Cause.SESSION: 300.0, Cause.EMAILS: 30.0}
-"""Seconds: the open time begins with 5 and doubles up to the maximum. A server that answers is
-probed more often: it may object only to the emails that wait now, and the next should go soon."""
+"""Seconds that a breaker stays open: at first `OPEN_FIRST`, and twice as long after each failed
+probe, up to `OPEN_MAX`. A server that opens sessions is probed more often: it may object only to
+the emails that wait now, and later ones should not wait long."""
 
 ALERT_PAUSE = 300.0
 """Seconds between tries of a session that only a person can repair."""
@@ -42,15 +43,17 @@ SUSPICION_SECONDS = 900.0
 """Seconds after which a suspicion that no email has cleared or confirmed is forgotten."""
 
 RAMP: tuple[tuple[float, int], ...] = ((1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32))
-"""(seconds since the breaker closed, batches in flight at most until then). After that no limit.
+"""Each pair: until so many seconds after the breaker closed, at most so many batches in flight.
 
-When the one probe got through, thousands of emails wait and every worker is free. A server that has
-just come back should not get them all at once. The ramp follows the time and not the successes: it
-needs no write, and a sweep reads it in a statement that it makes anyway. A failure within the ramp
-opens the breaker as any other does, and the next ramp begins at one again.
+After the last pair there is no limit. Thousands of emails may wait when a probe gets through, and
+all workers are free. A server that has just come back should not get them all at once. The ramp
+depends on the time and not on successes. So it needs no write, and a sweep reads it by a statement
+that it makes anyway. A failure during the ramp opens the breaker as any other failure does. The
+next ramp then begins with one batch again.
 """
 
 RAMP_SECONDS = RAMP[-1][0]
+"""Seconds after which a breaker that closed has no effect any more."""
 
 
 def open_seconds(failures: int, cause: Cause) -> float:
@@ -59,15 +62,15 @@ def open_seconds(failures: int, cause: Cause) -> float:
 
 
 PROBE_FIRST, SESSION_FIRST = 20.0, 30.0
-"""Seconds to wait for the first probe by an email, and for the first session."""
+"""Seconds to wait for a reply to the first probe's email, and for a session before any failure."""
 
 
 def probe_seconds(failures: int) -> float:
-    """Return how many seconds to wait for a silent probe while other emails wait.
+    """Return how many seconds a probe waits for the reply to its email while other emails wait.
 
-    `failures` includes this probe. The wait doubles with each probe that failed. So an email that
-    never gets a reply blocks the others for long only where all are like it. A slow server takes
-    one email in the end.
+    `failures` are the breaker's: the opening is the first, and this probe is counted already. The
+    wait doubles with each failed probe. So an email without a reply holds up the others for many
+    minutes only if all are like it. From a slow server, one email gets its reply in the end.
     """
     return PROBE_FIRST * 2.0 ** min(max(failures - 2, 0), 10)
 
@@ -75,12 +78,16 @@ def probe_seconds(failures: int) -> float:
 def session_seconds(failures: int) -> float:
     """Return how many seconds to wait for a silent server's greeting, or its reply to EHLO.
 
-    No email is charged for a new connection, and one that hangs may hang for ever. The wait grows
-    with `failures` in a row, because some servers greet late (RFC 5321 §4.5.3.2.1).
+    The wait is short at first: it charges no email, and a server that hangs may never greet. It
+    doubles with each of `failures` in a row, because some servers greet late (RFC 5321
+    §4.5.3.2.1).
     """
     return SESSION_FIRST * 2.0 ** min(failures, 10)
 
 
 def allowed(seconds: float) -> int | None:
-    """Return how many batches may be in flight `seconds` after the breaker closed; None: any."""
+    """Return how many batches may be in flight `seconds` after the breaker closed.
+
+    It is None where there is no limit.
+    """
     return next((batches for until, batches in RAMP if seconds < until), None)
