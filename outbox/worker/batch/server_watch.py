@@ -13,7 +13,6 @@ from ...domain.priority import Priority
 from ...domain.scheduling import backoff
 from ...domain.scheduling.claim_plan import LaneKey as LanePriority
 from ...store.control import circuit_breaker, suspicion
-from ...store.control.circuit_breaker import Breaker
 from ...store.control.comparison import (
     just_taken,
     outsider_taken,
@@ -21,7 +20,7 @@ from ...store.control.comparison import (
     slowest_taken,
     taken_since,
 )
-from ...store.records import ClaimedEmail
+from ...store.records import Breaker, ClaimedEmail
 from ...store.transitions.uncharge import review
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime

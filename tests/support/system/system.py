@@ -13,7 +13,8 @@ from typing import Any, Literal
 from flask import Flask
 
 from outbox import Priority, Stats, Status
-from outbox.store.control.circuit_breaker import Breaker, read
+from outbox.store.control.circuit_breaker import read
+from outbox.store.records import Breaker
 from outbox.worker.process.runtime import Runtime
 from outbox.worker.sweep import publish, sweep
 from tests.support.servers.brokers.broker import Broker
