@@ -13,7 +13,7 @@ inline claim(b, lane) {
 	}
 }
 
-/* outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load, outbox.worker.batch.server_choice.ServerChoice, outbox.worker.batch.server_watch.Watch
+/* outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load, outbox.worker.batch.server_choice.ServerChoice, outbox.worker.batch.watch.server_watch.Watch
  * outbox.worker.batch.next_window.NextWindow.open_session, outbox.worker.batch.send_batch._Sending._probe
  */
 inline start(b, fails) {
@@ -44,15 +44,15 @@ inline start(b, fails) {
 	}
 }
 
-/* outbox.worker.batch.next_window.NextWindow._is_connected, outbox.worker.batch.server_watch.Watch.session_failed */
+/* outbox.worker.batch.next_window.NextWindow._is_connected, outbox.worker.batch.watch.server_watch.Watch.session_failed */
 inline lose_session(b) {
 	printf("batch %d: can have no session\n", b);
 	faults++;
 	bat.tripped = 1; bat.cause = session; bat.at = opening
 }
 
-/* outbox.worker.batch.send_window.Window._over_this_server, outbox.worker.batch.server_watch.Watch.pick
- * outbox.domain.delivery.blame.Suspicion.pick, outbox.worker.batch.server_watch.Watch.note
+/* outbox.worker.batch.send_window.Window._over_this_server, outbox.worker.batch.watch.server_watch.Watch.pick
+ * outbox.domain.delivery.blame.Suspicion.pick, outbox.worker.batch.watch.server_watch.Watch.note
  */
 inline try(b, fails) {
 	d_step {
@@ -67,7 +67,7 @@ inline try(b, fails) {
 	}
 }
 
-/* outbox.domain.delivery.reply_table.judge, outbox.worker.batch.server_watch.Watch._suspect, outbox.domain.delivery.blame.Suspicion.is_enough */
+/* outbox.domain.delivery.reply_table.judge, outbox.worker.batch.watch.server_watch.Watch._suspect, outbox.domain.delivery.blame.Suspicion.is_enough */
 inline be_halted(b) {
 	printf("batch %d: email %d is halted\n", b, id);
 	bat.last = id + 1;
@@ -89,7 +89,7 @@ inline be_halted(b) {
 	fi
 }
 
-/* outbox.worker.batch.server_watch.Watch._clear, outbox.worker.batch.send_window.Window._blame: those before it are to blame */
+/* outbox.worker.batch.watch.server_watch.Watch._clear, outbox.worker.batch.send_window.Window._blame: those before it are to blame */
 inline be_taken(b) {
 	printf("batch %d: email %d is taken\n", b, id);
 	bat.todo = without(bat.todo, id);
@@ -101,7 +101,7 @@ inline be_taken(b) {
 	bat.at = left(b)
 }
 
-/* outbox.worker.batch.server_watch.Watch._waits, outbox.store.control.comparison.outsider_waits
+/* outbox.worker.batch.watch.other_emails.OtherEmails.wait, outbox.store.control.comparison.outsider_waits
  * outbox.worker.batch.send_window.Window._leave_server
  */
 inline weigh(b) {
@@ -120,7 +120,7 @@ inline weigh(b) {
 	}
 }
 
-/* outbox.worker.batch.server_watch.Watch._open */
+/* outbox.worker.batch.watch.server_breaker.ServerBreaker.trip */
 inline open_breaker(b) {
 	d_step {
 		bat.at == opening ->
@@ -186,8 +186,9 @@ inline end_or_wait(over) {
 	fi
 }
 
-/* outbox.worker.batch.server_watch.Watch.settle, outbox.worker.batch.server_watch.Watch._keep_suspicion, outbox.store.control.suspicion.suspect
- * outbox.store.control.suspicion.clear, outbox.store.control.circuit_breaker.close, outbox.worker.batch.send_batch._Sending.finish
+/* outbox.worker.batch.watch.server_watch.Watch.settle, outbox.worker.batch.watch.server_breaker.ServerBreaker.keep_suspicion
+ * outbox.store.control.suspicion.suspect, outbox.store.control.suspicion.clear
+ * outbox.store.control.circuit_breaker.close, outbox.worker.batch.send_batch._Sending.finish
  */
 inline settle(b) {
 	d_step {

@@ -17,7 +17,7 @@ from ...store.control.connection_caps import take_server
 from ...store.records import Batch
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
-from .server_watch import Watch
+from .watch.server_watch import Watch
 
 
 class ServerChoice:

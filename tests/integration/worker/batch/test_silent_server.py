@@ -23,7 +23,7 @@ from outbox.store.records import Claim
 from outbox.worker.batch import send_window as window
 from outbox.worker.batch.diagnosis import Kind
 from outbox.worker.batch.send_batch import send_batch
-from outbox.worker.batch.server_watch import Watch
+from outbox.worker.batch.watch.server_watch import Watch
 from outbox.worker.sweep import sweep
 from tests.integration.blame.server import ClassServer, Habit, Seen
 from tests.support.servers.smtp.dialogue import Dialogue, HangupError

@@ -1,0 +1,1 @@
+"""The watch over one server during a batch."""

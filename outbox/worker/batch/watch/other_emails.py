@@ -1,0 +1,54 @@
+"""Asks what other emails show about a server: those that wait for it, and those that it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from ....domain.delivery.blame import Common, Traits
+from ....domain.priority import Priority
+from ....domain.scheduling.claim_plan import LaneKey
+from ....store.connection.database import Database
+from ....store.control.comparison import (
+    just_taken,
+    outsider_taken,
+    outsider_waits,
+    slowest_taken,
+    taken_since,
+)
+from ...process.retry_writes import until_written
+
+
+class OtherEmails:
+    """The emails of one server that are not of the batch. Each method asks the database anew.
+
+    It is asked in trouble only.
+    """
+
+    def __init__(self, database: Database, server: str, lanes: Callable[[], Iterable[str]]) -> None:
+        """`lanes` returns the lanes that may hold emails for this server."""
+        self._database = database
+        self._server = server
+        self._lanes = lanes
+
+    def wait(self, is_outsider: Callable[[Traits], bool] = lambda _: True) -> bool:
+        """Return whether an email is due that `is_outsider` says is unlike the halted ones."""
+        ways: list[LaneKey] = [(lane, p) for lane in self._lanes() for p in Priority]
+        return until_written(lambda: outsider_waits(self._database, ways, is_outsider))
+
+    def just_taken(self, is_outsider: Callable[[Traits], bool]) -> int | None:
+        """Return the id of an email unlike the halted ones that the server took just now."""
+        return until_written(lambda: just_taken(self._database, self._server, is_outsider))
+
+    def were_taken_since(self, moment: datetime) -> bool:
+        """Return whether the server has taken an email since that moment."""
+        return until_written(lambda: taken_since(self._database, self._server, moment))
+
+    def slowest_seconds(self) -> float:
+        """Return the most seconds that the server took for an email lately; 0.0 if it took none."""
+        return until_written(lambda: slowest_taken(self._database, self._server))
+
+    def tell_of(self, refused: Common) -> bool:
+        """Return whether another sender's email was taken lately, or waits and will tell."""
+        taken = until_written(lambda: outsider_taken(self._database, self._server, refused))
+        return taken or self.wait(lambda email: refused.lacked_by(email) > 0)

@@ -1,0 +1,104 @@
+"""Tells a server's circuit breaker what a batch found, so that all workers know it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ....domain.delivery.blame import Common
+from ....domain.delivery.breaker_timing import Cause
+from ....domain.delivery.refusal_streak import SystemicRefusal
+from ....domain.delivery.transaction import Transaction
+from ....store.control import circuit_breaker, suspicion
+from ....store.records import Breaker
+from ....store.transitions.uncharge import review
+from ...process.retry_writes import until_written
+from ...process.runtime import Runtime
+
+
+class ServerBreaker:
+    """One server's breaker: its state at the batch's start, and what the batch writes to it.
+
+    Each write is repeated until the database takes it.
+    """
+
+    def __init__(self, runtime: Runtime, server: str, found: Breaker | None) -> None:
+        """`found` is the breaker's row at the batch's start; None: it was closed."""
+        self._database = runtime.database
+        self._settings = runtime.settings
+        self._server = server
+        opened = found if found is not None and found.is_open else None
+        self.was_closed = found is None  # nothing was held against the server
+        self.was_open = opened is not None  # this batch is its probe
+        self.failures = opened.failures if opened is not None else 0  # in a row, while it was open
+        self.refusal = opened.refusal if opened is not None else None  # of every email
+        self.is_tripped = False  # this batch opened it, or keeps it open
+
+    def trip(self, cause: Cause, result: Transaction, *, suspect_id: int | None = None) -> None:
+        """Open it for a result that shows that the server is to blame."""
+        self._trip(
+            cause=cause,
+            reason=told(result),
+            alert=result.alert,
+            named=result.retry_after,
+            suspect_id=suspect_id,
+        )
+
+    def trip_for_refusals(self, alike: SystemicRefusal, *, suspect_id: int) -> None:
+        """Open it, with an alert, because the server refuses every email alike."""
+        self._trip(
+            cause=Cause.EMAILS,
+            reason=alike.reason,
+            alert=True,
+            refusal=alike.refusal,
+            suspect_id=suspect_id,
+        )
+
+    def clear(self, *, alert: bool) -> None:
+        """Close it, or end the suspicion: the server opened a probe's session or judged an email.
+
+        The alert of a suspicion ends only with `alert`.
+        """
+        if self.was_open:
+            until_written(partial(circuit_breaker.close, self._database, self._server))
+        elif not self.was_closed:
+            until_written(partial(suspicion.clear, self._database, self._server, alert=alert))
+
+    def keep_suspicion(self, email_id: int, reason: str) -> None:
+        """Keep a suspicion that no email has cleared; after a probe, keep the breaker open."""
+        if self.was_open:  # the probe told nothing new
+            self._trip(cause=Cause.EMAILS, reason=reason, suspect_id=email_id)
+        else:
+            self._suspect(email_id=email_id, reason=reason)
+
+    def keep_silence(self, email_id: int) -> Breaker | None:
+        """Keep a suspicion of silence to this email; return its row, or None if it is open."""
+        silent = partial(suspicion.silent, self._database, self._server)
+        return until_written(partial(silent, email_id=email_id, reason=suspicion.SILENCE))
+
+    def alert(self, email_id: int, reason: str, *, seconds: float) -> None:
+        """Keep a suspicion for so many seconds, with an alert: a person must see to it."""
+        self._suspect(email_id=email_id, reason=reason, alert=True, seconds=seconds)
+
+    def review_refusals(self, refusal: str, *, outsider_tells: Callable[[Common], bool]) -> None:
+        """Open it if the refusals in the log, of all batches, show that the server is to blame.
+
+        Where it is open for this `refusal`, the emails get their attempts back.
+        """
+        look = partial(review, self._database, self._server, refusal, outsider_tells=outsider_tells)
+        settings = self._settings
+        until_written(partial(look, needed=settings.refused_alike, lifetime=settings.lifetime))
+
+    def _trip(self, **known: object) -> None:
+        self.is_tripped = True
+        trip: Callable[..., None] = partial(circuit_breaker.trip, self._database, self._server)
+        until_written(partial(trip, **known))
+
+    def _suspect(self, **known: object) -> None:
+        suspect: Callable[..., None] = partial(suspicion.suspect, self._database, self._server)
+        until_written(partial(suspect, **known))
+
+
+def told(result: Transaction) -> str:
+    """Return the server's reply in words, as the reason of a suspicion or of an open breaker."""
+    return f"{result.phase}: {result.reply.code} {result.reply.text}"

@@ -1,0 +1,221 @@
+"""Watches one server during a batch: is one email at fault, or does the server take none?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ....domain.delivery.blame import SILENCES, Suspicion, Traits, most_different, patience
+from ....domain.delivery.breaker_timing import Cause, probe_seconds, session_seconds
+from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
+from ....domain.delivery.transaction import Transaction, Verdict
+from ....store.records import Breaker, ClaimedEmail
+from ...process.runtime import Runtime
+from ..diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
+from .lacking import Lacking
+from .other_emails import OtherEmails
+from .server_breaker import ServerBreaker, told
+
+Untried = Callable[[], Sequence[Traits]]
+"""Returns the traits of the emails that this server is still to get. Called in trouble only."""
+
+
+class Watch:
+    """Draws a conclusion from each result of one batch on one server.
+
+    Emails that were halted one by one are a `Suspicion`, and emails that were refused alike are a
+    `RefusalStreak`. Where the server is to blame, the watch opens its breaker.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        server: str,
+        *,
+        breaker: Breaker | None,
+        suspect: Traits | None,
+        lanes: Callable[[], Iterable[str]],
+    ) -> None:
+        """`breaker` is its state at the batch's start; `suspect` is the last email that was halted.
+
+        `lanes` returns the lanes that may hold emails for this server. It is called in trouble
+        only.
+        """
+        self._settings = runtime.settings
+        self._random = runtime.random
+        self._breaker = ServerBreaker(runtime, server, breaker)
+        self._others = OtherEmails(runtime.database, server, lanes)
+        self._lacking = Lacking(self._breaker, runtime.settings, suspect)
+        self._suspicion = _left_over(breaker, suspect)
+        # A probe that is refused as the emails before it were is one more of their streak: the
+        # refusal does not end the probe's email.
+        self._streak = RefusalStreak(runtime.settings.refused_alike, known=self._breaker.refusal)
+        self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
+        self._is_silent = False  # the server gives no reply to any email
+        self._judged = False  # the server took or judged an email, or opened a probe's session
+        # Nearly always True: nothing is held against the server, and a sent email needs no thought.
+        self._is_calm = breaker is None
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it matters which email is tried next."""
+        return not self._is_calm and (bool(self._suspicion) or self._streak.common is not None)
+
+    def pick(self, untried: Sequence[Traits]) -> int:
+        """Return the place of the email to try next: under suspicion the one that differs most."""
+        if self._suspicion:
+            return self._suspicion.pick(untried, self._random)
+        common = self._streak.common
+        return most_different(common, untried) if common is not None else 0
+
+    def order(self, untried: Sequence[Traits]) -> list[int]:
+        """Return the emails' places in the order to try them: those that may be slow come last."""
+        return self._suspicion.order(untried, self._random)
+
+    def note(self, email: ClaimedEmail, result: Transaction, untried: Untried) -> Diagnosis:
+        """Note the result of an email on this server; `untried` returns the traits of the rest."""
+        if self._is_calm and result.verdict is Verdict.SENT:
+            self._judged = True
+            return JUDGED
+        self._is_calm = False
+        match result.verdict:
+            case Verdict.HALT:
+                self.session_failed(result)
+                return SERVER
+            case Verdict.SUSPECT | Verdict.UNSENT:
+                return self._suspect(email, result, untried)
+            case Verdict.LACKING:
+                self._lacking.note(email, result)
+                return ASIDE
+        # Any other verdict is on the email itself, but the server may be to blame all the same.
+        self._lacking.note_other()
+        if result.overdue:
+            return SERVER if self._suspect(email, result, untried) is SERVER else OWN
+        if (acquitted := self._refused_alike(email, result, untried)) is not None:
+            return Diagnosis(Kind.SERVER, acquitted=acquitted)
+        if result.verdict is Verdict.UNKNOWN:
+            return OWN
+        self._clear()
+        if result.verdict is Verdict.SENT:
+            self._lacking.note_taken(email, result)
+        return JUDGED
+
+    def note_slow(self, email: ClaimedEmail) -> None:
+        """Note that this email got no reply for a long time, so that emails like it come last."""
+        self._suspicion.note_slow(email.traits)
+        self._is_calm = False
+        row = self._breaker.keep_silence(email.id)
+        if row is not None and row.failures >= max(SILENCES, self._settings.slots + 1):
+            self._is_silent = not self._others.were_taken_since(row.opened_at)
+
+    def gives_up(self, email: ClaimedEmail, seconds: float) -> bool:
+        """Return whether to give up an email that has had no reply for so many seconds.
+
+        It is given up only while other emails are due for this server and no process has claimed
+        them. A probe gets more time the more probes have failed before it, because no other email
+        can go while the breaker is open.
+        """
+        least = patience(email.waited, self._others.slowest_seconds())
+        if self._breaker.failures:
+            least = max(least, probe_seconds(self._breaker.failures))
+        return seconds >= least and self._others.wait()
+
+    @property
+    def session_seconds(self) -> float:
+        """How many seconds to wait for a session while the server is silent."""
+        return session_seconds(self._breaker.failures)
+
+    def session_failed(self, fault: Transaction) -> None:
+        """Note that no session could be opened, or that an open one ended."""
+        self._breaker.trip(Cause.SESSION, fault)
+
+    def session_opened(self) -> None:
+        """Note that a probe without an email opened a session; this may close the breaker."""
+        self._judged = True
+
+    def alert_lacking(self, email: ClaimedEmail, result: Transaction) -> None:
+        """Raise an alert: an email needs what no server of its route offers."""
+        self._lacking.alert(email, result)
+
+    def settle(self) -> None:
+        """Store what is undecided, and close a breaker that may close, after the last record."""
+        if not self._breaker.is_tripped:
+            if self._judged:
+                self._breaker.clear(alert=self._lacking.is_over)
+            if self._last is not None:
+                self._breaker.keep_suspicion(*self._last)
+        if (refusal := self._streak.refusal) is not None:
+            # Also where this batch alone saw too few: the attempt log has those of other batches.
+            self._breaker.review_refusals(refusal, outsider_tells=self._others.tell_of)
+
+    def _suspect(self, email: ClaimedEmail, result: Transaction, untried: Untried) -> Diagnosis:
+        """Add a suspect; return who is to blame, or which emails must tell."""
+        self._last = (email.id, told(result))
+        self._suspicion.add(email.traits, silent=result.verdict is not Verdict.SUSPECT)
+        if self._is_silent:
+            return self._blame_server(email, result)
+        if not self._suspicion.is_enough(untried()):
+            return ASIDE
+        if self._others.wait(self._suspicion.could_tell):
+            return CLASS
+        witness = self._witness(email, result)
+        if witness is None:
+            return self._blame_server(email, result)
+        # A silence blames no email: those set aside before may have had another cause.
+        return ASIDE if result.given_up else Diagnosis(Kind.BLAMED, witness=witness)
+
+    def _blame_server(self, email: ClaimedEmail, result: Transaction) -> Diagnosis:
+        self._breaker.trip(Cause.EMAILS, result, suspect_id=email.id)
+        return SERVER
+
+    def _witness(self, email: ClaimedEmail, result: Transaction) -> int | None:
+        """Return an outsider that was taken just now, if this email was held back before.
+
+        No outsider waits now, but some come and go. Without this, a class with only halted emails
+        left would be probed one by one. An email without a reply counts as held back: `note_slow`
+        detects a server that is silent to all.
+        """
+        if email.traits.is_fresh and not result.given_up:
+            return None
+        return self._others.just_taken(self._suspicion.could_tell)
+
+    def _refused_alike(
+        self, email: ClaimedEmail, result: Transaction, untried: Untried
+    ) -> frozenset[int] | None:
+        """Return the emails that the server refused, if it refuses all alike; else None."""
+        alike = self._streak.add(
+            email.id, result, content=email.content_id, traits=lambda: email.traits
+        )
+        if alike is None or not (alike.known or self._is_servers_fault(alike, untried)):
+            return None
+        self._breaker.trip_for_refusals(alike, suspect_id=email.id)
+        return alike.emails
+
+    def _is_servers_fault(self, alike: SystemicRefusal, untried: Untried) -> bool:
+        """Return whether the server is to blame for refusals that are alike.
+
+        It is not where all refused emails have a domain in common, or where another sender's email
+        shows that only this sender is refused.
+        """
+        if alike.common.domains:
+            return False
+        if any(alike.common.lacked_by(email) for email in untried()):
+            return False
+        return not self._others.tell_of(alike.common)
+
+    def _clear(self) -> None:
+        """End the suspicion: the server took or judged an email itself."""
+        self._judged = True
+        self._last = None
+        self._is_silent = False
+        self._suspicion.clear()
+        self._is_calm = self._breaker.was_closed and self._streak.refusal is None
+
+
+def _left_over(breaker: Breaker | None, suspect: Traits | None) -> Suspicion:
+    """Return the suspicion that earlier batches left. A probe begins without one."""
+    if breaker is None or breaker.is_open:
+        return Suspicion()
+    if breaker.cause is not Cause.SILENCE:
+        return Suspicion(suspect)
+    # No failures: other emails were judged since, but emails like this one still come last.
+    return Suspicion(suspect if breaker.failures else None, slow=suspect)
