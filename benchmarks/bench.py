@@ -59,7 +59,7 @@ class Bench:
     def rates(
         self,
         contestants: Mapping[str, Callable[[], float]],
-        unit: str = "mails/s",
+        unit: str = "emails/s",
         rounds: int | None = None,
     ) -> dict[str, Series]:
         """Measure all contestants in turn, round after round; return a series for each.

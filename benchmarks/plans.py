@@ -20,7 +20,7 @@ from outbox.store.queries.lane_keys import marked
 from outbox.store.queries.sweep_snapshot import survey_statement
 from outbox.store.records import Mark
 
-MAILS = "outbox_email"
+EMAILS = "outbox_email"
 _FIRST = text(
     "SELECT due_at, id FROM outbox_email WHERE due_at IS NOT NULL"
     " ORDER BY priority, lane, due_at, id LIMIT 1"
@@ -96,7 +96,7 @@ def _plan(connection: Connection, statement: ClauseElement, marks: Mapping[str, 
 
 
 def _read(node: dict[str, Any]) -> Iterator[Scan]:
-    if node.get("Relation Name") == MAILS and node["Node Type"].endswith("Scan"):
+    if node.get("Relation Name") == EMAILS and node["Node Type"].endswith("Scan"):
         rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
         yield Scan(node.get("Index Name", node["Node Type"]), round(rows * node["Actual Loops"]))
     for child in node.get("Plans", ()):

@@ -15,7 +15,7 @@ from benchmarks.peers.process import PeerProcess, result_of
 from benchmarks.peers.smtplib_loop import SmtplibLoop
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
-_MAIL = {"BENCH_TEXT": TEXT, "BENCH_HTML": HTML}
+_TEXTS = {"BENCH_TEXT": TEXT, "BENCH_HTML": HTML}
 
 
 def smtplib_loop(emails: int, processes: int = 2) -> float:
@@ -34,7 +34,7 @@ def tutorial(bench: Bench, emails: int) -> float:
     bench.redis.flushall()
     with SmtpSink() as sink:
         environment = {
-            **_MAIL,
+            **_TEXTS,
             "BENCH_BROKER": bench.redis.url,
             "BENCH_SMTP_PORT": str(sink.port),
         }
@@ -57,7 +57,7 @@ def procrastinate(bench: Bench, emails: int) -> float:
     url = make_url(bench.postgres.new_database()).set(drivername="postgresql")
     with SmtpSink() as sink:
         environment = {
-            **_MAIL,
+            **_TEXTS,
             "BENCH_DATABASE_URL": url.render_as_string(),
             "BENCH_SMTP_PORT": str(sink.port),
         }
@@ -85,7 +85,7 @@ def post_office_enqueue(bench: Bench, emails: int, way: str) -> float:
 def _post_office(bench: Bench) -> dict[str, str]:
     url = make_url(bench.postgres.new_database())
     return {
-        **_MAIL,
+        **_TEXTS,
         "BENCH_DATABASE": str(url.database),
         "BENCH_DATABASE_PORT": str(url.port),
         "BENCH_SMTP_PORT": "25",

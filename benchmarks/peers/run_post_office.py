@@ -53,7 +53,7 @@ def fill(emails: int) -> None:
     from post_office import mail
 
     for start in range(0, emails, 1000):
-        mail.send_many([_mail(number) for number in range(start, min(emails, start + 1000))])
+        mail.send_many([_email(number) for number in range(start, min(emails, start + 1000))])
 
 
 def one_by_one(emails: int) -> None:
@@ -65,10 +65,10 @@ def one_by_one(emails: int) -> None:
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("INSERT INTO business (customer) VALUES (%s)", [f"c{number}"])
-            mail.send(**_mail(number))
+            mail.send(**_email(number))
 
 
-def _mail(number: int) -> dict[str, Any]:
+def _email(number: int) -> dict[str, Any]:
     return {
         "sender": "shop@example.com",
         "recipients": [f"customer-{number}@example.com"],

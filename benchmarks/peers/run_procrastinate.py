@@ -48,7 +48,7 @@ def fill(emails: int) -> None:
     """Make the tables and queue the emails."""
     with app.open():
         app.schema_manager.apply_schema()
-        mail = {
+        shared = {
             "subject": "Your order",
             "sender": "shop@example.com",
             "text": os.environ["BENCH_TEXT"],
@@ -57,7 +57,7 @@ def fill(emails: int) -> None:
         for start in range(0, emails, 1000):
             numbers = range(start, min(emails, start + 1000))
             send_mail.batch_defer(
-                *({**mail, "recipient": f"customer-{number}@example.com"} for number in numbers)
+                *({**shared, "recipient": f"customer-{number}@example.com"} for number in numbers)
             )
 
 

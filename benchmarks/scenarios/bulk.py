@@ -11,19 +11,19 @@ from benchmarks.ours import ours
 from benchmarks.peers.backlogs import post_office_enqueue
 from benchmarks.results import Row, at_least
 
-MAILS = 20_000
+EMAILS = 20_000
 
 
 def run(bench: Bench) -> list[Row]:
     """Measure our `enqueue_many` beside post_office's `send_many`, one process each."""
-    emails = bench.size(MAILS, least=1000)
+    emails = bench.size(EMAILS, least=1000)
     contestants: dict[str, Callable[[], float]] = {
         "this project": partial(_ours, bench, emails),
         "post_office": partial(post_office_enqueue, bench, emails, "fill"),
     }
     rates = bench.rates(contestants)
     bench.remark("ours builds and checks each email's bytes here; post_office does when it sends")
-    what = "enqueue different mails in bulk"
+    what = "enqueue different emails in bulk"
     return [Row("bulk", what, rates["this project"], rates["post_office"], at_least(1.5))]
 
 

@@ -18,16 +18,16 @@ from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 ONE_WAY = 0.010
 CONNECTIONS = 10
-MAILS = 8_000
-SMTPLIB_MAILS = 2_000
+EMAILS = 8_000
+SMTPLIB_EMAILS = 2_000
 """Fewer emails show the rate as well where each takes four round trips."""
 
 
 def run(bench: Bench) -> list[Row]:
     """Measure both rates over ten connections; over one connection their ratio is the same."""
     contestants: dict[str, Callable[[], float]] = {
-        "this project": partial(_ours, bench, bench.size(MAILS, least=200)),
-        "smtplib loop": partial(_smtplib, bench.size(SMTPLIB_MAILS, least=100)),
+        "this project": partial(_ours, bench, bench.size(EMAILS, least=200)),
+        "smtplib loop": partial(_smtplib, bench.size(SMTPLIB_EMAILS, least=100)),
     }
     bench.remark(f"a NOOP over the delay proxy took {_round_trip() * 1000:.1f} ms")
     rates = bench.rates(contestants)

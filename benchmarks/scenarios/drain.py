@@ -13,7 +13,7 @@ from benchmarks.peers import backlogs
 from benchmarks.results import Row, at_least
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
-MAILS = 20_000
+EMAILS = 20_000
 FEWER = 4_000
 """Emails for the peers that are twenty times slower: they show the rate as well, in less time."""
 
@@ -23,7 +23,7 @@ W1 = "this project, W = 1"
 
 def run(bench: Bench) -> list[Row]:
     """Measure our drain with the default window and with W = 1, and each peer's drain."""
-    emails = bench.size(MAILS, least=200)
+    emails = bench.size(EMAILS, least=200)
     fewer = bench.size(FEWER, least=200)
     contestants: dict[str, Callable[[], float]] = {
         OURS: partial(drain, bench, emails),

@@ -13,13 +13,13 @@ from benchmarks.ours import Ours, ours
 from benchmarks.peers.backlogs import post_office_enqueue
 from benchmarks.results import Row, Series, at_least, at_most
 
-MAILS = 3_000
+EMAILS = 3_000
 _ROW = "INSERT INTO business (customer) VALUES (%s)"
 
 
 def run(bench: Bench) -> list[Row]:
     """Measure the cost above the row and the MIME, and the rate beside post_office's."""
-    emails = bench.size(MAILS, least=100)
+    emails = bench.size(EMAILS, least=100)
     steps = [_steps(bench, emails) for _ in range(bench.rounds)]
     contestants: dict[str, Callable[[], float]] = {
         "this project": partial(_rate, bench, emails),
@@ -33,8 +33,8 @@ def run(bench: Bench) -> list[Row]:
     return [
         Row("enqueue", "a business row alone, with its commit", taken["row"]),
         Row("enqueue", "building of an email's MIME", taken["mime"], theirs),
-        Row("enqueue", "business row and mail in one commit", taken["both"]),
-        Row("enqueue", "a mail above business row and MIME", cost, target=at_most(0.5)),
+        Row("enqueue", "business row and email in one commit", taken["both"]),
+        Row("enqueue", "an email above business row and MIME", cost, target=at_most(0.5)),
         Row(
             "enqueue",
             "enqueue one by one",
@@ -56,7 +56,7 @@ def _steps(bench: Bench, emails: int) -> dict[str, float]:
             "row": partial(_row, made),
             "mime": made.build,
             "flask-mail": lambda number: message(number).as_bytes(),
-            "both": partial(_row_and_mail, made),
+            "both": partial(_row_and_email, made),
         }
         taken: dict[str, list[float]] = {name: [] for name in steps}
         for number in range(emails):
@@ -67,7 +67,7 @@ def _steps(bench: Bench, emails: int) -> dict[str, float]:
     medians = {name: quantile(values, 0.5) for name, values in taken.items()}
     bench.remark(
         "medians: row {row:.2f} ms, our MIME {mime:.3f} ms, Flask-Mail's {flask-mail:.3f} ms,"
-        " row and mail {both:.2f} ms".format(**medians)
+        " row and email {both:.2f} ms".format(**medians)
     )
     return medians
 
@@ -76,7 +76,7 @@ def _rate(bench: Bench, emails: int) -> float:
     with ours(bench.postgres.new_database(), bench.redis.url, 25, nudge=True) as made:
         begun = time.perf_counter()
         for number in range(emails):
-            _row_and_mail(made, number)
+            _row_and_email(made, number)
         return emails / (time.perf_counter() - begun)
 
 
@@ -85,7 +85,7 @@ def _row(made: Ours, number: int) -> None:
     made.app.db.session.commit()
 
 
-def _row_and_mail(made: Ours, number: int) -> None:
+def _row_and_email(made: Ours, number: int) -> None:
     _insert_row(made, number)
     made.enqueue_one(number)
 

@@ -25,7 +25,7 @@ def run(bench: Bench) -> list[Row]:
             FIELDS: partial(_drain, bench, readers, enqueued, fields=True),
         }
     )
-    rows = Series(FIELDS, "mails/s", tuple(enqueued[True]))
+    rows = Series(FIELDS, "emails/s", tuple(enqueued[True]))
     what = "drain a newsletter with fields"
     return [
         Row("fields", "enqueue a newsletter with fields", rows, target=at_least(25e3)),

@@ -15,7 +15,7 @@ from benchmarks.results import Row, Series, at_least, at_most
 from benchmarks.scenarios.drain import drain
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
-MAILS = 20_000
+EMAILS = 20_000
 FINISHED = 5_000_000
 BACKLOG = 1_000_000
 
@@ -24,7 +24,7 @@ _EMPTY, _BEHIND, _BEFORE = "empty table", "finished rows behind", "backlog befor
 
 def run(bench: Bench) -> list[Row]:
     """Fill two databases, then measure the same drain on them and on an empty one in turn."""
-    emails = bench.size(MAILS, least=200)
+    emails = bench.size(EMAILS, least=200)
     behind, before = bench.postgres.new_database(), bench.postgres.new_database()
     with _outbox(bench, behind) as (made, _):
         fill.finished(made, bench.size(FINISHED, least=1000))

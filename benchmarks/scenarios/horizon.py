@@ -20,7 +20,7 @@ from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 SECONDS = 120
 RATE = 200
-MAILS = 20_000
+EMAILS = 20_000
 
 _PRODUCERS = 4
 """They stand for web processes: one alone may not manage 200 durable commits a second."""
@@ -30,7 +30,7 @@ _WAITING = "SELECT count(*) FROM outbox_email WHERE due_at IS NOT NULL OR token 
 
 def run(bench: Bench) -> list[Row]:
     """Watch the backlog while the horizon is held; then drain a backlog while it is still held."""
-    emails = bench.size(MAILS, least=200)
+    emails = bench.size(EMAILS, least=200)
     url = bench.postgres.new_database()
     with _outbox(bench, url) as (made, _), pinned(made):
         left = _under_load(made, bench.size(SECONDS, least=10))
@@ -38,7 +38,7 @@ def run(bench: Bench) -> list[Row]:
         made.finish_claims()
         late = mean(left[-len(left) // 4 :])
         bench.remark(
-            f"backlog while {RATE} mails a second came in: at most {max(left)},"
+            f"backlog while {RATE} emails a second came in: at most {max(left)},"
             f" {mean(left[: len(left) // 4]):.0f} in the first quarter, {late:.0f} in the last"
         )
         contestants: dict[str, Callable[[], float]] = {
@@ -46,7 +46,7 @@ def run(bench: Bench) -> list[Row]:
             "nothing pinned": partial(drain, bench, emails),
         }
         rates = bench.rates(contestants)
-    end = Series("this project", "mails", (late,))
+    end = Series("this project", "emails", (late,))
     ours_, theirs = rates["horizon pinned"], rates["nothing pinned"]
     return [
         Row("horizon", f"backlog at the end of {RATE}/s, pinned", end, target=at_most(RATE)),

@@ -22,7 +22,7 @@ from outbox.worker.sweep import sweep
 DOMAINS = 1000
 ROUTES = ("second", "third", "fourth", "fifth")
 OCCUPIED = 300
-MAILS = 20
+EMAILS = 20
 _TIMES = 200
 _WARM_UP = 20
 
@@ -36,7 +36,7 @@ def run(bench: Bench) -> list[Row]:
 
 _EMPTY = "a sweep with nothing due, 1,000 domains x 5 routes"
 _PLAN = "a sweep's look and plan, 300 of these lanes hold emails"
-_URGENT = "a batch's look for urgent mail beside them"
+_URGENT = "a batch's look for urgent email beside them"
 _WHATS = (_EMPTY, _PLAN, _URGENT)
 
 
@@ -70,7 +70,7 @@ def _occupy(made: Ours, lanes: int) -> None:
     """Commit some emails to each of so many domains, over the routes in turn."""
     tags = [None, *ROUTES]
     for number in range(lanes):
-        emails = (_message(f"reader-{n}@d{number}.example") for n in range(MAILS))
+        emails = (_message(f"reader-{n}@d{number}.example") for n in range(EMAILS))
         made.app.outbox.enqueue_many(emails, tag=tags[number % len(tags)])
     made.app.db.session.commit()
     made.run("VACUUM (ANALYZE) outbox_email")

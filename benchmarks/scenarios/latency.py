@@ -11,7 +11,7 @@ from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
-MAILS = 300
+EMAILS = 300
 INTERVAL = 1.0
 """Seconds between two sweeps by beat, the default."""
 
@@ -21,7 +21,7 @@ _WARM_UP = 10
 
 def run(bench: Bench) -> list[Row]:
     """Measure each round with the nudge; without it, where emails wait for beat, measure once."""
-    emails = bench.size(MAILS, least=20)
+    emails = bench.size(EMAILS, least=20)
     medians, tails = [], []
     for _ in range(bench.rounds):
         taken = _latencies(bench, emails, nudge=True)

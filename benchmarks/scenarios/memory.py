@@ -15,7 +15,7 @@ from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
-MAILS = 500
+EMAILS = 500
 ATTACHMENT = 5 * 1000 * 1000
 ROWS = 100_000
 _MEGABYTE = 1000 * 1000
@@ -23,13 +23,13 @@ _MEGABYTE = 1000 * 1000
 
 def run(bench: Bench) -> list[Row]:
     """Measure a worker's memory above idle, and how an enqueue's peak grows with its rows."""
-    emails = bench.size(MAILS, least=20)
+    emails = bench.size(EMAILS, least=20)
     different = _worker_above_idle(bench, emails, _enqueue_large)
     shared = _worker_above_idle(bench, emails, _enqueue_shared)
     rows = bench.size(ROWS, least=10_000)
     grown = [_enqueue_grows(bench, rows, kind) for kind in ("newsletter", "different")]
     return [
-        Row("memory", "worker above idle, 5 MB mails", _series(different), target=at_most(150)),
+        Row("memory", "worker above idle, 5 MB emails", _series(different), target=at_most(150)),
         Row("memory", "the same, one content", _series(shared), target=at_most(150)),
         Row(
             "memory",
@@ -39,7 +39,7 @@ def run(bench: Bench) -> list[Row]:
         ),
         Row(
             "memory",
-            "different mails enqueued, 10 times the rows",
+            "different emails enqueued, 10 times the rows",
             _series(grown[1]),
             target=at_most(10),
         ),
@@ -80,9 +80,9 @@ def _worker_above_idle(bench: Bench, emails: int, enqueue: Callable[[Ours, int],
 def _enqueue_large(made: Ours, emails: int) -> None:
     """Commit emails with random bytes attached to each, so that no two share a content."""
     for number in range(emails):
-        mail = message(number)
-        mail.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
-        made.app.outbox.enqueue(mail)
+        large = message(number)
+        large.attach("terms.bin", "application/octet-stream", os.urandom(ATTACHMENT))
+        made.app.outbox.enqueue(large)
         made.app.db.session.commit()
 
 

@@ -27,10 +27,12 @@ def run(bench: Bench) -> list[Row]:
             rates.append(readers / (time.perf_counter() - begun))
             sizes.append((_bytes(made) - empty) / readers)
             contents.append(float(made.scalar("SELECT count(*) FROM outbox_content")))
-        bench.remark(f"{rates[-1]:.0f} mails/s, {sizes[-1]:.0f} bytes a mail")
+        bench.remark(f"{rates[-1]:.0f} emails/s, {sizes[-1]:.0f} bytes an email")
     return [
-        Row("newsletter", "enqueue a newsletter", _series("mails/s", rates), target=at_least(25e3)),
-        Row("newsletter", "table and index a mail", _series("bytes", sizes), target=at_most(650)),
+        Row(
+            "newsletter", "enqueue a newsletter", _series("emails/s", rates), target=at_least(25e3)
+        ),
+        Row("newsletter", "table and index an email", _series("bytes", sizes), target=at_most(650)),
         Row("newsletter", "contents stored", _series("contents", contents), target=at_most(1)),
     ]
 

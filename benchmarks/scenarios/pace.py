@@ -34,11 +34,11 @@ def run(bench: Bench) -> list[Row]:
         bench.remark(f"{least} to {highest} in any {WINDOW:g} s; bulk before urgent: {bulk}")
     note = f"of {RATE.within(WINDOW)} in any {WINDOW:g} s, four processes"
     lowest, top = (Series("this project", "x", tuple(values)) for values in (fewest, most))
-    before = Series("this project", "mails", tuple(ahead))
+    before = Series("this project", "emails", tuple(ahead))
     return [
         Row("pace", "the fewest at 50 a second", lowest, target=at_least(0.95), note=note),
         Row("pace", "the most at 50 a second", top, target=at_most(1.05), note=note),
-        Row("pace", "bulk before an urgent mail, p50", before, target=at_most(RATE.chunk)),
+        Row("pace", "bulk before an urgent email, p50", before, target=at_most(RATE.chunk)),
     ]
 
 

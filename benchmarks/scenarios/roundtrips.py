@@ -13,15 +13,15 @@ from benchmarks.results import Row, Series, at_most
 from tests.support.servers.databases.round_trips import RoundTrips
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
-MAILS = 20_000
+EMAILS = 20_000
 
 
 def run(bench: Bench) -> list[Row]:
     """Drain through a proxy that counts, with the default window and with W = 1."""
-    emails = bench.size(MAILS, least=2000)
+    emails = bench.size(EMAILS, least=2000)
     trips = _trips(bench, emails)
     single = _trips(bench, max(400, emails // 10), OUTBOX_WINDOW=1)
-    what = "database round trips a mail"
+    what = "database round trips an email"
     return [
         Row("roundtrips", what, _series(trips), target=at_most(0.1)),
         Row("roundtrips", f"{what}, W = 1", _series(single)),

@@ -12,13 +12,13 @@ from benchmarks.results import Row, Series, at_least, at_most
 from tests.support.servers.databases import sqlite
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
-MAILS = 20_000
+EMAILS = 20_000
 LOCKED = "database is locked"
 
 
 def run(bench: Bench) -> list[Row]:
     """Measure the rate, and count the lines about locks in the worker's log."""
-    emails = bench.size(MAILS, least=200)
+    emails = bench.size(EMAILS, least=200)
     locked: list[float] = []
     rates = bench.rates({"this project": lambda: _drain(bench, emails, locked)})
     complaints = Series("this project", "lines", tuple(locked))

@@ -1,4 +1,4 @@
-"""urgent: single urgent emails are committed while a bulk mailing of 100,000 drains."""
+"""urgent: single urgent emails are committed while a newsletter of 100,000 drains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def run(bench: Bench) -> list[Row]:
         taken = _latencies(bench, bench.size(BULK, least=2000))
         medians.append(quantile(taken, 0.5))
         tails.append(quantile(taken, 0.99))
-        bench.remark(f"{len(taken)} urgent mails: p50 {medians[-1]:.0f} ms, p99 {tails[-1]:.0f} ms")
+        bench.remark(
+            f"{len(taken)} urgent emails: p50 {medians[-1]:.0f} ms, p99 {tails[-1]:.0f} ms"
+        )
     note = "as the attempt log tells the moment of the 250"
     what = "urgent beside bulk"
     half, most = (Series("this project", "ms", tuple(values)) for values in (medians, tails))

@@ -9,8 +9,8 @@ from benchmarks.publish import figures, rendered
 from benchmarks.results import Part, Report, Row, Series, Target, at_least, at_most, load
 from benchmarks.scenarios import SCENARIOS
 
-OURS = Series("this project", "mails/s", (90.0, 120.0, 100.0))
-PEER = Series("peer", "mails/s", (30.0, 60.0, 10.0))
+OURS = Series("this project", "emails/s", (90.0, 120.0, 100.0))
+PEER = Series("peer", "emails/s", (30.0, 60.0, 10.0))
 
 
 def report(*rows: Row, scale: float = 1) -> Report:
@@ -81,8 +81,8 @@ def test_a_run_on_smaller_sizes_measures_nothing() -> None:
 
 
 def test_a_failure_stands_in_the_table() -> None:
-    broken = Report(report().conditions, [Part("drain", failure="TimeoutError: no mail")])
-    assert "failed: TimeoutError: no mail" in table.plain(broken)
+    broken = Report(report().conditions, [Part("drain", failure="TimeoutError: no email")])
+    assert "failed: TimeoutError: no email" in table.plain(broken)
 
 
 def test_the_page_keeps_what_is_around_the_figures() -> None:
