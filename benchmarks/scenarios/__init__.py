@@ -1,4 +1,4 @@
-"""Every scenario of the table, one file each, in the order in which they run."""
+"""Every scenario of the table by its name, one file each, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -6,24 +6,10 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.results import Row
-from benchmarks.scenarios import (
-    bulk,
-    distance,
-    drain,
-    enqueue,
-    fields,
-    growth,
-    horizon,
-    idle,
-    lanes,
-    latency,
-    memory,
-    newsletter,
-    pace,
-    roundtrips,
-    sqlite,
-    urgent,
-)
+from benchmarks.scenarios.cost import idle, lanes, memory, roundtrips
+from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
+from benchmarks.scenarios.sending import distance, drain, growth, horizon, sqlite
+from benchmarks.scenarios.timing import latency, pace, urgent
 
 SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "drain": drain.run,

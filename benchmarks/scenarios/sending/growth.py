@@ -12,7 +12,7 @@ from benchmarks.load import message
 from benchmarks.measure import rate
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
-from benchmarks.scenarios.drain import drain
+from benchmarks.scenarios.sending.drain import drain
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 EMAILS = 20_000

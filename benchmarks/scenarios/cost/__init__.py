@@ -1,0 +1,1 @@
+"""How much is asked of the database and of memory, at work and with nothing to do."""

@@ -1,0 +1,1 @@
+"""How long it takes to write emails, one by one and many at once."""

@@ -1,0 +1,1 @@
+"""When an email leaves: soon after its commit, before the bulk, and at the pace of a rate."""
