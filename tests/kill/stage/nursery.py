@@ -18,7 +18,6 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from types import TracebackType
 from typing import Any, Self
 
 from tests.kill.stage.faults import Clock, Fault, Witness
@@ -73,12 +72,7 @@ class Nursery:
                 self._link = link.makefile("rw")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.killpg(self._parent.pid, signal.SIGKILL)  # whoever is still stopped, too
         self._parent.wait()
         leash.release(self._parent.pid)

@@ -7,7 +7,6 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, Self
 
 _RESET = struct.pack("ii", 1, 0)
@@ -26,12 +25,7 @@ class Network:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for link in self._links:
             link.close()
         self._loop.call_soon_threadsafe(self._loop.stop)

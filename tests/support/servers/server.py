@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
-from types import TracebackType
 from typing import ClassVar, Self
 
 from tests.support.servers import family, leash
@@ -59,12 +58,7 @@ class Server(ABC):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._vanish()
 
     def prepare(self) -> None:  # noqa: B027  (most servers need nothing)

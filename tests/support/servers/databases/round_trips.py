@@ -10,7 +10,6 @@ import socket
 import socketserver
 import threading
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from tests.support.servers.ports import LOOPBACK, free_port
@@ -39,12 +38,7 @@ class RoundTrips:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.socket.close()  # not `server_close`: it would wait for open connections
 

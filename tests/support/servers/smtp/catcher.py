@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
@@ -105,12 +104,7 @@ class Catcher:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
