@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 
 from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Verdict
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import Step, close
 from tests.support.servers.smtp.stateful import EXTENSIONS, Answer, Says, hang_up
 from tests.support.shop.shop import Shops
-from tests.support.verdicts.case import (
-    AT,
-    FAIL,
-    RETRY,
-    SENT,
-    UNKNOWN,
-    UNSENT,
-    Case,
-    Following,
-    Recipient,
-    TableRow,
-    case,
-)
+from tests.support.verdicts import rows
+from tests.support.verdicts.case import AT, LATER, NO, QUEUED, Case, Following, TableRow, case
 from tests.support.verdicts.play import DAY, on_stage, play
 
 pytestmark = pytest.mark.databases("sqlite")
 
-EITHER: dict[str, Any] = {"following": Following.EITHER}
-NEW: dict[str, Any] = {"following": Following.NEW}
-QUEUED = "250 2.0.0 queued"
-NO, LATER, GO = "550 5.1.1 unknown", "450 4.2.0 later", "354 go on"
+GO = "354 go on"
 SHORT = {"OUTBOX_COMMAND_TIMEOUT": 2.0}
 
 
@@ -52,112 +39,75 @@ def hello(then: Step) -> Says:
     return Says(reply="\n".join(f"250-{line}" for line in lines) + "\n250 PIPELINING", then=then)
 
 
+IN_ONE_WRITE = {"EHLO": hello(wait_for(b"\r\nDATA\r\n"))}
+NEXT_IN_FLIGHT = {"BODY": wait_for(b"\r\n.\r\nMAIL FROM:")}
 ONE_WRITE = (
-    case(
-        TableRow.DOT_ACCEPTED,
+    rows.dot_accepted(
         "MAIL, RCPT and DATA come without a wait for any reply",
-        {"EHLO": hello(wait_for(b"\r\nDATA\r\n"))},
-        SENT,
-        AT.DOT,
-        QUEUED,
+        IN_ONE_WRITE,
+        reply=QUEUED,
         config=SHORT,
     ),
     case(
         TableRow.RCPT_REFUSED,
         "in the middle, behind DATA in the same write",
-        {"EHLO": hello(wait_for(b"\r\nDATA\r\n")), "RCPT 2": NO, "RCPT 3": LATER},
-        SENT,
-        AT.DOT,
-        QUEUED,
-        status="pending",
-        delay=15.0,
-        recipients=(
-            Recipient(status="sent"),
-            Recipient(status="failed", reply=NO),
-            Recipient(status="pending", reply=LATER),
-            Recipient(status="sent"),
-        ),
+        {**IN_ONE_WRITE, "RCPT 2": NO, "RCPT 3": LATER},
+        **rows.DELIVERED,
+        **rows.GOES_AGAIN,
+        recipients=(rows.TAKEN, rows.REFUSED, rows.PUT_OFF, rows.TAKEN),
         config=SHORT,
     ),
-    case(
-        TableRow.DOT_ACCEPTED,
-        "the next envelope comes behind the content",
-        {"BODY": wait_for(b"\r\n.\r\nMAIL FROM:")},
-        SENT,
-        AT.DOT,
-        QUEUED,
-        config=SHORT,
+    rows.dot_accepted(
+        "the next envelope comes behind the content", NEXT_IN_FLIGHT, reply=QUEUED, config=SHORT
     ),
-    case(
-        TableRow.DOT_SILENT,
-        "closed with the next envelope in flight",
-        {"BODY": wait_for(b"\r\n.\r\nMAIL FROM:"), ".": hang_up},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        config=SHORT,
+    rows.dot_closed(
+        "closed with the next envelope in flight", {**NEXT_IN_FLIGHT, ".": hang_up}, config=SHORT
     ),
-    case(
-        TableRow.DOT_SILENT,
+    rows.dot_closed(
         "closed with the next envelope unread: the client meets a reset",
-        {"BODY": wait_for(b"\r\n.\r\nMAIL FROM:"), ".": close},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
+        {**NEXT_IN_FLIGHT, ".": close},
         config=SHORT,
     ),
-    case(
-        TableRow.IDLE,
+    rows.idle(
         "closed after the verdict, with the next envelope in flight",
-        {"BODY": wait_for(b"\r\n.\r\nMAIL FROM:"), ".": Says(reply=QUEUED, then=hang_up)},
-        SENT,
-        AT.DOT,
-        QUEUED,
+        {**NEXT_IN_FLIGHT, ".": Says(reply=QUEUED, then=hang_up)},
         config=SHORT,
-        **NEW,
     ),
-    case(
-        TableRow.LOST_EARLY,
+    rows.lost_early(
         "closed after MAIL with the rest unread",
-        {"EHLO": hello(wait_for(b"\r\nDATA\r\n")), "MAIL": close},
-        UNSENT,
-        AT.MAIL,
+        {**IN_ONE_WRITE, "MAIL": close},
+        phase=AT.MAIL,
         event=Event.CLOSED,
         text="onnection",  # reset or closed, as the kernel says, and no time-out
         config=SHORT,
     ),
 )
 
+lone_dot = partial(case, TableRow.DATA_REFUSED, phase=AT.RCPT)
 LONE_DOT = (
     *(
-        case(
-            TableRow.DATA_REFUSED,
+        lone_dot(
             f"354 though all were refused; the lone dot is answered {answer[:3]}",
             {"RCPT": NO, "DATA": GO, ".": answer},
-            FAIL,
-            AT.RCPT,
-            NO,
-            **EITHER,
+            Verdict.FAIL,
+            reply=NO,
+            following=Following.EITHER,
         )
         for answer in ("554 5.5.1 no valid recipients", "503 5.5.1 what", QUEUED)
     ),
-    case(
-        TableRow.DATA_REFUSED,
+    lone_dot(
         "354 though all were put off",
         {"RCPT": LATER, "DATA": GO, ".": "554 5.5.1 no valid recipients"},
-        RETRY,
-        AT.RCPT,
-        LATER,
-        **EITHER,
+        Verdict.RETRY,
+        reply=LATER,
+        following=Following.EITHER,
     ),
-    case(
-        TableRow.DATA_REFUSED,
+    lone_dot(
         "354 though all were refused; closed at the lone dot",
         {"RCPT": NO, "DATA": GO, ".": hang_up},
-        FAIL,
-        AT.RCPT,
-        NO,
-        **NEW,
+        Verdict.FAIL,
+        reply=NO,
+        **rows.NEW,
     ),
 )
 
@@ -190,7 +140,7 @@ def test_after_a_lone_dot_the_verdict_stands_and_the_next_mail_goes_out(
 def test_no_content_follows_a_354_after_a_refused_mail(shops: Shops) -> None:
     """No real server does so; whatever the client does, nobody gets the email."""
     answers: dict[str, Answer] = {"MAIL": "550 5.1.8 no", "RCPT": "250 2.1.5 ok", "DATA": GO}
-    refused = case(TableRow.MAIL_REFUSED, "354", answers, FAIL, AT.MAIL, "550 5.1.8 no")
+    refused = case(TableRow.MAIL_REFUSED, "354", answers, Verdict.FAIL, AT.MAIL, "550 5.1.8 no")
     with on_stage(refused, shops, pipelining=True) as stage:
         drain(stage.shop.runtime)
         assert stage.shop.statuses() == ["failed", "sent"]
@@ -200,7 +150,7 @@ def test_no_content_follows_a_354_after_a_refused_mail(shops: Shops) -> None:
 def test_a_reply_too_many_makes_no_mail_sent_that_is_not_and_no_second_copy(shops: Shops) -> None:
     """The stray reply stands before those to the envelope in flight: out of step, and closed."""
     stray: dict[str, Answer] = {".": "250 2.0.0 queued\n250 2.0.0 again"}
-    accepted = case(TableRow.DOT_ACCEPTED, "stray", stray, SENT, AT.DOT, QUEUED)
+    accepted = rows.dot_accepted("stray", stray, reply=QUEUED)
     with on_stage(accepted, shops, pipelining=True) as stage:
         drain(stage.shop.runtime)
         assert stage.shop.status(stage.mail.id) == "sent"

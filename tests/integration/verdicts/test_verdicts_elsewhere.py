@@ -11,17 +11,7 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 from tests.support.shop.shop import Shop, Shops, message
-from tests.support.verdicts.case import (
-    AT,
-    FAIL,
-    HALT,
-    OUTCOMES,
-    RETRY,
-    SENT,
-    SUSPECT,
-    UNKNOWN,
-    UNSENT,
-)
+from tests.support.verdicts.case import AT, OUTCOMES
 
 pytestmark = pytest.mark.databases("sqlite")
 
@@ -59,7 +49,7 @@ def hard(command: str, verdict: Verdict, phase: Phase) -> Played:
 
 
 def closing(command: str, phase: Phase) -> Played:
-    halted = HALT if phase in (AT.GREETING, AT.EHLO) else SUSPECT
+    halted = Verdict.HALT if phase in (AT.GREETING, AT.EHLO) else Verdict.SUSPECT
     return Played(options=("-Q", command), verdict=halted, phase=phase, code=421)
 
 
@@ -67,37 +57,36 @@ def gone(command: str, verdict: Verdict, phase: Phase) -> Played:
     return Played(options=("-q", command), verdict=verdict, phase=phase)
 
 
-ACCEPTED = {"code": 250, "enhanced": "2.0.0"}
 BY_SMTP_SINK = (
-    soft("CONNECT", HALT, AT.GREETING),
-    hard("CONNECT", HALT, AT.GREETING),
+    soft("CONNECT", Verdict.HALT, AT.GREETING),
+    hard("CONNECT", Verdict.HALT, AT.GREETING),
     closing("CONNECT", AT.GREETING),
-    gone("CONNECT", HALT, AT.GREETING),
-    soft("EHLO", HALT, AT.EHLO),
-    Played(options=("-f", "EHLO"), verdict=SENT, code=250, enhanced="2.0.0"),
-    hard("EHLO,HELO", HALT, AT.EHLO),
+    gone("CONNECT", Verdict.HALT, AT.GREETING),
+    soft("EHLO", Verdict.HALT, AT.EHLO),
+    Played(options=("-f", "EHLO"), verdict=Verdict.SENT, code=250, enhanced="2.0.0"),
+    hard("EHLO,HELO", Verdict.HALT, AT.EHLO),
     closing("EHLO", AT.EHLO),
-    gone("EHLO", HALT, AT.EHLO),
-    Played(options=("-r", "MAIL"), verdict=SUSPECT, phase=AT.MAIL, code=450),  # it says 4.3.0
-    soft("MAIL", RETRY, AT.MAIL),
-    hard("MAIL", FAIL, AT.MAIL),
-    closing("MAIL", AT.MAIL),
-    gone("MAIL", UNSENT, AT.MAIL),
-    soft("RCPT", RETRY, AT.RCPT),
-    hard("RCPT", FAIL, AT.RCPT),
-    closing("RCPT", AT.RCPT),
-    gone("RCPT", UNSENT, AT.RCPT),
-    soft("DATA", RETRY, AT.DATA),
-    hard("DATA", FAIL, AT.DATA),
-    hard("DATA,RSET", FAIL, AT.DATA),
-    closing("DATA", AT.DATA),
-    gone("DATA", UNSENT, AT.DATA),
-    soft(".", RETRY, AT.DOT),
-    hard(".", FAIL, AT.DOT),
-    closing(".", AT.DOT),
-    gone(".", UNKNOWN, AT.DOT),
+    gone("EHLO", Verdict.HALT, AT.EHLO),
+    # It says 4.3.0.
+    Played(options=("-r", "MAIL"), verdict=Verdict.SUSPECT, phase=AT.MAIL, code=450),
+    hard("DATA,RSET", Verdict.FAIL, AT.DATA),
     *(
-        Played(options=(option, "QUIT"), verdict=SENT, code=250, enhanced="2.0.0", emails=1)
+        played
+        for command, lost, phase in (
+            ("MAIL", Verdict.UNSENT, AT.MAIL),
+            ("RCPT", Verdict.UNSENT, AT.RCPT),
+            ("DATA", Verdict.UNSENT, AT.DATA),
+            (".", Verdict.UNKNOWN, AT.DOT),
+        )
+        for played in (
+            soft(command, Verdict.RETRY, phase),
+            hard(command, Verdict.FAIL, phase),
+            closing(command, phase),
+            gone(command, lost, phase),
+        )
+    ),
+    *(
+        Played(options=(option, "QUIT"), verdict=Verdict.SENT, code=250, enhanced="2.0.0", emails=1)
         for option in ("-q", "-Q", "-r", "-f")
     ),
 )
@@ -120,14 +109,14 @@ def test_smtp_sink_plays_the_row_to_two_mails_and_then_takes_what_is_left(
         drain(shop.runtime)
         left = 2 if OUTCOMES[played.verdict].status == "pending" else 0
         assert sink.accepted() == left
-    assert set(shop.statuses()) == {"failed" if played.verdict is FAIL else "sent"}
+    assert set(shop.statuses()) == {"failed" if played.verdict is Verdict.FAIL else "sent"}
     assert shop.count(shop.tables.breaker) == shop.count(shop.tables.lease) == 0
 
 
 def expect(shop: Shop, played: Played) -> None:
     # Two that are halted, and none that is taken: it is the server, and nobody is charged.
-    halts = played.verdict in (HALT, SUSPECT, UNSENT)
-    want = OUTCOMES[HALT if halts else played.verdict]
+    halts = played.verdict in (Verdict.HALT, Verdict.SUSPECT, Verdict.UNSENT)
+    want = OUTCOMES[Verdict.HALT if halts else played.verdict]
     for row in shop.rows(shop.tables.email):
         assert (row.status, row.attempts, row.crashes, row.unknown_count) == (
             (want.status, want.attempts, want.crashes, want.unknown_count)
@@ -136,7 +125,8 @@ def expect(shop: Shop, played: Played) -> None:
     if halts:
         assert [(row.failures, bool(row.alert)) for row in breakers] == [(1, False)]
         assert breakers[0].reason.startswith(f"{played.phase}: {played.code} ")
-        assert [row.verdict for row in log] == ["suspect"] * (2 if played.verdict is SUSPECT else 0)
+        charged = 2 if played.verdict is Verdict.SUSPECT else 0
+        assert [row.verdict for row in log] == ["suspect"] * charged
         return
     assert not breakers
     assert [(row.verdict, row.phase, row.code, row.enhanced) for row in log] == [
@@ -145,15 +135,15 @@ def expect(shop: Shop, played: Played) -> None:
 
 
 BY_AIOSMTPD = (
-    ("recipient", "450 4.2.0 later", RETRY, AT.RCPT),
-    ("recipient", "451 4.7.1 Greylisted, try again in 5 minutes", RETRY, AT.RCPT),
-    ("recipient", "550 5.1.1 unknown", FAIL, AT.RCPT),
-    ("recipient", "530 5.7.0 no", SUSPECT, AT.RCPT),
-    ("content", "251 2.1.5 forwarded", SENT, AT.DOT),
-    ("content", "451 4.3.0 later", RETRY, AT.DOT),
-    ("content", "554 5.7.1 spam", FAIL, AT.DOT),
-    ("content", "421 4.3.2 closing", SUSPECT, AT.DOT),
-    ("content", "354 go on", UNKNOWN, AT.DOT),
+    ("recipient", "450 4.2.0 later", Verdict.RETRY, AT.RCPT),
+    ("recipient", "451 4.7.1 Greylisted, try again in 5 minutes", Verdict.RETRY, AT.RCPT),
+    ("recipient", "550 5.1.1 unknown", Verdict.FAIL, AT.RCPT),
+    ("recipient", "530 5.7.0 no", Verdict.SUSPECT, AT.RCPT),
+    ("content", "251 2.1.5 forwarded", Verdict.SENT, AT.DOT),
+    ("content", "451 4.3.0 later", Verdict.RETRY, AT.DOT),
+    ("content", "554 5.7.1 spam", Verdict.FAIL, AT.DOT),
+    ("content", "421 4.3.2 closing", Verdict.SUSPECT, AT.DOT),
+    ("content", "354 go on", Verdict.UNKNOWN, AT.DOT),
 )
 
 
@@ -179,12 +169,12 @@ def test_aiosmtpd_plays_the_row_to_one_mail_and_takes_the_next(
     log = sending.rows(table, table.c.email_id == email.id)
     assert sending.status(behind.id) == "sent"
     [attempt] = log
-    charged = RETRY if verdict is SUSPECT else verdict
+    charged = Verdict.RETRY if verdict is Verdict.SUSPECT else verdict
     assert (attempt.verdict, attempt.phase) == (charged, phase)
     assert f"{attempt.code} {attempt.enhanced} {attempt.reply}".replace("  ", " ") == reply
     sending.later(DAY)
     drain(sending.runtime)
-    assert sending.statuses() == ["failed" if verdict is FAIL else "sent", "sent"]
+    assert sending.statuses() == ["failed" if verdict is Verdict.FAIL else "sent", "sent"]
     assert set(catcher.copies().values()) == {1}
 
 

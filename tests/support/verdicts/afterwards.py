@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
+from outbox.domain.delivery.transaction import Verdict
 from tests.support.servers.smtp.scripted import reset, stall
 from tests.support.servers.smtp.stateful import Says, hang_up
-from tests.support.verdicts.case import AT, FAIL, SENT, Case, Following, TableRow, case
+from tests.support.verdicts import rows
+from tests.support.verdicts.case import AT, QUEUED, Case, Following, TableRow, case
 from tests.support.verdicts.session import SHORT
 
-NEW: dict[str, Any] = {"following": Following.NEW}
-QUEUED = "250 2.0.0 queued"
+farewell = partial(case, TableRow.FAREWELL, following=Following.NEW)
+LAST_ON_ITS_CONNECTION = {"OUTBOX_CONNECTION_EMAILS": 1, "OUTBOX_COMMAND_TIMEOUT": 1.0}
 
 AFTERWARDS: tuple[Case, ...] = (
     *(
-        case(
-            TableRow.FAREWELL,
+        farewell(
             f"RSET {name}",
             {"DATA": "554 5.7.1 no", "RSET": answer},
-            FAIL,
+            Verdict.FAIL,
             AT.DATA,
             "554 5.7.1 no",
             config=config,
-            **NEW,
         )
         for name, answer, config in (
             ("4xx", "450 later", {}),
@@ -34,16 +34,7 @@ AFTERWARDS: tuple[Case, ...] = (
         )
     ),
     *(
-        case(
-            TableRow.FAREWELL,
-            f"QUIT {name}",
-            {"QUIT": answer},
-            SENT,
-            AT.DOT,
-            QUEUED,
-            config={"OUTBOX_CONNECTION_EMAILS": 1, "OUTBOX_COMMAND_TIMEOUT": 1.0},
-            **NEW,
-        )
+        farewell(f"QUIT {name}", {"QUIT": answer}, **rows.DELIVERED, config=LAST_ON_ITS_CONNECTION)
         for name, answer in (
             ("5xx", "500 what"),
             ("garbage", "what?"),
@@ -52,24 +43,8 @@ AFTERWARDS: tuple[Case, ...] = (
             ("silent", stall),
         )
     ),
-    case(TableRow.IDLE, "421", {"MAIL 2": "421 4.4.2 idle"}, SENT, AT.DOT, QUEUED, **NEW),
-    case(TableRow.IDLE, "closed at MAIL", {"MAIL 2": hang_up}, SENT, AT.DOT, QUEUED, **NEW),
-    case(
-        TableRow.IDLE,
-        "closed after the verdict",
-        {".": Says(reply=QUEUED, then=hang_up)},
-        SENT,
-        AT.DOT,
-        QUEUED,
-        **NEW,
-    ),
-    case(
-        TableRow.IDLE,
-        "reset after the verdict",
-        {"MAIL 2": reset},
-        SENT,
-        AT.DOT,
-        QUEUED,
-        **NEW,
-    ),
+    rows.idle("421", {"MAIL 2": "421 4.4.2 idle"}),
+    rows.idle("closed at MAIL", {"MAIL 2": hang_up}),
+    rows.idle("closed after the verdict", {".": Says(reply=QUEUED, then=hang_up)}),
+    rows.idle("reset after the verdict", {"MAIL 2": reset}),
 )

@@ -15,16 +15,7 @@ from tests.support.servers.smtp.stateful import Answer
 
 LEASE = 60.0  # seconds
 AT = Phase
-SENT, RETRY, FAIL, UNKNOWN, HALT, SUSPECT, LACKING, UNSENT = (
-    Verdict.SENT,
-    Verdict.RETRY,
-    Verdict.FAIL,
-    Verdict.UNKNOWN,
-    Verdict.HALT,
-    Verdict.SUSPECT,
-    Verdict.LACKING,
-    Verdict.UNSENT,
-)
+QUEUED, NO, LATER = "250 2.0.0 queued", "550 5.1.1 unknown", "450 4.2.0 later"
 
 
 class TableRow(StrEnum):
@@ -80,24 +71,24 @@ class Outcome:
 
 
 OUTCOMES: Mapping[Verdict, Outcome] = {
-    SENT: Outcome(status="sent", attempts=1),
-    RETRY: Outcome(status="pending", attempts=1, delay=15.0),
-    FAIL: Outcome(status="failed", attempts=1),
-    UNKNOWN: Outcome(status="pending", attempts=1, unknown_count=1, delay=15.0),
-    HALT: Outcome(status="pending"),
-    SUSPECT: Outcome(status="pending", attempts=1, delay=15.0),  # the next email is taken
-    LACKING: Outcome(status="pending", delay=5.0),
-    UNSENT: Outcome(status="pending", crashes=1, delay=30.0),
+    Verdict.SENT: Outcome(status="sent", attempts=1),
+    Verdict.RETRY: Outcome(status="pending", attempts=1, delay=15.0),
+    Verdict.FAIL: Outcome(status="failed", attempts=1),
+    Verdict.UNKNOWN: Outcome(status="pending", attempts=1, unknown_count=1, delay=15.0),
+    Verdict.HALT: Outcome(status="pending"),
+    Verdict.SUSPECT: Outcome(status="pending", attempts=1, delay=15.0),  # the next email is taken
+    Verdict.LACKING: Outcome(status="pending", delay=5.0),
+    Verdict.UNSENT: Outcome(status="pending", crashes=1, delay=30.0),
 }
 FOLLOWING: Mapping[Verdict, Following] = {
-    SENT: Following.SAME,
-    RETRY: Following.SAME,
-    FAIL: Following.SAME,
-    UNKNOWN: Following.NEW,
-    HALT: Following.LATER,
-    SUSPECT: Following.NEW,
-    LACKING: Following.SAME,
-    UNSENT: Following.NEW,
+    Verdict.SENT: Following.SAME,
+    Verdict.RETRY: Following.SAME,
+    Verdict.FAIL: Following.SAME,
+    Verdict.UNKNOWN: Following.NEW,
+    Verdict.HALT: Following.LATER,
+    Verdict.SUSPECT: Following.NEW,
+    Verdict.LACKING: Following.SAME,
+    Verdict.UNSENT: Following.NEW,
 }
 
 
@@ -153,7 +144,7 @@ class Case:
     @property
     def is_logged(self) -> bool:
         """Whether it is an attempt: the breaker tells of a halt and a silence."""
-        return self.verdict is not HALT and not self.lapses and not self.silent_at
+        return self.verdict is not Verdict.HALT and not self.lapses and not self.silent_at
 
 
 _REPLY = re.compile(r"(\d{3})[ -](?:([245]\.\d{1,3}\.\d{1,3}) )?(.*)", re.DOTALL)

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Verdict
 from tests.support.servers.smtp.scripted import close, drip, freeze, raw, reset, stall, take
 from tests.support.servers.smtp.stateful import hang_up
 from tests.support.shop.shop import message
-from tests.support.verdicts.afterwards import AFTERWARDS, NEW, QUEUED
-from tests.support.verdicts.case import (
-    AT,
-    FAIL,
-    RETRY,
-    SENT,
-    SUSPECT,
-    TLS,
-    UNKNOWN,
-    UNSENT,
-    Case,
-    Following,
-    Recipient,
-    TableRow,
-    case,
-)
+from tests.support.verdicts import rows
+from tests.support.verdicts.afterwards import AFTERWARDS
+from tests.support.verdicts.case import AT, LATER, NO, QUEUED, TLS, Case, Recipient, TableRow, case
 from tests.support.verdicts.session import CREDENTIALS, SHORT
 
 HOLD = {"OUTBOX_ON_UNKNOWN": "hold"}
 PATIENT_ONLY_BEFORE = {"OUTBOX_DOT_TIMEOUT": 1.0}
-OVER_TLS = TLS(config=CREDENTIALS | {"MAIL_USE_SSL": True})
+OVER_TLS: dict[str, Any] = {
+    "tls": TLS(config=CREDENTIALS | {"MAIL_USE_SSL": True}),
+    "offers": ("AUTH PLAIN",),
+}
 
 _LIMITS = Path("/proc/sys/net/ipv4/tcp_wmem")
 _BUFFER = int(_LIMITS.read_text().split()[2]) if _LIMITS.exists() else 16 * 2**20
@@ -42,206 +35,88 @@ def large() -> EmailMessage:
     return mail
 
 
+TORN = {"BODY": take(1, reset)}
+body_lost = partial(case, TableRow.BODY_LOST, verdict=Verdict.UNSENT, phase=AT.BODY, mail=large)
+body_torn = partial(
+    case, TableRow.BODY_TORN, verdict=Verdict.UNKNOWN, phase=AT.DOT, event=Event.CLOSED
+)
+dot_refused = partial(case, TableRow.DOT_REFUSED, phase=AT.DOT)
+dot_late = partial(rows.dot_silent, event=Event.TIMEOUT, config=PATIENT_ONLY_BEFORE)
+dot_garbage = partial(rows.dot_silent, event=Event.GARBAGE)
+
 BODY = (
-    case(
-        TableRow.BODY_LOST,
-        "closed",
-        {"BODY": take(100_000, close)},
-        UNSENT,
-        AT.BODY,
-        event=Event.CLOSED,
-        mail=large,
-    ),
-    case(
-        TableRow.BODY_LOST,
-        "frozen",
-        {"BODY": freeze},
-        UNSENT,
-        AT.BODY,
-        event=Event.TIMEOUT,
-        mail=large,
-        config=SHORT,
-    ),
-    case(
-        TableRow.BODY_TORN,
-        "reset when the dot was handed over",
-        {"BODY": take(1, reset)},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        text="ConnectionResetError",
-    ),
-    case(
-        TableRow.BODY_TORN,
-        "reset under TLS",
-        {"BODY": take(1, reset)},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        tls=OVER_TLS,
-        offers=("AUTH PLAIN",),
-    ),
+    body_lost("closed", {"BODY": take(100_000, close)}, event=Event.CLOSED),
+    body_lost("frozen", {"BODY": freeze}, event=Event.TIMEOUT, config=SHORT),
+    body_torn("reset when the dot was handed over", TORN, text="ConnectionResetError"),
+    body_torn("reset under TLS", TORN, **OVER_TLS),
 )
 
 DOT = (
     *(
-        case(TableRow.DOT_ACCEPTED, line[:3], {".": line}, SENT, AT.DOT)
+        rows.dot_accepted(line[:3], {".": line})
         for line in ("250 2.0.0 queued as 4XyZ", "251 2.1.5 forwarded", "299 2.9.9 sure")
     ),
-    case(TableRow.DOT_ACCEPTED, "a bare code", {".": "250"}, SENT, AT.DOT, "250 "),
-    case(
-        TableRow.DOT_ACCEPTED,
-        "several lines",
-        {".": "250-2.0.0 queued\n250 2.0.0 as 1"},
-        SENT,
-        AT.DOT,
-        "250 2.0.0 queued as 1",
+    rows.dot_accepted("a bare code", {".": "250"}, reply="250 "),
+    rows.dot_accepted(
+        "several lines", {".": "250-2.0.0 queued\n250 2.0.0 as 1"}, reply="250 2.0.0 queued as 1"
     ),
-    case(
-        TableRow.DOT_ACCEPTED,
+    rows.dot_accepted(
         "a text that is too long",
         {".": "250 2.0.0 " + "\u00e9\U0001f4ec" * 300},
-        SENT,
-        AT.DOT,
-        "250 2.0.0 " + "\u00e9\U0001f4ec" * 250,
+        reply="250 2.0.0 " + "\u00e9\U0001f4ec" * 250,
     ),
-    case(
-        TableRow.DOT_ACCEPTED,
+    rows.dot_accepted(
         "250 and more that nobody asked for",
         {".": "250 2.0.0 queued\n250 2.0.0 again"},
-        SENT,
-        AT.DOT,
-        QUEUED,
+        reply=QUEUED,
         alike=False,
-        **NEW,
+        **rows.NEW,
     ),
-    case(TableRow.DOT_REFUSED, "4xx", {".": "451 4.3.0 later"}, RETRY, AT.DOT),
-    case(TableRow.DOT_REFUSED, "5xx", {".": "554 5.7.1 spam"}, FAIL, AT.DOT),
-    case(
-        TableRow.DOT_REFUSED,
+    dot_refused("4xx", {".": "451 4.3.0 later"}, Verdict.RETRY),
+    dot_refused("5xx", {".": "554 5.7.1 spam"}, Verdict.FAIL),
+    dot_refused(
         "5xx, and Postfix takes the next MAIL for one in the same mail",
         {".": "554 5.7.1 over quota", "MAIL 2": "503 5.5.1 Error: nested MAIL command"},
-        FAIL,
-        AT.DOT,
-        "554 5.7.1 over quota",
-        following=Following.NEW,
+        Verdict.FAIL,
+        reply="554 5.7.1 over quota",
+        **rows.NEW,
     ),
-    case(
-        TableRow.DOT_REFUSED,
+    dot_refused(
         "5xx after one recipient was put off",
-        {"RCPT": "450 4.2.0 later", ".": "554 5.7.1 spam"},
-        FAIL,
-        AT.DOT,
-        "554 5.7.1 spam",
-        status="pending",
-        delay=15.0,
-        recipients=(
-            Recipient(status="pending", reply="450 4.2.0 later"),
-            Recipient(status="failed"),
-        ),
+        {"RCPT": LATER, ".": "554 5.7.1 spam"},
+        Verdict.FAIL,
+        reply="554 5.7.1 spam",
+        **rows.GOES_AGAIN,
+        recipients=(rows.PUT_OFF, Recipient(status="failed")),
     ),
-    case(TableRow.OUT_OF_STEP, "dot 503", {".": "503 5.5.1 no"}, RETRY, AT.DOT, **NEW),
-    case(TableRow.CLOSING, "dot", {".": "421 4.3.2 closing"}, SUSPECT, AT.DOT),
-    case(TableRow.LOGIN_WANTED, "dot", {".": "530 5.7.0 no"}, SUSPECT, AT.DOT),
-    case(
-        TableRow.DOT_SILENT,
-        "closed",
-        {".": hang_up},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        text="the server closed the connection",
-    ),
-    case(
-        TableRow.DOT_SILENT,
-        "closed under hold",
-        {".": hang_up},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        status="unknown",
-        config=HOLD,
-    ),
-    case(TableRow.DOT_SILENT, "reset", {".": reset}, UNKNOWN, AT.DOT, event=Event.CLOSED),
-    case(
-        TableRow.DOT_SILENT,
-        "closed under TLS",
-        {".": hang_up},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        tls=OVER_TLS,
-        offers=("AUTH PLAIN",),
-    ),
-    case(
-        TableRow.DOT_SILENT,
-        "no reply in time",
-        {".": stall},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.TIMEOUT,
-        config=PATIENT_ONLY_BEFORE,
-    ),
-    case(
-        TableRow.DOT_SILENT,
-        "slow drip",
-        {".": drip(b"2")},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.TIMEOUT,
-        config=PATIENT_ONLY_BEFORE,
-    ),
-    case(
-        TableRow.DOT_SILENT,
-        "garbage",
-        {".": "Thanks!"},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.GARBAGE,
-        text="this is not an SMTP reply: Thanks!",
-    ),
-    case(
-        TableRow.DOT_SILENT,
+    *rows.of_any_command(".", AT.DOT),
+    rows.dot_closed("closed", {".": hang_up}, text="the server closed the connection"),
+    rows.dot_closed("closed under hold", {".": hang_up}, status="unknown", config=HOLD),
+    rows.dot_closed("reset", {".": reset}),
+    rows.dot_closed("closed under TLS", {".": hang_up}, **OVER_TLS),
+    dot_late("no reply in time", {".": stall}),
+    dot_late("slow drip", {".": drip(b"2")}),
+    dot_garbage("garbage", {".": "Thanks!"}, text="this is not an SMTP reply: Thanks!"),
+    dot_garbage(
         "over-long line",
         {".": raw(b"250 " + b"x" * 5000 + b"\r\n")},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.GARBAGE,
         text="a reply line of more than",
     ),
-    case(
-        TableRow.DOT_SILENT,
+    dot_garbage(
         "two codes in one reply",
         {".": raw(b"250-queued\r\n554 or not\r\n")},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.GARBAGE,
         text="a reply with two codes",
     ),
-    case(TableRow.DOT_SILENT, "354", {".": "354 go on"}, UNKNOWN, AT.DOT, **NEW),
-    case(
-        TableRow.DOT_SILENT,
+    rows.dot_silent("354", {".": "354 go on"}, **rows.NEW),
+    rows.dot_closed(
         "closed after one of two was refused: doubt is per recipient",
-        {"RCPT": "550 5.1.1 unknown", ".": hang_up},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        recipients=(
-            Recipient(status="failed", reply="550 5.1.1 unknown"),
-            Recipient(status="unknown"),
-        ),
+        {"RCPT": NO, ".": hang_up},
+        recipients=(rows.REFUSED, Recipient(status="unknown")),
     ),
-    case(
-        TableRow.DOT_SILENT,
+    rows.dot_closed(
         "closed after one of two was put off: it is not in doubt",
-        {"RCPT": "450 4.2.0 later", ".": hang_up},
-        UNKNOWN,
-        AT.DOT,
-        event=Event.CLOSED,
-        recipients=(
-            Recipient(status="pending", reply="450 4.2.0 later"),
-            Recipient(status="unknown"),
-        ),
+        {"RCPT": LATER, ".": hang_up},
+        recipients=(rows.PUT_OFF, Recipient(status="unknown")),
     ),
 )
 

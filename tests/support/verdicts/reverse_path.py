@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from email.message import EmailMessage
+from functools import partial
 
 from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Verdict
 from tests.support.servers.smtp.scripted import stall
 from tests.support.servers.smtp.stateful import hang_up
 from tests.support.shop.shop import message
-from tests.support.verdicts.afterwards import NEW
-from tests.support.verdicts.case import (
-    AT,
-    FAIL,
-    LACKING,
-    RETRY,
-    SUSPECT,
-    UNSENT,
-    Case,
-    TableRow,
-    case,
-)
+from tests.support.verdicts import rows
+from tests.support.verdicts.case import AT, Case, TableRow, case
 from tests.support.verdicts.session import SHORT
 
 CLOSED = "the server closed the connection"
@@ -41,122 +33,87 @@ def eight_bit() -> EmailMessage:
     return mail
 
 
+mail_refused = partial(case, TableRow.MAIL_REFUSED, phase=AT.MAIL)
+mail_system = partial(case, TableRow.MAIL_SYSTEM, verdict=Verdict.SUSPECT, phase=AT.MAIL)
+throttled = partial(case, TableRow.THROTTLED, verdict=Verdict.SUSPECT)
+lacking = partial(
+    case, TableRow.LACKING, verdict=Verdict.LACKING, phase=AT.MAIL, event=Event.LACKING
+)
+
 MAIL: tuple[Case, ...] = (
-    case(TableRow.MAIL_REFUSED, "4xx", {"MAIL": "450 4.1.8 later"}, RETRY, AT.MAIL),
-    case(TableRow.MAIL_REFUSED, "5xx", {"MAIL": "550 5.1.8 no"}, FAIL, AT.MAIL),
-    case(
-        TableRow.MAIL_REFUSED,
+    mail_refused("4xx", {"MAIL": "450 4.1.8 later"}, Verdict.RETRY),
+    mail_refused("5xx", {"MAIL": "550 5.1.8 no"}, Verdict.FAIL),
+    mail_refused(
         "4xx at the last attempt",
         {"MAIL": "450 4.1.8 later"},
-        RETRY,
-        AT.MAIL,
+        Verdict.RETRY,
         status="failed",
         config={"OUTBOX_MAX_ATTEMPTS": 1},
     ),
-    case(
-        TableRow.MAIL_REFUSED,
+    mail_refused(
         "4xx that names a time",
         {"MAIL": "451 4.4.5 try again in 300 seconds"},
-        RETRY,
-        AT.MAIL,
+        Verdict.RETRY,
         delay=315.0,
     ),
-    case(TableRow.MAIL_SYSTEM, "452", {"MAIL": "452 4.3.1 storage is full"}, SUSPECT, AT.MAIL),
-    case(TableRow.MAIL_SYSTEM, "451", {"MAIL": "451 4.3.0 later"}, SUSPECT, AT.MAIL),
-    case(TableRow.THROTTLED, "SES at MAIL", {"MAIL": SES}, SUSPECT, AT.MAIL),
-    case(TableRow.THROTTLED, "SES at the dot", {".": SES}, SUSPECT, AT.DOT),
-    case(TableRow.THROTTLED, "Gmail at RCPT", {"RCPT": GMAIL}, SUSPECT, AT.RCPT),
-    case(TableRow.THROTTLED, "4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, SUSPECT, AT.MAIL),
-    case(TableRow.THROTTLED, "Postfix at MAIL", {"MAIL": TOO_MUCH}, SUSPECT, AT.MAIL),
-    case(TableRow.THROTTLED, "Postfix at RCPT", {"RCPT": TOO_MANY}, SUSPECT, AT.RCPT),
-    case(
-        TableRow.THROTTLED,
-        "5xx at MAIL",
-        {"MAIL": "550 5.4.5 Daily sending quota exceeded"},
-        SUSPECT,
-        AT.MAIL,
-    ),
-    case(TableRow.CLOSING, "MAIL", {"MAIL": "421 4.3.2 closing"}, SUSPECT, AT.MAIL),
-    case(TableRow.LOGIN_WANTED, "MAIL", {"MAIL": "530 5.7.0 no"}, SUSPECT, AT.MAIL),
-    case(TableRow.OUT_OF_STEP, "MAIL 503", {"MAIL": "503 5.5.1 no"}, RETRY, AT.MAIL, **NEW),
-    case(TableRow.OUT_OF_STEP, "MAIL 354", {"MAIL": "354 go on"}, RETRY, AT.MAIL, **NEW),
-    case(
-        TableRow.OUT_OF_STEP,
+    mail_system("452", {"MAIL": "452 4.3.1 storage is full"}),
+    mail_system("451", {"MAIL": "451 4.3.0 later"}),
+    throttled("SES at MAIL", {"MAIL": SES}, phase=AT.MAIL),
+    throttled("SES at the dot", {".": SES}, phase=AT.DOT),
+    throttled("Gmail at RCPT", {"RCPT": GMAIL}, phase=AT.RCPT),
+    throttled("4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, phase=AT.MAIL),
+    throttled("Postfix at MAIL", {"MAIL": TOO_MUCH}, phase=AT.MAIL),
+    throttled("Postfix at RCPT", {"RCPT": TOO_MANY}, phase=AT.RCPT),
+    throttled("5xx at MAIL", {"MAIL": "550 5.4.5 Daily sending quota exceeded"}, phase=AT.MAIL),
+    *rows.of_any_command("MAIL", AT.MAIL),
+    rows.out_of_step("MAIL 354", {"MAIL": "354 go on"}, phase=AT.MAIL),
+    rows.out_of_step(
         "MAIL garbage",
         {"MAIL": "what?"},
-        RETRY,
-        AT.MAIL,
+        phase=AT.MAIL,
         event=Event.GARBAGE,
         text="this is not an SMTP reply: what?",
-        **NEW,
     ),
-    case(
-        TableRow.OUT_OF_STEP,
+    rows.out_of_step(
         "MAIL over-long line",
         {"MAIL": "250 " + "x" * 5000},
-        RETRY,
-        AT.MAIL,
+        phase=AT.MAIL,
         event=Event.GARBAGE,
         text="a reply line of more than",
-        **NEW,
     ),
-    case(
-        TableRow.LOST_EARLY,
-        "MAIL closed",
-        {"MAIL": hang_up},
-        UNSENT,
-        AT.MAIL,
-        event=Event.CLOSED,
-        text=CLOSED,
+    rows.lost_early(
+        "MAIL closed", {"MAIL": hang_up}, phase=AT.MAIL, event=Event.CLOSED, text=CLOSED
     ),
-    case(
-        TableRow.LOST_EARLY,
-        "MAIL silent",
-        {"MAIL": stall},
-        UNSENT,
-        AT.MAIL,
-        event=Event.TIMEOUT,
-        config=SHORT,
+    rows.lost_early(
+        "MAIL silent", {"MAIL": stall}, phase=AT.MAIL, event=Event.TIMEOUT, config=SHORT
     ),
     case(
         TableRow.MALFORMED,
         "a line break in a recipient",
         {},
-        FAIL,
+        Verdict.FAIL,
         AT.MAIL,
         event=Event.MALFORMED,
         text="must not contain white space",
         altered_to="a@x.example>\r\nRCPT TO:<b@x.example",
     ),
-    case(
-        TableRow.LACKING,
+    lacking(
         "SMTPUTF8",
         {},
-        LACKING,
-        AT.MAIL,
-        event=Event.LACKING,
         text="does not offer SMTPUTF8",
         lacks=("SMTPUTF8",),
         mail=international,
     ),
-    case(
-        TableRow.LACKING,
+    lacking(
         "8BITMIME",
         {},
-        LACKING,
-        AT.MAIL,
-        event=Event.LACKING,
         text="does not offer 8BITMIME",
         lacks=("8BITMIME",),
         mail=eight_bit,
     ),
-    case(
-        TableRow.LACKING,
+    lacking(
         "SIZE",
         {},
-        LACKING,
-        AT.MAIL,
-        event=Event.LACKING,
         text="octets and the server takes 5000 (SIZE)",
         lacks=("SIZE",),
         offers=("SIZE 5000",),

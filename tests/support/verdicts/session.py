@@ -2,119 +2,88 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from outbox.domain.delivery.reply_table import Event
+from outbox.domain.delivery.transaction import Verdict
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import drip, stall
 from tests.support.servers.smtp.stateful import Says, hang_up
-from tests.support.verdicts.case import AT, HALT, SENT, TLS, Case, TableRow, case
+from tests.support.verdicts.case import AT, QUEUED, TLS, Case, TableRow, case
 
 SHORT = {"OUTBOX_COMMAND_TIMEOUT": 1.0}
-LONG_PAUSE: dict[str, Any] = {"alert": True, "pause": 300.0}
 CREDENTIALS: dict[str, object] = {"MAIL_USERNAME": "shop", "MAIL_PASSWORD": "secret"}
-LOGIN = CREDENTIALS | {"OUTBOX_CLEARTEXT_AUTH": True}
-AUTH: dict[str, Any] = {"config": LOGIN, "offers": ("AUTH PLAIN",)}
+AUTH: dict[str, Any] = {
+    "config": CREDENTIALS | {"OUTBOX_CLEARTEXT_AUTH": True},
+    "offers": ("AUTH PLAIN",),
+}
 WANTS_TLS = CREDENTIALS | {"MAIL_USE_TLS": True}
-STARTTLS: dict[str, Any] = {"tls": TLS(config=WANTS_TLS), "offers": ("STARTTLS", "AUTH PLAIN")}
+UNDER_TLS, OFFERS = TLS(config=WANTS_TLS), ("STARTTLS", "AUTH PLAIN")
+STARTTLS: dict[str, Any] = {"tls": UNDER_TLS, "offers": OFFERS}
+
+halted = partial(case, verdict=Verdict.HALT)
+halted_for_long = partial(halted, alert=True, pause=300.0)
+connect = partial(halted, TableRow.CONNECT, phase=AT.GREETING)
+ehlo = partial(halted, TableRow.EHLO, phase=AT.EHLO)
+starttls = partial(halted, TableRow.STARTTLS, phase=AT.STARTTLS, tls=UNDER_TLS, offers=OFFERS)
+auth_4xx = partial(halted, TableRow.AUTH_4XX, phase=AT.AUTH)
+auth_refused = partial(halted_for_long, TableRow.AUTH_REFUSED, phase=AT.AUTH)
+closing = partial(halted, TableRow.CLOSING)
+login_wanted = partial(halted_for_long, TableRow.LOGIN_WANTED)
 
 CONNECTING = (
-    case(TableRow.CONNECT, "4xx", {"CONNECT": "450 4.3.2 busy"}, HALT, AT.GREETING),
-    case(TableRow.CONNECT, "5xx", {"CONNECT": "554 5.7.1 not you"}, HALT, AT.GREETING),
-    case(
-        TableRow.CONNECT,
+    connect("4xx", {"CONNECT": "450 4.3.2 busy"}),
+    connect("5xx", {"CONNECT": "554 5.7.1 not you"}),
+    connect(
         "closed",
         {"CONNECT": hang_up},
-        HALT,
-        AT.GREETING,
         event=Event.CLOSED,
         text="the server closed the connection",
     ),
-    case(
-        TableRow.CONNECT,
-        "silent",
-        {"CONNECT": stall},
-        HALT,
-        AT.GREETING,
-        event=Event.TIMEOUT,
-        text="no whole reply",
-        config=SHORT,
-    ),
-    case(
-        TableRow.CONNECT,
-        "slow drip",
-        {"CONNECT": drip(b"2")},
-        HALT,
-        AT.GREETING,
-        event=Event.TIMEOUT,
-        config=SHORT,
-    ),
-    case(
-        TableRow.CONNECT,
+    connect("silent", {"CONNECT": stall}, event=Event.TIMEOUT, text="no whole reply", config=SHORT),
+    connect("slow drip", {"CONNECT": drip(b"2")}, event=Event.TIMEOUT, config=SHORT),
+    connect(
         "garbage",
         {"CONNECT": "HTTP/1.1 400 Bad Request"},
-        HALT,
-        AT.GREETING,
         event=Event.GARBAGE,
         text="this is not an SMTP reply: HTTP/1.1",
     ),
-    case(
-        TableRow.CONNECT,
+    connect(
         "over-long line",
         {"CONNECT": "220 " + "x" * 5000},
-        HALT,
-        AT.GREETING,
         event=Event.GARBAGE,
         text="a reply line of more than",
     ),
-    case(TableRow.CLOSING, "greeting", {"CONNECT": "421 4.3.2 closing"}, HALT, AT.GREETING),
-    case(
-        TableRow.CLOSING,
+    closing("greeting", {"CONNECT": "421 4.3.2 closing"}, phase=AT.GREETING),
+    closing(
         "greeting that names a time",
         {"CONNECT": "421 4.7.0 try again in 10 minutes"},
-        HALT,
-        AT.GREETING,
+        phase=AT.GREETING,
         pause=600.0,
     ),
-    case(
-        TableRow.LOGIN_WANTED,
-        "greeting",
-        {"CONNECT": "530 5.7.0 who are you"},
-        HALT,
-        AT.GREETING,
-        **LONG_PAUSE,
-    ),
+    login_wanted("greeting", {"CONNECT": "530 5.7.0 who are you"}, phase=AT.GREETING),
 )
 
 HELLO = (
-    case(TableRow.EHLO, "4xx", {"EHLO": "451 4.3.0 later"}, HALT, AT.EHLO),
-    case(
-        TableRow.EHLO,
+    ehlo("4xx", {"EHLO": "451 4.3.0 later"}),
+    ehlo(
         "5xx and HELO 5xx",
         {"EHLO": "502 5.5.1 what", "HELO": "550 5.7.1 no"},
-        HALT,
-        AT.EHLO,
-        "550 5.7.1 no",
+        reply="550 5.7.1 no",
     ),
     case(
         TableRow.EHLO,
         "5xx and HELO 2xx",
         {"EHLO": "502 5.5.1 what"},
-        SENT,
+        Verdict.SENT,
         AT.DOT,
-        "250 2.0.0 queued",
+        QUEUED,
     ),
-    case(TableRow.EHLO, "closed", {"EHLO": hang_up}, HALT, AT.EHLO, event=Event.CLOSED),
-    case(TableRow.EHLO, "garbage", {"EHLO": "ehlo yourself"}, HALT, AT.EHLO, event=Event.GARBAGE),
-    case(TableRow.CLOSING, "EHLO", {"EHLO": "421 4.3.2 closing"}, HALT, AT.EHLO),
-    case(
-        TableRow.LOGIN_WANTED,
-        "EHLO",
-        {"EHLO": "530 5.7.1 who are you"},
-        HALT,
-        AT.EHLO,
-        **LONG_PAUSE,
-    ),
+    ehlo("closed", {"EHLO": hang_up}, event=Event.CLOSED),
+    ehlo("garbage", {"EHLO": "ehlo yourself"}, event=Event.GARBAGE),
+    closing("EHLO", {"EHLO": "421 4.3.2 closing"}, phase=AT.EHLO),
+    login_wanted("EHLO", {"EHLO": "530 5.7.1 who are you"}, phase=AT.EHLO),
 )
 
 
@@ -126,120 +95,63 @@ def no_handshake(dialogue: Dialogue) -> None:
 
 
 SECURING = (
-    case(
-        TableRow.STARTTLS,
+    starttls(
         "missing",
         {"EHLO": "250-stateful.example\n250 AUTH PLAIN"},
-        HALT,
-        AT.STARTTLS,
         event=Event.LACKING,
         text="STARTTLS",
-        **STARTTLS,
     ),
-    case(
-        TableRow.STARTTLS, "454", {"STARTTLS": "454 4.7.0 not now"}, HALT, AT.STARTTLS, **STARTTLS
-    ),
-    case(TableRow.STARTTLS, "501", {"STARTTLS": "501 5.5.4 no"}, HALT, AT.STARTTLS, **STARTTLS),
-    case(
-        TableRow.STARTTLS,
+    starttls("454", {"STARTTLS": "454 4.7.0 not now"}),
+    starttls("501", {"STARTTLS": "501 5.5.4 no"}),
+    starttls(
         "closed in the handshake",
         {"STARTTLS": Says(reply="220 go on", then=hang_up)},
-        HALT,
-        AT.STARTTLS,
         event=Event.CLOSED,
-        **STARTTLS,
     ),
-    case(
-        TableRow.STARTTLS,
+    starttls(
         "words in the place of a handshake",
         {"STARTTLS": Says(reply="220 go on", then=no_handshake)},
-        HALT,
-        AT.STARTTLS,
         event=Event.CLOSED,
         text="SSL",
-        **STARTTLS,
     ),
-    case(
-        TableRow.STARTTLS,
+    starttls(
         "a reply injected in clear",
         {"STARTTLS": "220 go on\n250 AUTH PLAIN"},
-        HALT,
-        AT.STARTTLS,
         event=Event.GARBAGE,
         text="sent clear text",
-        **STARTTLS,
     ),
-    case(
-        TableRow.STARTTLS,
+    starttls(
         "a certificate of another name",
         {},
-        HALT,
-        AT.STARTTLS,
         event=Event.CLOSED,
         text="CERTIFICATE_VERIFY_FAILED",
         tls=TLS(config=WANTS_TLS, certificate="misnamed"),
-        offers=("STARTTLS", "AUTH PLAIN"),
     ),
-    case(TableRow.CLOSING, "STARTTLS", {"STARTTLS": "421 4.3.2 no"}, HALT, AT.STARTTLS, **STARTTLS),
-    case(TableRow.CLOSING, "EHLO under TLS", {"EHLO 2": "421 4.3.2 no"}, HALT, AT.EHLO, **STARTTLS),
+    closing("STARTTLS", {"STARTTLS": "421 4.3.2 no"}, phase=AT.STARTTLS, **STARTTLS),
+    closing("EHLO under TLS", {"EHLO 2": "421 4.3.2 no"}, phase=AT.EHLO, **STARTTLS),
 )
 
 LOGGING_IN = (
-    case(TableRow.AUTH_4XX, "454", {"AUTH": "454 4.7.0 later"}, HALT, AT.AUTH, **AUTH),
-    case(TableRow.AUTH_4XX, "closed", {"AUTH": hang_up}, HALT, AT.AUTH, event=Event.CLOSED, **AUTH),
-    case(
-        TableRow.AUTH_REFUSED,
-        "535",
-        {"AUTH": "535 5.7.8 wrong"},
-        HALT,
-        AT.AUTH,
-        **LONG_PAUSE,
-        **AUTH,
+    auth_4xx("454", {"AUTH": "454 4.7.0 later"}, **AUTH),
+    auth_4xx("closed", {"AUTH": hang_up}, event=Event.CLOSED, **AUTH),
+    auth_refused("535", {"AUTH": "535 5.7.8 wrong"}, **AUTH),
+    auth_refused("534", {"AUTH": "534 5.7.9 too weak"}, **AUTH),
+    auth_refused("535 under TLS", {"AUTH": "535 5.7.8 wrong"}, **STARTTLS),
+    *(
+        auth_refused(
+            name,
+            {"EHLO": f"250-stateful.example\n250 {offer}"},
+            event=Event.LACKING,
+            text=text,
+            **AUTH,
+        )
+        for name, offer, text in (
+            ("not offered", "8BITMIME", "the server does not offer AUTH"),
+            ("no mechanism that we know", "AUTH GSSAPI", "no AUTH mechanism we know"),
+        )
     ),
-    case(
-        TableRow.AUTH_REFUSED,
-        "534",
-        {"AUTH": "534 5.7.9 too weak"},
-        HALT,
-        AT.AUTH,
-        **LONG_PAUSE,
-        **AUTH,
-    ),
-    case(
-        TableRow.AUTH_REFUSED,
-        "535 under TLS",
-        {"AUTH": "535 5.7.8 wrong"},
-        HALT,
-        AT.AUTH,
-        **LONG_PAUSE,
-        **STARTTLS,
-    ),
-    case(
-        TableRow.AUTH_REFUSED,
-        "not offered",
-        {"EHLO": "250-stateful.example\n250 8BITMIME"},
-        HALT,
-        AT.AUTH,
-        event=Event.LACKING,
-        text="the server does not offer AUTH",
-        **LONG_PAUSE,
-        **AUTH,
-    ),
-    case(
-        TableRow.AUTH_REFUSED,
-        "no mechanism that we know",
-        {"EHLO": "250-stateful.example\n250 AUTH GSSAPI"},
-        HALT,
-        AT.AUTH,
-        event=Event.LACKING,
-        text="no AUTH mechanism we know",
-        **LONG_PAUSE,
-        **AUTH,
-    ),
-    case(
-        TableRow.LOGIN_WANTED, "AUTH", {"AUTH": "530 5.7.0 no"}, HALT, AT.AUTH, **LONG_PAUSE, **AUTH
-    ),
-    case(TableRow.CLOSING, "AUTH", {"AUTH": "421 4.3.2 closing"}, HALT, AT.AUTH, **AUTH),
+    login_wanted("AUTH", {"AUTH": "530 5.7.0 no"}, phase=AT.AUTH, **AUTH),
+    closing("AUTH", {"AUTH": "421 4.3.2 closing"}, phase=AT.AUTH, **AUTH),
 )
 
 SESSION: tuple[Case, ...] = (*CONNECTING, *HELLO, *SECURING, *LOGGING_IN)
