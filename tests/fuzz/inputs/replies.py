@@ -19,7 +19,7 @@ from outbox.smtp.connection import Connection
 from tests.fuzz.campaign import Property
 from tests.fuzz.inputs.talks import Act, Talk, talks
 from tests.fuzz.listener import Listener
-from tests.support.servers.smtp.scripted import lease_held, server_settings
+from tests.support.servers.smtp.client import lease_held, server_settings
 
 TIMEOUT = 0.1
 """Seconds of each of the client's time-outs."""

@@ -6,21 +6,19 @@ import pytest
 
 from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.scripted import (
+    AT_DOT,
     DATA,
     GREET,
-    HELLO,
     MAIL,
     RCPT,
     Script,
     ScriptedServer,
     content,
-    envelope,
     expect,
     freeze,
-    lease_held,
     reset,
-    server_settings,
     take,
 )
 
@@ -28,7 +26,7 @@ SMALL = b"Subject: x\r\n\r\nHello\r\n"
 LARGE = b"Subject: x\r\n\r\n" + b"0123456789" * 5 * 2**12 + b"\r\n"
 HUGE = b"Subject: x\r\n\r\n" + b"x" * 32 * 2**20 + b"\r\n"
 NO_SIZE: Script = (GREET, expect("EHLO", "250 scripted.example"), MAIL, RCPT, DATA)
-READS_ALL: Script = (*HELLO, MAIL, RCPT, DATA, content("250 ok"))
+READS_ALL: Script = (*AT_DOT, content("250 ok"))
 
 
 class Fence:
@@ -45,7 +43,7 @@ class Fence:
 
 def test_a_lease_lost_before_the_content_leaves_no_octet_of_it() -> None:
     with ScriptedServer(READS_ALL) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         result = connection.send(envelope(), SMALL, Fence(False))
         assert server.dialogues[0].over.wait(5)
         assert connection.send(envelope(), SMALL, lease_held).verdict is Verdict.SENT
@@ -59,7 +57,7 @@ def test_a_lease_lost_before_the_content_leaves_no_octet_of_it() -> None:
 
 def test_a_lease_lost_before_the_dot_of_a_large_mail_leaves_it_without_its_dot() -> None:
     with ScriptedServer(READS_ALL) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         result = connection.send(envelope(), LARGE, Fence(True, False))
         assert server.dialogues[0].over.wait(5)
         connection.close()
@@ -72,7 +70,7 @@ def test_a_lease_lost_before_the_dot_of_a_large_mail_leaves_it_without_its_dot()
 
 def test_the_fence_is_asked_once_for_a_small_mail_and_twice_for_a_large_one() -> None:
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         once, twice = Fence(True), Fence(True, True)
         assert connection.send(envelope(), SMALL, once).verdict is Verdict.SENT
         assert connection.send(envelope(), LARGE, twice).verdict is Verdict.SENT
@@ -84,7 +82,7 @@ def test_the_fence_is_asked_once_for_a_small_mail_and_twice_for_a_large_one() ->
 
 def test_an_error_of_our_own_in_the_content_is_passed_on_and_the_dot_never_leaves() -> None:
     with ScriptedServer(READS_ALL) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         with pytest.raises(StopIteration):
             connection.send(envelope(), LARGE, Fence(True))
         assert server.dialogues[0].over.wait(5)
@@ -96,7 +94,7 @@ def test_an_error_of_our_own_in_the_content_is_passed_on_and_the_dot_never_leave
 
 def test_a_body_lost_midway_is_known_to_be_unsent() -> None:
     with ScriptedServer((*NO_SIZE, take(100_000, reset))) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         result = connection.send(envelope(), HUGE, lease_held)
         assert connection.send(envelope(), SMALL, lease_held).verdict is Verdict.SENT
         connection.close()
@@ -107,7 +105,7 @@ def test_a_body_lost_midway_is_known_to_be_unsent() -> None:
 
 def test_a_server_that_takes_no_more_octets_is_left_after_the_deadline() -> None:
     with ScriptedServer((*NO_SIZE, freeze)) as server:
-        connection = Connection(server_settings(server.port, command_timeout=0.3))
+        connection = Connection(server.settings(command_timeout=0.3))
         result = connection.send(envelope(), HUGE, lease_held)
         connection.close()
 

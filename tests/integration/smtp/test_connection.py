@@ -8,33 +8,32 @@ import warnings
 
 from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.scripted import (
-    DATA,
+    AT_DATA,
+    AT_DOT,
+    AT_RCPT,
     GREET,
     HELLO,
     MAIL,
-    RCPT,
     Script,
     ScriptedServer,
     close,
     content,
     drip,
-    envelope,
     expect,
-    lease_held,
     reset,
     serve,
-    server_settings,
     stall,
 )
 
 CONTENT = b"Subject: x\r\n\r\nHello\r\n"
-ONE_MAIL: Script = (*HELLO, MAIL, RCPT, DATA, content("250 ok"))
+ONE_MAIL: Script = (*AT_DOT, content("250 ok"))
 
 
 def test_a_connection_is_used_for_so_many_mails_and_ends_with_quit() -> None:
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port, connection_emails=2))
+        connection = Connection(server.settings(connection_emails=2))
         for _ in range(5):
             assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
         connection.close()
@@ -46,7 +45,7 @@ def test_a_connection_is_used_for_so_many_mails_and_ends_with_quit() -> None:
 def test_a_connection_is_not_used_beyond_its_seconds() -> None:
     now = 1000.0
     with ScriptedServer() as server:
-        settings = server_settings(server.port, connection_seconds=300.0)
+        settings = server.settings(connection_seconds=300.0)
         connection = Connection(settings, clock=lambda: now)
         connection.send(envelope(), CONTENT, lease_held)
         now += 299.0
@@ -60,7 +59,7 @@ def test_a_connection_is_not_used_beyond_its_seconds() -> None:
 
 def test_a_probe_opens_the_connection_that_the_next_mail_uses() -> None:
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         assert connection.connect() is None
         assert connection.connect() is None
         assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
@@ -72,7 +71,7 @@ def test_a_probe_opens_the_connection_that_the_next_mail_uses() -> None:
 def test_an_idle_connection_that_the_server_closed_is_replaced_without_a_charge() -> None:
     for goodbye in (close, reset):
         with ScriptedServer((*ONE_MAIL, goodbye)) as server:
-            connection = Connection(server_settings(server.port))
+            connection = Connection(server.settings())
             connection.send(envelope(), CONTENT, lease_held)
             assert server.dialogues[0].over.wait(5)
             result = connection.send(envelope(), CONTENT, lease_held)
@@ -84,7 +83,7 @@ def test_an_idle_connection_that_the_server_closed_is_replaced_without_a_charge(
 def test_an_idle_connection_that_answers_421_is_replaced_without_a_charge() -> None:
     for goodbye in (expect("MAIL", "421 idle for too long"), drip(b"421 idle\r\n", times=1)):
         with ScriptedServer((*ONE_MAIL, goodbye)) as server:
-            connection = Connection(server_settings(server.port))
+            connection = Connection(server.settings())
             connection.send(envelope(), CONTENT, lease_held)
             result = connection.send(envelope(), CONTENT, lease_held)
             connection.close()
@@ -95,7 +94,7 @@ def test_an_idle_connection_that_answers_421_is_replaced_without_a_charge() -> N
 def test_a_lost_connection_is_replaced_only_once() -> None:
     lost: Script = (*HELLO, expect("MAIL", None), close)
     with ScriptedServer((*ONE_MAIL, close), lost) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         connection.send(envelope(), CONTENT, lease_held)
         assert server.dialogues[0].over.wait(5)
         result = connection.send(envelope(), CONTENT, lease_held)
@@ -107,7 +106,7 @@ def test_a_lost_connection_is_replaced_only_once() -> None:
 
 def test_a_lost_connection_after_mail_was_answered_is_not_tried_again_by_itself() -> None:
     with ScriptedServer((*ONE_MAIL, MAIL, expect("RCPT", None), close)) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         connection.send(envelope(), CONTENT, lease_held)
         result = connection.send(envelope(), CONTENT, lease_held)
         connection.close()
@@ -118,7 +117,7 @@ def test_a_lost_connection_after_mail_was_answered_is_not_tried_again_by_itself(
 
 def test_after_a_fork_the_child_opens_its_own_and_leaves_the_parents_alone() -> None:
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork beside threads
@@ -137,7 +136,7 @@ def test_after_a_fork_the_child_opens_its_own_and_leaves_the_parents_alone() -> 
 
 def test_an_inherited_connection_is_closed_without_a_word() -> None:
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         connection.connect()
         connection._process -= 1  # as a child sees its parent's
         connection.close()
@@ -149,7 +148,7 @@ def test_an_inherited_connection_is_closed_without_a_word() -> None:
 def test_the_goodbye_of_a_silent_server_is_not_waited_for() -> None:
     for silence in (stall, drip(b"2"), close):
         with ScriptedServer((*ONE_MAIL, expect("QUIT", None), silence)) as server:
-            connection = Connection(server_settings(server.port, command_timeout=0.2))
+            connection = Connection(server.settings(command_timeout=0.2))
             assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
             started = time.monotonic()
             connection.close()
@@ -159,7 +158,7 @@ def test_the_goodbye_of_a_silent_server_is_not_waited_for() -> None:
 
 def test_the_name_in_ehlo_is_a_full_name_or_an_address_literal() -> None:
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port, helo_name=""))
+        connection = Connection(server.settings(helo_name=""))
         connection.connect()
         connection.close()
 
@@ -174,14 +173,14 @@ def test_a_slow_drip_does_not_extend_a_replys_deadline() -> None:
         ((slow,), Verdict.HALT, Phase.GREETING),
         ((GREET, expect("EHLO", None), drip(b"250-x\r\n")), Verdict.HALT, Phase.EHLO),
         ((*HELLO, expect("MAIL", None), slow), Verdict.UNSENT, Phase.MAIL),
-        ((*HELLO, MAIL, expect("RCPT", None), lines), Verdict.UNSENT, Phase.RCPT),
-        ((*HELLO, MAIL, RCPT, expect("DATA", None), slow), Verdict.UNSENT, Phase.DATA),
-        ((*HELLO, MAIL, RCPT, DATA, content(None), lines), Verdict.UNKNOWN, Phase.DOT),
-        ((*HELLO, MAIL, RCPT, DATA, content(None), drip(b"\r\x00")), Verdict.UNKNOWN, Phase.DOT),
+        ((*AT_RCPT, expect("RCPT", None), lines), Verdict.UNSENT, Phase.RCPT),
+        ((*AT_DATA, expect("DATA", None), slow), Verdict.UNSENT, Phase.DATA),
+        ((*AT_DOT, content(None), lines), Verdict.UNKNOWN, Phase.DOT),
+        ((*AT_DOT, content(None), drip(b"\r\x00")), Verdict.UNKNOWN, Phase.DOT),
     ]
     for script, verdict, phase in scripts:
         with ScriptedServer(script) as server:
-            settings = server_settings(server.port, command_timeout=0.5, dot_timeout=0.5)
+            settings = server.settings(command_timeout=0.5, dot_timeout=0.5)
             connection = Connection(settings)
             started = time.monotonic()
             result = connection.send(envelope(), CONTENT, lease_held)
@@ -193,8 +192,8 @@ def test_a_slow_drip_does_not_extend_a_replys_deadline() -> None:
 
 def test_the_reply_to_the_dot_has_a_longer_deadline_of_its_own() -> None:
     slowly = (drip(bytes([octet]), times=1, interval=0.1) for octet in b"250 ok\r\n")
-    with ScriptedServer((*HELLO, MAIL, RCPT, DATA, content(None), *slowly)) as server:
-        connection = Connection(server_settings(server.port, command_timeout=0.5))
+    with ScriptedServer((*AT_DOT, content(None), *slowly)) as server:
+        connection = Connection(server.settings(command_timeout=0.5))
         result = connection.send(envelope(), CONTENT, lease_held)
         connection.close()
 
@@ -203,7 +202,7 @@ def test_the_reply_to_the_dot_has_a_longer_deadline_of_its_own() -> None:
 
 def test_a_good_server_is_told_nothing_more_than_the_mail_needs() -> None:
     with ScriptedServer((*HELLO, serve)) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         connection.send(envelope("a@example.org", "b@example.org"), CONTENT, lease_held)
         connection.close()
 

@@ -8,30 +8,24 @@ import pytest
 
 from outbox.domain.delivery.transaction import Envelope, Phase, Verdict
 from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.client import envelope, lease_held, server_settings
 from tests.support.servers.smtp.scripted import (
-    DATA,
+    AT_DOT,
+    AT_RCPT,
     EXTENSIONS,
     GREET,
-    HELLO,
-    MAIL,
-    RCPT,
     ScriptedServer,
     content,
-    envelope,
     expect,
-    lease_held,
     serve,
-    server_settings,
 )
 
 CONTENT = b"Subject: x\r\n\r\nHello\r\n"
 
 
 def test_the_reply_to_the_final_dot_is_kept() -> None:
-    with ScriptedServer(
-        (*HELLO, MAIL, RCPT, DATA, content("250 2.0.0 Ok: queued as 4F2"))
-    ) as server:
-        connection = Connection(server_settings(server.port))
+    with ScriptedServer((*AT_DOT, content("250 2.0.0 Ok: queued as 4F2"))) as server:
+        connection = Connection(server.settings())
         result = connection.send(envelope(), CONTENT, lease_held)
         connection.close()
 
@@ -42,8 +36,8 @@ def test_the_reply_to_the_final_dot_is_kept() -> None:
 
 def test_an_answer_given_twice_at_rset_is_not_taken_for_the_next_mails() -> None:
     twice = expect("RSET", "250 ok\n250 ok")
-    with ScriptedServer((*HELLO, MAIL, expect("RCPT", "550 no"), twice)) as server:
-        connection = Connection(server_settings(server.port))
+    with ScriptedServer((*AT_RCPT, expect("RCPT", "550 no"), twice)) as server:
+        connection = Connection(server.settings())
         assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.FAIL
         assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
         connection.close()
@@ -91,7 +85,7 @@ def test_a_mail_that_the_server_cannot_take_is_judged_before_anything_is_sent(
 ) -> None:
     hello = expect("EHLO", "250-scripted.example\n250 SIZE 100")
     with ScriptedServer([GREET, hello, serve]) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         result = connection.send(mail, b"x" * (size - 2) + b"\r\n", lease_held)
         assert connection.send(envelope(), b"x\r\n", lease_held).verdict is Verdict.SENT
         connection.close()
@@ -112,7 +106,7 @@ def test_parameters_are_sent_only_for_offered_extensions() -> None:
     )
     hello = expect("EHLO", EXTENSIONS.replace("250 SMTPUTF8", "250-SMTPUTF8\n250 DSN"))
     with ScriptedServer([GREET, hello, serve]) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         assert connection.send(mail, b"x\r\n", lease_held).verdict is Verdict.SENT
         connection.close()
 

@@ -6,6 +6,7 @@ import pytest
 
 from outbox.domain.delivery.transaction import Envelope, Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import (
     GREET,
@@ -13,12 +14,9 @@ from tests.support.servers.smtp.scripted import (
     ScriptedServer,
     close,
     content,
-    envelope,
     expect,
-    lease_held,
     say,
     serve,
-    server_settings,
 )
 
 CONTENT = b"Subject: x\r\n\r\nHello\r\n"
@@ -38,6 +36,14 @@ def send(connection: Connection, *emails: Envelope, announce: bool = True) -> li
     ]
 
 
+def send_over_one(server: ScriptedServer, *emails: Envelope) -> list[Transaction]:
+    """Send the emails over a connection of their own, each announced with the one before it."""
+    connection = Connection(server.settings())
+    results = send(connection, *emails)
+    connection.close()
+    return results
+
+
 def verdicts(results: list[Transaction]) -> list[Verdict]:
     return [result.verdict for result in results]
 
@@ -49,18 +55,14 @@ def scripted(*script: object) -> ScriptedServer:
 
 def test_a_mails_commands_travel_as_one_group() -> None:
     with scripted(*GROUP, content("250 ok")) as server:
-        connection = Connection(server_settings(server.port))
-        assert verdicts(send(connection, FIRST)) == [Verdict.SENT]
-        connection.close()
+        assert verdicts(send_over_one(server, FIRST)) == [Verdict.SENT]
     assert server.bodies == [ON_WIRE]
 
 
 def test_the_next_mails_commands_travel_behind_the_content_in_one_round_trip() -> None:
     both = (content(None), *ENVELOPE, say("250 first\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 second")) as server:
-        connection = Connection(server_settings(server.port))
-        results = send(connection, FIRST, SECOND)
-        connection.close()
+        results = send_over_one(server, FIRST, SECOND)
     assert [result.reply.text for result in results] == ["first", "second"]
     assert server.bodies == [ON_WIRE, ON_WIRE]
     assert server.dialogues[0].lines[4] == "MAIL FROM:<shop@example.org>"
@@ -75,16 +77,14 @@ def test_without_the_offer_each_command_waits_for_its_reply() -> None:
         steps += [expect(command, None), nothing_ahead, say(reply)]
     plain = (GREET, expect("EHLO", "250 scripted.example"), *steps, content(None), nothing_ahead)
     with ScriptedServer((*plain, say("250 ok"), serve)) as server:  # type: ignore[arg-type]
-        connection = Connection(server_settings(server.port))
-        assert verdicts(send(connection, FIRST, SECOND)) == [Verdict.SENT] * 2
-        connection.close()
+        assert verdicts(send_over_one(server, FIRST, SECOND)) == [Verdict.SENT] * 2
 
 
 def test_a_refused_recipient_leaves_the_others_their_mail() -> None:
     three = (expect("MAIL", None), *[expect("RCPT", None)] * 3, expect("DATA", None))
     replies = say("250 ok\n250 ok\n550 5.1.1 nobody\n450 4.2.0 later\n354 go on")
     with scripted(*three, replies, content("250 ok"), serve) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         mail = envelope("a@example.org", "b@example.org", "c@example.org")
         [result] = send(connection, mail)
         assert [r.verdict for r in result.recipients] == [Verdict.SENT, Verdict.FAIL, Verdict.RETRY]
@@ -97,9 +97,7 @@ def test_a_refused_recipient_leaves_the_others_their_mail() -> None:
 def test_where_everybody_was_refused_the_refusal_of_data_means_nothing(after_data: str) -> None:
     refused = (*ENVELOPE, say(f"250 ok\n550 5.1.1 nobody\n{after_data}"), expect("RSET", "250 ok"))
     with scripted(*refused, serve) as server:
-        connection = Connection(server_settings(server.port))
-        first, second = send(connection, FIRST, SECOND)
-        connection.close()
+        first, second = send_over_one(server, FIRST, SECOND)
     assert (first.verdict, first.phase, first.reply.code) == (Verdict.FAIL, Phase.RCPT, 550)
     assert second.verdict is Verdict.SENT
     assert len(server.dialogues) == 1
@@ -117,9 +115,7 @@ def test_a_354_for_nobody_is_answered_with_a_lone_dot(
     replies: str, phase: Phase, after_dot: str
 ) -> None:
     with scripted(*ENVELOPE, say(replies), content(after_dot), serve) as server:
-        connection = Connection(server_settings(server.port))
-        first, second = send(connection, FIRST, SECOND)
-        connection.close()
+        first, second = send_over_one(server, FIRST, SECOND)
     assert (first.verdict, first.phase) == (Verdict.FAIL, phase)
     assert second.verdict is Verdict.SENT
     assert server.bodies == [b".\r\n", ON_WIRE]
@@ -129,9 +125,7 @@ def test_a_354_for_nobody_is_answered_with_a_lone_dot(
 def test_a_refused_sender_is_the_mails_verdict_whatever_the_rest_of_the_group_says() -> None:
     refused = (*ENVELOPE, say("450 4.1.8 sender\n503 5.5.1 MAIL first\n503 5.5.1 MAIL first"))
     with scripted(*refused, serve) as server:
-        connection = Connection(server_settings(server.port))
-        first, second = send(connection, FIRST, SECOND)
-        connection.close()
+        first, second = send_over_one(server, FIRST, SECOND)
     assert (first.verdict, first.phase, first.reply.code) == (Verdict.RETRY, Phase.MAIL, 450)
     assert second.verdict is Verdict.SENT
     assert len(server.dialogues) == 1
@@ -139,9 +133,7 @@ def test_a_refused_sender_is_the_mails_verdict_whatever_the_rest_of_the_group_sa
 
 def test_a_refusal_stands_though_the_connection_ends_in_the_middle_of_its_group() -> None:
     with scripted(*ENVELOPE, say("250 ok\n550 5.1.1 nobody"), close) as server:
-        connection = Connection(server_settings(server.port))
-        first, second = send(connection, FIRST, SECOND)
-        connection.close()
+        first, second = send_over_one(server, FIRST, SECOND)
     assert (first.verdict, first.phase) == (Verdict.FAIL, Phase.RCPT)
     assert second.verdict is Verdict.SENT
     assert len(server.dialogues) == 2
@@ -152,9 +144,7 @@ def test_too_many_recipients_take_the_rest_to_the_next_transaction_and_announce_
     two = (expect("MAIL", None), *[expect("RCPT", None)] * 2, expect("DATA", None))
     replies = say("250 ok\n250 ok\n452 4.5.3 too many\n354 go on")
     with scripted(*two, replies, content("250 ok"), serve) as server:
-        connection = Connection(server_settings(server.port))
-        first, rest = send(connection, mail, SECOND)
-        connection.close()
+        first, rest = send_over_one(server, mail, SECOND)
     assert [r.verdict for r in first.recipients] == [Verdict.SENT, Verdict.NEXT]
     assert rest.verdict is Verdict.SENT
     assert len(server.dialogues) == 1
@@ -167,17 +157,13 @@ def test_many_recipients_go_in_groups_that_both_sides_can_hold() -> None:
         groups += [expect(verb, None) for verb in verbs]
         groups.append(say("\n".join("354 go" if verb == "DATA" else "250 ok" for verb in verbs)))
     with scripted(*groups, content("250 ok"), serve) as server:
-        connection = Connection(server_settings(server.port))
-        assert verdicts(send(connection, many, SECOND)) == [Verdict.SENT] * 2
-        connection.close()
+        assert verdicts(send_over_one(server, many, SECOND)) == [Verdict.SENT] * 2
     assert len(server.dialogues[0].lines) == 1 + 122 + 3 + 1
 
 
 def test_the_reply_to_the_dot_is_lost_and_the_announced_mail_is_not_charged() -> None:
     with scripted(*GROUP, content(None), *ENVELOPE, close) as server:
-        connection = Connection(server_settings(server.port))
-        first, second = send(connection, FIRST, SECOND)
-        connection.close()
+        first, second = send_over_one(server, FIRST, SECOND)
     assert (first.verdict, first.phase) == (Verdict.UNKNOWN, Phase.DOT)
     assert second.verdict is Verdict.SENT
     assert len(server.dialogues) == 2
@@ -188,16 +174,14 @@ def test_a_server_that_ends_after_a_mail_charges_the_announced_one_nothing(
     good_bye: object,
 ) -> None:
     with scripted(*GROUP, content(None), *ENVELOPE, say("250 ok"), good_bye, close) as server:
-        connection = Connection(server_settings(server.port))
-        assert verdicts(send(connection, FIRST, SECOND)) == [Verdict.SENT] * 2
-        connection.close()
+        assert verdicts(send_over_one(server, FIRST, SECOND)) == [Verdict.SENT] * 2
     assert [len(dialogue.bodies) for dialogue in server.dialogues] == [1, 1]
 
 
 def test_a_reply_given_twice_shifts_no_mail_into_a_success() -> None:
     twice = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *twice, serve) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         first, second = send(connection, FIRST, SECOND)
         assert (first.verdict, second.verdict) == (Verdict.SENT, Verdict.RETRY)
         assert verdicts(send(connection, THIRD)) == [Verdict.SENT]
@@ -214,9 +198,7 @@ def test_a_refusal_that_comes_with_the_reply_to_the_dot_before_it_is_seen(
 ) -> None:
     both = (content(None), *ENVELOPE, say(f"250 first\n{replies}\n354 go on"))
     with scripted(*GROUP, *both, content("250 nobody"), serve) as server:
-        connection = Connection(server_settings(server.port))
-        first, second = send(connection, FIRST, SECOND)
-        connection.close()
+        first, second = send_over_one(server, FIRST, SECOND)
     assert first.verdict is Verdict.SENT
     assert (second.verdict, second.phase) == (Verdict.FAIL, phase)
     assert server.bodies == [ON_WIRE, b".\r\n"]
@@ -225,9 +207,7 @@ def test_a_refusal_that_comes_with_the_reply_to_the_dot_before_it_is_seen(
 def test_a_reply_to_the_dot_before_the_content_is_no_success() -> None:
     both = (content(None), *ENVELOPE, say("250 first\n250 ok\n250 ok\n354 go on\n250 too soon"))
     with scripted(*GROUP, *both, content("554 5.6.0 no"), serve) as server:
-        connection = Connection(server_settings(server.port))
-        first, second = send(connection, FIRST, SECOND)
-        connection.close()
+        first, second = send_over_one(server, FIRST, SECOND)
         assert server.dialogues[0].over.wait(5)
     assert (first.verdict, second.verdict) == (Verdict.SENT, Verdict.RETRY)
     assert server.bodies == [ON_WIRE]
@@ -236,7 +216,7 @@ def test_a_reply_to_the_dot_before_the_content_is_no_success() -> None:
 def test_an_announced_mail_that_does_not_come_leaves_nothing_behind() -> None:
     both = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 never")) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         assert connection.send(FIRST, CONTENT, lease_held, SECOND).verdict is Verdict.SENT
         connection.rest()
         assert connection.send(THIRD, CONTENT, lease_held).verdict is Verdict.SENT
@@ -249,7 +229,7 @@ def test_an_announced_mail_that_does_not_come_leaves_nothing_behind() -> None:
 def test_another_mail_than_the_announced_one_takes_a_new_connection() -> None:
     both = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 never")) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         assert connection.send(FIRST, CONTENT, lease_held, SECOND).verdict is Verdict.SENT
         assert connection.send(THIRD, CONTENT, lease_held).verdict is Verdict.SENT
         connection.close()
@@ -259,7 +239,7 @@ def test_another_mail_than_the_announced_one_takes_a_new_connection() -> None:
 def test_a_lease_that_ends_before_the_content_of_an_announced_mail_sends_none_of_it() -> None:
     both = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 never")) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         assert connection.send(FIRST, CONTENT, lease_held, SECOND).verdict is Verdict.SENT
         lost = connection.send(SECOND, CONTENT, lambda: False)
         assert server.dialogues[0].over.wait(5)
@@ -270,7 +250,7 @@ def test_a_lease_that_ends_before_the_content_of_an_announced_mail_sends_none_of
 
 def test_the_last_mail_of_a_connections_life_announces_nobody() -> None:
     with scripted(*GROUP, content("250 ok"), expect("QUIT", "221 bye")) as server:
-        connection = Connection(server_settings(server.port, connection_emails=1))
+        connection = Connection(server.settings(connection_emails=1))
         assert verdicts(send(connection, FIRST, SECOND)) == [Verdict.SENT] * 2
         connection.close()
     assert server.verbs(0) == ["EHLO", "MAIL", "RCPT", "DATA", "QUIT"]

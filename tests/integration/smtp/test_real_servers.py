@@ -13,7 +13,7 @@ from aiosmtpd.controller import Controller
 from outbox.domain.delivery.transaction import Envelope, Phase, Verdict
 from outbox.smtp.connection import Connection
 from tests.support.servers.ports import accepts, free_port
-from tests.support.servers.smtp.scripted import envelope, lease_held, server_settings
+from tests.support.servers.smtp.client import envelope, lease_held, server_settings
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -9,25 +9,24 @@ import pytest
 
 from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.scripted import (
+    AT_DATA,
+    AT_DOT,
+    AT_RCPT,
     DATA,
     GREET,
     HELLO,
-    MAIL,
-    RCPT,
     RSET,
     Script,
     ScriptedServer,
     close,
     content,
-    envelope,
     expect,
-    lease_held,
     raw,
     reset,
     say,
     serve,
-    server_settings,
     stall,
 )
 
@@ -72,11 +71,11 @@ def greeted(*steps: object) -> Script:
 
 
 def at_rcpt(*replies: str) -> Script:
-    return (*HELLO, MAIL, *(expect("RCPT", reply) for reply in replies))
+    return (*AT_RCPT, *(expect("RCPT", reply) for reply in replies))
 
 
 def at_dot(*steps: object) -> Script:
-    return (*HELLO, MAIL, RCPT, DATA, *steps)  # type: ignore[arg-type]
+    return (*AT_DOT, *steps)  # type: ignore[arg-type]
 
 
 AT = Phase
@@ -193,7 +192,7 @@ CASES = (
         renewed=True,
     ),
     row("RCPT garbage", at_rcpt("\x00\x01"), RETRY, AT.RCPT, renewed=True),
-    row("RCPT closed", (*HELLO, MAIL, close), UNSENT, AT.RCPT, renewed=True),
+    row("RCPT closed", (*AT_RCPT, close), UNSENT, AT.RCPT, renewed=True),
     row(
         "RCPT refused and anything odd at RSET",
         (*at_rcpt("550 no"), expect("RSET", "500 what")),
@@ -211,7 +210,7 @@ CASES = (
     # -- the DATA command
     row(
         "DATA 4xx",
-        (*HELLO, MAIL, RCPT, expect("DATA", "451 later"), RSET, serve),
+        (*AT_DATA, expect("DATA", "451 later"), RSET, serve),
         RETRY,
         AT.DATA,
     ),
@@ -225,15 +224,15 @@ CASES = (
     ),
     row(
         "DATA 250 is out of place",
-        (*HELLO, MAIL, RCPT, expect("DATA", "250 ok")),
+        (*AT_DATA, expect("DATA", "250 ok")),
         RETRY,
         AT.DATA,
         renewed=True,
     ),
-    row("DATA closed", (*HELLO, MAIL, RCPT, close), UNSENT, AT.DATA, renewed=True),
+    row("DATA closed", (*AT_DATA, close), UNSENT, AT.DATA, renewed=True),
     row(
         "DATA answered twice in advance",
-        (*HELLO, MAIL, RCPT, expect("DATA", "354 go\n250 queued")),
+        (*AT_DATA, expect("DATA", "354 go\n250 queued")),
         RETRY,
         AT.DATA,
         renewed=True,
@@ -284,7 +283,7 @@ def test_each_row_of_the_table_gives_its_verdict_and_leaves_a_clean_way_for_the_
     verdicts = case.recipients or (case.verdict,)
     mail = envelope(*(f"r{number}@example.org" for number in range(len(verdicts))))
     with ScriptedServer(case.script) as server:
-        settings = server_settings(server.port, dot_timeout=1.0 if "silent" in case.name else 5.0)
+        settings = server.settings(dot_timeout=1.0 if "silent" in case.name else 5.0)
         connection = Connection(settings)
         result = connection.send(mail, CONTENT, lease_held)
         after = connection.send(envelope(), CONTENT, lease_held)

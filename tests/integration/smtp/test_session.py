@@ -8,16 +8,14 @@ import pytest
 
 from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
+from tests.support.servers.smtp.client import envelope, lease_held, server_settings
 from tests.support.servers.smtp.scripted import (
     GREET,
     Script,
     ScriptedServer,
     close,
-    envelope,
     expect,
-    lease_held,
     serve,
-    server_settings,
     stall,
 )
 from tests.support.waiting import wait_until
@@ -28,7 +26,7 @@ OFFERS_AUTH: Script = (GREET, expect("EHLO", "250-scripted.example\n250 AUTH PLA
 
 
 def send(server: ScriptedServer, **changes: object) -> Transaction:
-    connection = Connection(server_settings(server.port, **changes))
+    connection = Connection(server.settings(**changes))
     result = connection.send(envelope(), CONTENT, lease_held)
     connection.close()
     return result

@@ -15,15 +15,8 @@ from outbox import OutboxMail
 from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
 from outbox.worker.drain import drain
-from tests.support.servers.smtp.scripted import (
-    GREET,
-    ScriptedServer,
-    envelope,
-    expect,
-    lease_held,
-    serve,
-    server_settings,
-)
+from tests.support.servers.smtp.client import envelope, lease_held
+from tests.support.servers.smtp.scripted import GREET, ScriptedServer, expect, serve
 from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
@@ -61,7 +54,7 @@ def test_the_size_and_the_body_are_told_as_they_are_sent(pipelining: bool) -> No
     offered = "250-x\n250-PIPELINING\n250 SIZE 9999" if pipelining else "250-x\n250 SIZE 9999"
     needy = replace(envelope(), eightbit=True, size=len(PARSED))
     with ScriptedServer([GREET, expect("EHLO", offered), serve]) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         plain = envelope("b@example.org")
         results = [
             connection.send(plain, b"x\r\n", lease_held, needy),
@@ -81,7 +74,7 @@ def test_the_size_and_the_body_are_told_as_they_are_sent(pipelining: bool) -> No
 def test_a_server_that_offers_8bitmime_gets_the_content_as_it_came() -> None:
     needy = replace(envelope(), eightbit=True, size=len(PARSED))
     with ScriptedServer() as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         result = connection.send(needy, PARSED, lease_held)
         connection.close()
     assert (result.verdict, result.converted) == (Verdict.SENT, False)
@@ -91,7 +84,7 @@ def test_a_server_that_offers_8bitmime_gets_the_content_as_it_came() -> None:
 def test_a_signed_content_is_judged_before_anything_is_sent() -> None:
     needy = replace(envelope(), eightbit=True, size=len(SIGNED))
     with ScriptedServer([GREET, expect("EHLO", "250 x"), serve]) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         result = connection.send(needy, SIGNED, lease_held)
         assert connection.send(envelope(), b"x\r\n", lease_held).verdict is Verdict.SENT
         connection.close()
@@ -103,7 +96,7 @@ def test_a_signed_content_is_judged_before_anything_is_sent() -> None:
 def test_a_content_that_would_be_too_large_when_encoded_is_not_sent() -> None:
     data = HEAD + TYPE + "ü\r\n".encode() * 500
     with ScriptedServer([GREET, expect("EHLO", "250-x\n250 SIZE 2500"), serve]) as server:
-        connection = Connection(server_settings(server.port))
+        connection = Connection(server.settings())
         needy = replace(envelope(), eightbit=True, size=len(data))
         result = connection.send(needy, data, lease_held)
         connection.close()

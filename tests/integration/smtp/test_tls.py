@@ -10,6 +10,7 @@ import pytest
 from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from tests.support.servers.authority import Authority
+from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.scripted import (
     DATA,
     GOOD,
@@ -20,13 +21,10 @@ from tests.support.servers.smtp.scripted import (
     ScriptedServer,
     close,
     content,
-    envelope,
     expect,
     handshake,
-    lease_held,
     say,
     serve,
-    server_settings,
     take,
 )
 
@@ -48,7 +46,7 @@ OFFERS_TLS: Script = (GREET, *ehlo("STARTTLS"))
 
 
 def send(server: ScriptedServer, body: bytes = CONTENT, /, **changes: object) -> Transaction:
-    connection = Connection(server_settings(server.port, **changes))
+    connection = Connection(server.settings(**changes))
     result = connection.send(envelope(), body, lease_held)
     connection.close()
     return result

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from outbox.domain.config.routing import Routes, arrange
 from outbox.domain.config.servers import ServerSettings
 from outbox.domain.errors import ConfigurationError
-from tests.support.servers.smtp.scripted import server_settings
+from tests.support.servers.smtp.client import server_settings
 
 
 def server(name: str, **changes: Any) -> ServerSettings:

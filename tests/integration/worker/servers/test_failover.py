@@ -13,11 +13,11 @@ from outbox.store.control.counter import UNKNOWN
 from tests.support.servers.ports import free_port
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.scripted import (
-    DATA,
+    AT_DATA,
+    AT_DOT,
+    AT_RCPT,
     GREET,
     HELLO,
-    MAIL,
-    RCPT,
     Script,
     ScriptedServer,
     close,
@@ -43,10 +43,10 @@ HALTS: dict[str, Script] = {
     "EHLO": (GREET, expect("EHLO", "421 4.3.2 closing"), close),
     "AUTH": (GREET, AUTH, expect("AUTH", "535 5.7.8 wrong"), close),
     "MAIL": (*HELLO, expect("MAIL", "421 4.3.2 closing"), close),
-    "RCPT": (*HELLO, MAIL, expect("RCPT", "421 4.3.2 closing"), close),
-    "throttled at RCPT": (*HELLO, MAIL, expect("RCPT", THROTTLE), close),
-    "DATA": (*HELLO, MAIL, RCPT, expect("DATA", "421 4.3.2 closing"), close),
-    "the dot's reply": (*HELLO, MAIL, RCPT, DATA, content("421 4.3.2 closing"), close),
+    "RCPT": (*AT_RCPT, expect("RCPT", "421 4.3.2 closing"), close),
+    "throttled at RCPT": (*AT_RCPT, expect("RCPT", THROTTLE), close),
+    "DATA": (*AT_DATA, expect("DATA", "421 4.3.2 closing"), close),
+    "the dot's reply": (*AT_DOT, content("421 4.3.2 closing"), close),
 }
 
 

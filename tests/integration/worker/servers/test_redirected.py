@@ -6,7 +6,7 @@ import pytest
 
 from outbox.store.control.suppression import suppress
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.servers.smtp.scripted import HELLO, MAIL, ScriptedServer, close, expect
+from tests.support.servers.smtp.scripted import AT_RCPT, ScriptedServer, close, expect
 from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
 from tests.support.shop.motion import Motion, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops, message
@@ -102,7 +102,7 @@ def test_no_announced_envelope_names_a_customer(shops: Shops, pipelining: bool) 
 
 def test_a_redirected_mail_fails_over_as_any_other(shops: Shops, catcher: Catcher) -> None:
     closing = expect("RCPT", "421 4.3.2 closing")
-    with ScriptedServer((*HELLO, MAIL, closing, close)) as first:
+    with ScriptedServer((*AT_RCPT, closing, close)) as first:
         servers = [server("a", first.port), server("b", catcher.port, order=2)]
         shop = shops.open(OUTBOX_SERVERS=servers, OUTBOX_REDIRECT_TO=DEV)
         email = enqueue(shop)

@@ -10,11 +10,10 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from outbox.domain.config.servers import ServerSettings
-from outbox.domain.delivery.transaction import Envelope
+from tests.support.servers.smtp.client import server_settings
 from tests.support.servers.smtp.dialogue import Dialogue, HangupError
 
 if TYPE_CHECKING:
@@ -127,38 +126,6 @@ def serve(dialogue: Dialogue) -> None:
             return
 
 
-def server_settings(port: int, **changes: object) -> ServerSettings:
-    """Return settings for a server on 127.0.0.1, with time-outs that no passing test reaches."""
-    settings = ServerSettings(
-        host="127.0.0.1",
-        port=port,
-        security="none",
-        username=None,
-        password=None,
-        connect_timeout=5.0,
-        command_timeout=5.0,
-        dot_timeout=5.0,
-        transaction_timeout=60.0,
-        connection_emails=100,
-        connection_seconds=300.0,
-        tls_verify=True,
-        tls_ca_file="",
-        cleartext_auth=False,
-        helo_name="client.example",
-    )
-    return replace(settings, **changes)  # type: ignore[arg-type]  # a test's own keywords
-
-
-def envelope(*recipients: str) -> Envelope:
-    """Return an envelope for these recipients, or for one."""
-    return Envelope(sender="shop@example.org", recipients=recipients or ("a@example.org",))
-
-
-def lease_held() -> bool:
-    """Be the fence of a lease that is never lost."""
-    return True
-
-
 MAIL, RCPT, DATA, RSET = (
     expect("MAIL", "250 ok"),
     expect("RCPT", "250 ok"),
@@ -168,6 +135,9 @@ MAIL, RCPT, DATA, RSET = (
 GREET = say("220 scripted.example ESMTP")
 EXTENSIONS = "250-scripted.example\n250-8BITMIME\n250-SIZE 1000000\n250 SMTPUTF8"
 HELLO: Script = (GREET, expect("EHLO", EXTENSIONS))
+AT_RCPT: Script = (*HELLO, MAIL)  # of a dialogue without a fault: the next command is RCPT
+AT_DATA: Script = (*AT_RCPT, RCPT)
+AT_DOT: Script = (*AT_DATA, DATA)
 GOOD: Script = (*HELLO, serve)
 
 
@@ -193,6 +163,10 @@ class ScriptedServer:
     def port(self) -> int:
         """The port that it listens on."""
         return int(self._listener.getsockname()[1])
+
+    def settings(self, **changes: object) -> ServerSettings:
+        """Return a client's settings for this server."""
+        return server_settings(self.port, **changes)
 
     @property
     def bodies(self) -> list[bytes]:
