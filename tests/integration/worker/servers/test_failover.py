@@ -72,6 +72,23 @@ def both(shops: Shops, catcher: Catcher, spare: Catcher) -> Shop:
     return pair(shops, catcher.port, spare.port)
 
 
+def over_b(both: Shop, catcher: Catcher) -> Motion:
+    """Stop A, and have an email go over B: from then on A is halted."""
+    catcher.stop()
+    motion = Motion(shop=both)
+    write(both, 1)
+    motion.beat()
+    return motion
+
+
+def back_up(both: Shop, catcher: Catcher) -> Motion:
+    """Have A stop and start again: its breaker is open, and the pause is over."""
+    motion = over_b(both, catcher)
+    catcher.start()
+    both.later(5.1)
+    return motion
+
+
 def copies(*catchers: Catcher) -> Counter[tuple[str, str]]:
     return sum((catcher.copies() for catcher in catchers), Counter())
 
@@ -149,12 +166,7 @@ def test_the_next_batch_goes_straight_to_the_server_that_is_up(
 def test_after_its_pause_a_session_probes_the_server_while_the_other_takes_the_emails(
     both: Shop, catcher: Catcher, spare: Catcher
 ) -> None:
-    catcher.stop()
-    motion = Motion(shop=both)
-    write(both, 1)
-    motion.beat()
-    catcher.start()
-    both.later(5.1)
+    motion = back_up(both, catcher)
     write(both, 6)
     probe, rest = motion.sweep()
     assert (probe.emails, rest.emails) == (0, 6)
@@ -191,10 +203,7 @@ def test_a_session_of_before_the_outage_is_no_probe(
 def test_a_failed_probe_holds_no_email_and_charges_nobody(
     both: Shop, catcher: Catcher, spare: Catcher
 ) -> None:
-    catcher.stop()
-    motion = Motion(shop=both)
-    write(both, 1)
-    motion.beat()
+    motion = over_b(both, catcher)
     both.later(5.1)
     write(both, 1)
     probe, rest = motion.sweep()
@@ -236,12 +245,7 @@ def test_with_both_down_all_is_given_back_and_nothing_claimed_until_a_probe_is_d
 def test_a_dead_prober_holds_up_neither_the_probe_nor_the_mails(
     both: Shop, catcher: Catcher, spare: Catcher
 ) -> None:
-    catcher.stop()
-    motion = Motion(shop=both)
-    write(both, 1)
-    motion.beat()
-    catcher.start()
-    both.later(5.1)
+    motion = back_up(both, catcher)
     write(both, 3)
     motion.sweep()
     probe = motion.waiting.popleft()
