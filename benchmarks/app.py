@@ -20,6 +20,7 @@ from sqlalchemy import Column, Integer, String, Table
 
 from outbox import Outbox
 from outbox.celery_config import beat_schedule
+from tests.support.celery_app import make_celery
 from webapp import sqlite
 
 CONFIG = "BENCH_CONFIG"
@@ -41,10 +42,7 @@ def create_app(config: Mapping[str, Any]) -> App:
     """Return a new app; `REDIS_URL` in the configuration is Celery's broker."""
     flask = Flask(__name__)
     flask.config.update(config)
-    celery = Celery(__name__)
-    celery.config_from_object("celeryconfig")
-    celery.conf.update(broker_url=config["REDIS_URL"], beat_schedule=beat_schedule(config))
-    flask.extensions["celery"] = celery
+    celery = make_celery(flask, config["REDIS_URL"], beat_schedule=beat_schedule(config))
     Mail(flask)  # Flask-Mail's messages need it when they are rendered to MIME
     db, outbox = SQLAlchemy(), Outbox()
     db.init_app(flask)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
+from hypothesis import HealthCheck, Phase, settings
 
 from outbox.domain.delivery.status import FINISHED, LEASED, Status
 from outbox.store.connection.database import Database
@@ -30,6 +31,18 @@ _STANDS_STILL = (
 )
 _USED = ("content", "email", "recipient", "attempt", "lease", "counter", "bucket")
 """Tables that are filled and compared, in the order in which they refer to each other."""
+
+
+def examples(count: int) -> settings:
+    """Return settings for so many examples, the same ones each time, however long they take."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def at(seconds: float) -> datetime:

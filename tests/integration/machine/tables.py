@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import EmailState, decide_outcome
+from outbox.domain.delivery.outcome import decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.store.records import ClaimedEmail, EmailResult
 from tests.integration.machine.model import JITTER, MAX_ATTEMPTS, MAX_CRASHES, Model
+from tests.support.shop.facts import facts
 from tests.support.shop.shop import Shop, entry
 
 SLACK = 10.0
@@ -98,17 +98,13 @@ def _result(mail: ClaimedEmail, verdict: str) -> EmailResult:
         reply=reply,
         recipients=(RecipientResult(address=address, verdict=judged, reply=reply),),
     )
-    facts = EmailState(
-        attempts=mail.attempts,
+    known = facts(
+        mail,
         max_attempts=mail.max_attempts or MAX_ATTEMPTS,
-        crashes=mail.crashes,
         max_crashes=MAX_CRASHES,
-        unknown_count=mail.unknown_count,
         on_unknown=mail.on_unknown or OnUnknown.RESEND,
-        seconds_left=inf,
-        doubtful=mail.doubtful,
     )
-    return entry(mail.id, decide_outcome(facts, result, random=lambda: JITTER), judged)
+    return entry(mail.id, decide_outcome(known, result, random=lambda: JITTER), judged)
 
 
 def wipe(shop: Shop) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from outbox import Outbox
 from outbox.flask_ext.app.state import state_of
 from outbox.worker.process.runtime import Runtime
+from tests.support.celery_app import make_celery
 
 LEASE = 90.0
 """Longer than these processes live: no renewal comes in between. The clock leaps past it."""
@@ -90,10 +91,7 @@ def build(config: Config) -> Shop:
     """Build the app. It connects to nothing yet."""
     app = Flask("shop")
     app.config.update({key: value for key, value in config.items() if key.isupper()})
-    celery = Celery("shop")
-    celery.config_from_object("celeryconfig")
-    celery.conf.update(broker_url=config["broker"])
-    app.extensions["celery"] = celery
+    celery = make_celery(app, config["broker"])
     metadata, outbox, engine = sa.MetaData(), Outbox(), sa.create_engine(config["database"])
     orders = sa.Table(
         "orders",

@@ -23,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from outbox import Outbox
 from outbox.celery_config import beat_schedule
 from tests.soak.hosts.wire import BUSINESS, address
+from tests.support.celery_app import make_celery
 
 CONFIG = "SOAK_CONFIG"
 """The environment variable with Flask's configuration as JSON."""
@@ -46,10 +47,7 @@ def create_app(config: Mapping[str, Any]) -> App:
     """Return the shop; `REDIS_URL` in the configuration is Celery's broker."""
     flask = Flask(__name__)
     flask.config.update(config)
-    celery = Celery(__name__)
-    celery.config_from_object("celeryconfig")
-    celery.conf.update(broker_url=config["REDIS_URL"], beat_schedule=beat_schedule(config))
-    flask.extensions["celery"] = celery
+    celery = make_celery(flask, config["REDIS_URL"], beat_schedule=beat_schedule(config))
     db, outbox = SQLAlchemy(), Outbox()
     db.init_app(flask)
     outbox.init_app(flask, db=db)

@@ -18,6 +18,7 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Column, Integer, String
 
 from outbox import Outbox
+from tests.support.celery_app import make_celery
 
 EARLY = 0.1
 """How much of a backoff's jitter is used: who waits for a retry waits three seconds, not thirty."""
@@ -38,10 +39,7 @@ def create_app(config: Mapping[str, Any]) -> Flask:
     """Return the app; `REDIS_URL` in the configuration is Celery's broker, whichever it is."""
     app = Flask(__name__)
     app.config.update(config)
-    celery = Celery(__name__)
-    celery.config_from_object("celeryconfig")
-    celery.conf.update(broker_url=config["REDIS_URL"])
-    app.extensions["celery"] = celery
+    make_celery(app, config["REDIS_URL"])
     db.init_app(app)
     outbox.init_app(app, db=db)
     app.extensions["outbox"].runtime.random = lambda: EARLY * random.random()

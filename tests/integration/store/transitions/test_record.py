@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 
 from outbox import Status
-from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import EmailState, Outcome, RecipientStatus, decide_outcome
+from outbox.domain.delivery.outcome import Outcome, RecipientStatus, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.smtp.connection import Connection
 from outbox.store.control import suppression
@@ -19,26 +18,12 @@ from outbox.store.transitions.record import without_text
 from outbox.store.transitions.window import LOST, finish
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.facts import facts
 from tests.support.shop.shop import START, WORKER, Shop, Shops, entry, sent
 
 pytestmark = pytest.mark.each_database
 
 TWO = ("a@x.example", "b@x.example")
-
-
-def facts(mail: ClaimedEmail, **changes: object) -> EmailState:
-    values: dict[str, object] = {
-        "attempts": mail.attempts,
-        "max_attempts": 12,
-        "crashes": mail.crashes,
-        "max_crashes": 5,
-        "unknown_count": mail.unknown_count,
-        "on_unknown": OnUnknown.RESEND,
-        "seconds_left": 1e9,
-        "doubtful": mail.doubtful,
-        "settled": frozenset(map(RecipientStatus, mail.settled)),
-    }
-    return EmailState(**values | changes)  # type: ignore[arg-type]
 
 
 def attempt(shop: Shop, *verdicts: tuple[str, Verdict, int], **changes: object) -> ClaimedEmail:

@@ -9,13 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from outbox import Status
-from outbox.domain.config.settings import OnUnknown
-from outbox.domain.delivery.outcome import MAX_UNKNOWN, EmailState, decide_outcome
+from outbox.domain.delivery.outcome import MAX_UNKNOWN, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.store.control import suppression
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.release import suppress
 from outbox.store.transitions.retry import retry
+from tests.support.shop.facts import facts
 from tests.support.shop.shop import Shop, entry
 
 pytestmark = pytest.mark.each_database
@@ -47,18 +47,8 @@ def judged(shop: Shop, verdict: Verdict, **changes: object) -> None:
         RecipientResult(address=address, verdict=verdict, reply=reply)
         for address in mail.envelope.recipients
     )
-    known: dict[str, object] = {
-        "attempts": mail.attempts,
-        "max_attempts": 12,
-        "crashes": mail.crashes,
-        "max_crashes": 5,
-        "unknown_count": mail.unknown_count,
-        "on_unknown": OnUnknown.RESEND,
-        "seconds_left": 1e9,
-        "doubtful": mail.doubtful,
-    }
     result = Transaction(verdict=verdict, phase=Phase.DOT, reply=reply, recipients=results)
-    end = decide_outcome(EmailState(**known | changes), result, random=lambda: 0.5)  # type: ignore[arg-type]
+    end = decide_outcome(facts(mail, **changes), result, random=lambda: 0.5)
     shop.record(made.token, [entry(mail.id, end, verdict, several=mail.several)])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.delivery.outcome import Outcome
@@ -23,25 +23,13 @@ from outbox.store.records import EmailResult, Mark
 from outbox.store.transitions.claim import claim_shares
 from outbox.store.transitions.window import advance
 from tests.integration.store.inserts.test_insert import LATER, plain_driver, written
-from tests.integration.twins import Twins, at, content, email, lease, open_twins
-from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, entry, message
+from tests.integration.twins import Twins, at, content, email, examples, lease
+from tests.support.shop.shop import LEASE, WORKER, Shop, entry, message
 
 pytestmark = pytest.mark.databases("postgresql")
 
 MINE, OTHERS, LOST = UUID(int=1), UUID(int=2), UUID(int=3)
-made_up = settings(
-    max_examples=50,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@pytest.fixture
-def twins(shops: Shops) -> Twins:
-    return open_twins(shops)
+made_up = examples(50)
 
 
 @pytest.fixture

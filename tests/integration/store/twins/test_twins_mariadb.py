@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.delivery.outcome import RecipientStatus
@@ -14,27 +14,14 @@ from outbox.domain.delivery.status import Status
 from outbox.store.backend import backend_of
 from outbox.store.deletion import delete_keyed
 from outbox.store.transitions.cancel import withdraw_ids
-from tests.integration.twins import Twins, at, content, email, lease, open_twins
-from tests.support.shop.shop import Shops
+from tests.integration.twins import Twins, at, content, email, examples, lease
 
 pytestmark = pytest.mark.databases("mariadb")
 
 TOKEN = UUID(int=1)
 IDS = range(1, 9)
 chosen = st.lists(st.sampled_from(IDS), unique=True)
-made_up = settings(
-    max_examples=40,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@pytest.fixture
-def twins(shops: Shops) -> Twins:
-    return open_twins(shops)
+made_up = examples(40)
 
 
 def test_both_ways_are_run(twins: Twins) -> None:

@@ -48,8 +48,6 @@ HALTS: dict[str, Script] = {
     "DATA": (*AT_DATA, expect("DATA", "421 4.3.2 closing"), close),
     "the dot's reply": (*AT_DOT, content("421 4.3.2 closing"), close),
 }
-
-
 SESSIONS = ("greeting", "EHLO", "AUTH")
 
 
@@ -107,8 +105,7 @@ def test_a_mail_whose_server_halts_goes_over_the_next_in_the_same_attempt(
     assert halted(shop) == {"a"}
     assert copies(catcher) == dict.fromkeys(copies(catcher), 1)
     assert len(copies(catcher)) == 5
-    is_session = where in SESSIONS
-    assert asked == (1 if is_session else 2), "two emails show that it is the server"
+    assert asked == (1 if where in SESSIONS else 2), "two emails show that it is the server"
     assert shop.rows(shop.tables.breaker)[0].alert == (where == "AUTH")
 
 
