@@ -146,10 +146,7 @@ def _redis() -> Iterator[RedisServer]:
 def redis(_redis: RedisServer) -> Iterator[RedisServer]:
     """An empty Redis; the test may stop, kill or freeze it."""
     yield _redis
-    _redis.thaw()
-    if not _redis.running:
-        _redis.start()
-    _redis.flushall()
+    _restore(_redis)
 
 
 @pytest.fixture(scope="session")
@@ -162,10 +159,15 @@ def _rabbitmq() -> Iterator[RabbitMQ]:
 def rabbitmq(_rabbitmq: RabbitMQ) -> Iterator[RabbitMQ]:
     """A RabbitMQ without our queues; the test may stop, kill or freeze it."""
     yield _rabbitmq
-    _rabbitmq.thaw()
-    if not _rabbitmq.running:
-        _rabbitmq.start()
-    _rabbitmq.empty()
+    _restore(_rabbitmq)
+
+
+def _restore(broker: Broker) -> None:
+    """Have it run and be empty, whatever a test did to it."""
+    broker.thaw()
+    if not broker.running:
+        broker.start()
+    broker.empty()
 
 
 @pytest.fixture

@@ -14,15 +14,19 @@ pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgre
 READERS = 800
 
 
+def wait_under_way(system: System) -> None:
+    """Return when a tenth of the newsletter has arrived."""
+    tenth = READERS // 10
+    wait_until(lambda: len(system.catcher.emails) > tenth, 60, "the newsletter is under way")
+
+
 def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(
     system: System,
 ) -> None:
     readers = system.newsletter(READERS)
     system.beat()
     worker = system.worker()
-    wait_until(
-        lambda: len(system.catcher.emails) > READERS // 10, 60, "the newsletter is under way"
-    )
+    wait_under_way(system)
     worker.kill_9()
     assert system.counts().get(Status.SENT, 0) < READERS, "the worker was killed too late to tell"
     system.worker()
@@ -83,9 +87,7 @@ def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
     readers = system.newsletter(READERS)
     system.beat()
     system.worker()
-    wait_until(
-        lambda: len(system.catcher.emails) > READERS // 10, 60, "the newsletter is under way"
-    )
+    wait_under_way(system)
     system.broker.empty()
     assert system.counts().get(Status.SENT, 0) < READERS, "it was emptied too late to tell"
     system.wait_sent(READERS)
@@ -102,9 +104,7 @@ def test_an_smtp_outage_charges_no_attempt_and_all_is_delivered_after_it(system:
     readers = system.newsletter(READERS)
     system.beat()
     system.worker()
-    wait_until(
-        lambda: len(system.catcher.emails) > READERS // 10, 60, "the newsletter is under way"
-    )
+    wait_under_way(system)
     system.catcher.stop()
     wait_until(lambda: system.halted(), 60, "the breaker opens")
     wait_until(lambda: system.stats().batches_in_flight == 0, 60, "all is given back")

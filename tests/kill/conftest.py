@@ -33,5 +33,6 @@ def stage(
         yield made
 
 
+everywhere = [pytest.mark.each_database, pytest.mark.timeout(600)]
 both_policies = pytest.mark.parametrize("stage", _COMBINATIONS[:2], indirect=True)
 one_combination = pytest.mark.parametrize("stage", _COMBINATIONS[:1], indirect=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kill.conftest import both_policies
+from tests.kill.conftest import both_policies, everywhere
 from tests.kill.stage.faults import Fault
 from tests.kill.stage.roles import Delivery
 from tests.kill.stage.stage import Stage
 from tests.kill.stage.tally import Tally
 from tests.kill.stage.tracer import Kind
 
-pytestmark = [pytest.mark.long, pytest.mark.each_database, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, *everywhere]
 
 
 @both_policies

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from outbox.worker.process.queues import SWEEP_QUEUE
-from tests.kill.conftest import one_combination
+from tests.kill.conftest import everywhere, one_combination
 from tests.kill.stage.judgement import Moment, Recording
 from tests.kill.stage.stage import Stage
 from tests.kill.stage.tally import Tally
@@ -18,12 +18,7 @@ from tests.kill.stage.tracer import Kind
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.each_database,
-    pytest.mark.timeout(600),
-    one_combination,
-]
+pytestmark = [pytest.mark.long, *everywhere, one_combination]
 
 
 def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well(

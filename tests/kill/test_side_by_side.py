@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kill.conftest import one_combination
+from tests.kill.conftest import everywhere, one_combination
 from tests.kill.stage.judgement import outside
 from tests.kill.stage.shop import LEASE, Standing
 from tests.kill.stage.stage import Stage
 from tests.kill.stage.tally import Tally
 from tests.kill.stage.tracer import Kind
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.each_database,
-    pytest.mark.timeout(600),
-    one_combination,
-]
+pytestmark = [pytest.mark.long, *everywhere, one_combination]
 
 
 def test_a_stale_worker_changes_nothing_of_a_mail_that_another_one_is_sending(

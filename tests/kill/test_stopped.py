@@ -11,13 +11,13 @@ from collections import Counter
 
 import pytest
 
-from tests.kill.conftest import both_policies, one_combination
+from tests.kill.conftest import both_policies, everywhere, one_combination
 from tests.kill.stage.judgement import Moment, outside
 from tests.kill.stage.shop import BATCH
 from tests.kill.stage.stage import Stage
 from tests.kill.stage.tally import Tally
 
-pytestmark = [pytest.mark.long, pytest.mark.each_database, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, *everywhere]
 
 
 @both_policies

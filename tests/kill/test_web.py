@@ -11,19 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.kill.conftest import one_combination
+from tests.kill.conftest import everywhere, one_combination
 from tests.kill.stage.faults import Fault
 from tests.kill.stage.judgement import EVERY
 from tests.kill.stage.roles import CUSTOMERS
 from tests.kill.stage.stage import Stage
 from tests.kill.stage.tracer import Kind
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.each_database,
-    pytest.mark.timeout(600),
-    one_combination,
-]
+pytestmark = [pytest.mark.long, *everywhere, one_combination]
 
 
 def test_wherever_the_web_process_is_killed_a_mail_exists_if_and_only_if_its_order_does(

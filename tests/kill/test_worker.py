@@ -14,14 +14,14 @@ from collections.abc import Collection
 
 import pytest
 
-from tests.kill.conftest import both_policies
+from tests.kill.conftest import both_policies, everywhere
 from tests.kill.stage.judgement import Moment, Recording
 from tests.kill.stage.shop import BATCH, WINDOW
 from tests.kill.stage.stage import Stage
 from tests.kill.stage.tally import Tally
 from tests.kill.stage.tracer import Kind
 
-pytestmark = [pytest.mark.each_database, pytest.mark.timeout(600)]
+pytestmark = everywhere
 
 
 def test_wherever_a_worker_is_killed_no_mail_is_lost_and_none_repeated_but_in_doubt(

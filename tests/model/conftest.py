@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,3 +18,17 @@ def search(tmp_path: Path) -> Searcher:
         return Search(directory=tmp_path / "search", model=model, macros=macros)
 
     return make
+
+
+@pytest.fixture
+def holds(search: Searcher) -> Callable[[str, tuple[dict[str, int], int]], None]:
+    """Hold that no state of a model breaks a promise, and that it has more states than so many."""
+
+    def every_state(model: str, size: tuple[dict[str, int], int]) -> None:
+        macros, least = size
+        result = search(model, **macros).every_state()
+        print(f"{model} with {macros}: {result.states} states")
+        assert (result.errors, result.broken, result.complete) == (0, None, True)
+        assert result.states > least  # fewer would mean that the model has lost some of its actions
+
+    return every_state

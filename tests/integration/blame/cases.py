@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import cycle, product
 
@@ -149,9 +149,10 @@ def _row(phase: Phase, key: str, reply: Reply, accepted: bool) -> Row:
     return next(row for row in ROWS if row.applies(phase, key, reply, accepted))
 
 
-def _bad(part: Part) -> int:
-    """Return how many are in a class: more than a server may refuse alike before it is blamed."""
-    return 12 if part.row.verdict in (Verdict.RETRY, Verdict.FAIL) else 5
+def _case(part: Part, kind: Kind, servers: Servers, order: Order, pipelining: bool) -> Case:
+    # So many are in a class: more than a server may refuse alike before it is blamed.
+    bad = 12 if part.row.verdict in (Verdict.RETRY, Verdict.FAIL) else 5
+    return Case(part=part, kind=kind, servers=servers, order=order, pipelining=pipelining, bad=bad)
 
 
 def every_case() -> list[Case]:
@@ -159,15 +160,7 @@ def every_case() -> list[Case]:
     ways = product(parts(), Kind, Servers, Order)
     pairs = zip(ways, cycle((False, True)), strict=False)
     return [
-        Case(
-            part=part,
-            kind=kind,
-            servers=servers,
-            order=order,
-            pipelining=pipelining,
-            bad=_bad(part),
-            lifetime=7200.0,
-        )
+        replace(_case(part, kind, servers, order, pipelining), lifetime=7200.0)
         for (part, kind, servers, order), pipelining in pairs
         if _is_possible(part, kind)
     ]
@@ -177,14 +170,7 @@ def some_cases() -> list[Case]:
     """Return each part at least once, and each row with each kind; the other choices in turn."""
     others = cycle(_mixed())
     return [
-        Case(
-            part=part,
-            kind=kind,
-            servers=servers,
-            order=order,
-            pipelining=pipelining,
-            bad=_bad(part),
-        )
+        _case(part, kind, servers, order, pipelining)
         for (part, kind), (servers, order, pipelining) in zip(_pairs(), others, strict=False)
     ]
 

@@ -44,11 +44,17 @@ def test_the_tables_are_what_the_model_says(shops: Shops, pytestconfig: pytest.C
     )
 
 
-def test_a_verdict_that_comes_after_a_person_s_word_changes_nothing(shops: Shops) -> None:
+def in_doubt(shops: Shops, *, dies: bool) -> Machine:
+    """Return a machine with one email that is in doubt under `hold`: a person has to decide."""
     state = machine_on(shops)()
     state.stock(count=1, hold=True)
     state.set_out(limit=1, size=0)
-    state.lose(dies=False, pick=0)
+    state.lose(dies=dies, pick=0)
+    return state
+
+
+def test_a_verdict_that_comes_after_a_person_s_word_changes_nothing(shops: Shops) -> None:
+    state = in_doubt(shops, dies=False)
     state.decide(outcome=Status.FAILED, pick=0)
     state.finish(pick=0, verdicts=["sent", "sent"])
     state.the_promise_holds()
@@ -57,10 +63,7 @@ def test_a_verdict_that_comes_after_a_person_s_word_changes_nothing(shops: Shops
 
 
 def test_a_retry_of_a_mail_in_doubt_keeps_the_doubt(shops: Shops) -> None:
-    state = machine_on(shops)()
-    state.stock(count=1, hold=True)
-    state.set_out(limit=1, size=0)
-    state.lose(dies=True, pick=0)
+    state = in_doubt(shops, dies=True)
     state.decide(outcome=Status.PENDING, pick=0)
     state.the_table_is_the_models()
     state.cancel(key=None, tag=None, pick=0)

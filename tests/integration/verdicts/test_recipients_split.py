@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from outbox.domain.delivery.transaction import Envelope, Transaction
-from outbox.smtp.connection import Connection
 from outbox.store.transitions import resolve
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.stateful import EXTENSIONS, Answer, StatefulServer, hang_up
+from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import LEASE, Shop, Shops, addresses, message
 
 pytestmark = pytest.mark.one_database("postgresql")
@@ -113,24 +112,10 @@ def test_what_befalls_the_second_transaction_concerns_nobody_of_the_first(
 def test_nobody_gets_two_copies_when_the_worker_dies_between_two_transactions(
     shops: Shops, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
-    send = Connection.send
     with server() as smtp, monkeypatch.context() as patch:
         shop = open_shop(shops, smtp)
         email = shop.enqueue(*READERS)
-
-        def dies(
-            self: Connection,
-            envelope: Envelope,
-            content: bytes,
-            fence: Callable[[], bool],
-            following: Envelope | None,
-        ) -> Transaction:
-            if smtp.accepted:
-                raise error
-            return send(self, envelope, content, fence, following)
-
-        # A double: no server makes this process raise, and Celery's cold shutdown does.
-        patch.setattr(Connection, "send", dies)
+        raise_when(patch, lambda _: bool(smtp.accepted), error)
         [made] = shop.claim()
         with pytest.raises(error):
             send_batch(shop.runtime, made.token)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.readers import perl
 from tests.support.readers.seen import Seen, from_told
-from tests.support.servers.missing import missing
 
 _SCRIPT = r"""
 use strict; use warnings; use Email::MIME; use JSON::PP; use MIME::Base64;
@@ -35,13 +32,5 @@ for my $path (@ARGV) { open my $f, '<:raw', $path or die; my $m = Email::MIME->n
 
 def read(messages: Mapping[str, bytes], folder: Path) -> dict[str, Seen]:
     """Return what Email::MIME reads in these messages."""
-    perl = shutil.which("perl") or missing("Perl", "apt install perl")
-    found = subprocess.run([perl, "-MEmail::MIME", "-e1"], check=False, capture_output=True)
-    if found.returncode:
-        missing("Email::MIME", "apt install libemail-mime-perl")
-    paths = [folder / str(number) for number in range(len(messages))]
-    for path, data in zip(paths, messages.values(), strict=True):
-        path.write_bytes(data)
-    run = subprocess.run([perl, "-e", _SCRIPT, *paths], check=True, capture_output=True, text=True)
-    told = [json.loads(line) for line in run.stdout.splitlines()]
-    return {name: from_told(each) for name, each in zip(messages, told, strict=True)}
+    told = perl.run(_SCRIPT, messages, folder, module="Email::MIME", package="libemail-mime-perl")
+    return {name: from_told(each) for name, each in told.items()}

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.servers.missing import missing
+from tests.support.readers import perl
 
 _SCRIPT = r"""
-use strict; use warnings; use Mail::SpamAssassin; use JSON::PP;
-my ($home, @paths) = @ARGV; $/ = undef; my $json = JSON::PP->new->ascii;
+use strict; use warnings; use Mail::SpamAssassin; use JSON::PP; use File::Basename;
+my $home = dirname($ARGV[0]); $/ = undef; my $json = JSON::PP->new->ascii;
 my $filter = Mail::SpamAssassin->new({local_tests_only => 1, dont_copy_prefs => 1,
   userprefs_filename => "$home/none", userstate_dir => $home, home_dir_for_helpers => $home,
   post_config_text => "use_bayes 0\n"});
-for my $path (@paths) { open my $file, '<:raw', $path or die;
+for my $path (@ARGV) { open my $file, '<:raw', $path or die;
   my $message = $filter->parse(<$file>); my $status = $filter->check($message);
   print $json->encode({score => $status->get_score + 0,
     rules => [split /,/, $status->get_names_of_tests_hit]}), "\n";
@@ -35,18 +32,9 @@ class Score:
 
 def scores(messages: Mapping[str, bytes], folder: Path) -> dict[str, Score]:
     """Return what it thinks of these messages, by their names."""
-    perl = shutil.which("perl") or missing("Perl", "apt install perl")
-    found = subprocess.run([perl, "-MMail::SpamAssassin", "-e1"], check=False, capture_output=True)
-    if found.returncode:
-        missing("SpamAssassin", "apt install spamassassin")
-    paths = [folder / str(number) for number in range(len(messages))]
-    for path, data in zip(paths, messages.values(), strict=True):
-        path.write_bytes(data.replace(b"\r\n", b"\n"))
-    run = subprocess.run(
-        [perl, "-e", _SCRIPT, folder, *paths], check=True, capture_output=True, text=True
-    )
-    told = [json.loads(line) for line in run.stdout.splitlines()]
+    lines = {name: data.replace(b"\r\n", b"\n") for name, data in messages.items()}
+    told = perl.run(_SCRIPT, lines, folder, module="Mail::SpamAssassin", package="spamassassin")
     return {
         name: Score(score=each["score"], rules=frozenset(each["rules"]))
-        for name, each in zip(messages, told, strict=True)
+        for name, each in told.items()
     }

@@ -10,6 +10,7 @@ from outbox.domain.delivery.breaker_timing import OPEN_FIRST, RAMP_SECONDS, Caus
 from outbox.store.control import circuit_breaker, lease
 from outbox.store.queries import server_limits
 from outbox.store.queries.server_status import alerts, standings
+from outbox.store.records import Claim
 from outbox.store.report_records import ServerStatus
 from tests.support.shop.motion import limits
 from tests.support.shop.shop import LEASE, Shop
@@ -31,6 +32,17 @@ def limit(shop: Shop, server: str = SERVER) -> int | None:
 def recovered(shop: Shop) -> None:
     trip(shop)
     circuit_breaker.close(shop.database, SERVER)
+
+
+def prober(shop: Shop) -> Claim:
+    """Have a batch probe the server once it has been down for long enough; return its lease."""
+    trip(shop)
+    shop.later(OPEN_FIRST + 0.1)
+    assert circuit_breaker.probe(shop.database, SERVER)
+    (made,) = shop.claim()
+    circuit_breaker.probing(shop.database, SERVER, made.token)
+    assert shop.start(made.token)
+    return made
 
 
 def test_each_server_has_a_breaker_of_its_own(shop: Shop) -> None:
@@ -84,12 +96,7 @@ def test_two_who_close_at_once_make_one_ramp(shop: Shop) -> None:
 
 def test_a_prober_that_hangs_keeps_others_away_for_as_long_as_its_lease_lasts(shop: Shop) -> None:
     shop.enqueue()
-    trip(shop)
-    shop.later(OPEN_FIRST + 0.1)
-    assert circuit_breaker.probe(shop.database, SERVER)
-    (made,) = shop.claim()
-    circuit_breaker.probing(shop.database, SERVER, made.token)
-    assert shop.start(made.token)
+    made = prober(shop)
     shop.later(100)  # a reply's deadline is minutes away, and its next probe was due long ago
     lease.renew(shop.database, made.token, lease_seconds=LEASE)
     assert limit(shop) == server_limits.OPEN
@@ -101,12 +108,7 @@ def test_a_prober_that_hangs_keeps_others_away_for_as_long_as_its_lease_lasts(sh
 
 def test_a_prober_that_dies_does_not_leave_the_breaker_half_open(shop: Shop) -> None:
     email = shop.enqueue()
-    trip(shop)
-    shop.later(OPEN_FIRST + 0.1)
-    assert circuit_breaker.probe(shop.database, SERVER)
-    (made,) = shop.claim()
-    circuit_breaker.probing(shop.database, SERVER, made.token)
-    assert shop.start(made.token)
+    prober(shop)
     shop.rescue()
     assert (shop.status(email.id), limit(shop)) == ("pending", server_limits.HALF_OPEN)
     assert circuit_breaker.probe(shop.database, SERVER)

@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from sqlalchemy import select
 
 from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
 from outbox.store.connection.database import Database
 from outbox.store.control import rate_limits as store
 from outbox.store.control.rate_limits import take
-from outbox.store.schema.clock import utc
+from tests.support.shop.lag import lag
 from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.each_database
@@ -21,15 +20,6 @@ pytestmark = pytest.mark.each_database
 HOURLY = Rate(1, 3600)
 MINUTE = Rate(500, 60)
 SOON = 20.0  # seconds that a test may take on a busy machine: none of these rates counts in it
-
-
-def lag(shop: Shop, name: str) -> float:
-    """Return the seconds until a bucket is open."""
-    bucket = shop.tables.bucket
-    with shop.engine.connect() as connection:
-        statement = select(bucket.c.tat, shop.database.now().label("now"))
-        row = connection.execute(statement.where(bucket.c.name == name)).one()
-    return (utc(row.tat) - utc(row.now)).total_seconds()
 
 
 def test_an_open_bucket_gives_permits_and_is_closed_until_they_are_paid_off(shop: Shop) -> None:

@@ -42,6 +42,14 @@ def commit_terms(shop: Shop, *to: str, text: str = TERMS) -> Email:
     return email
 
 
+def two_at_once(shop: Shop, rival: ThreadPoolExecutor) -> None:
+    """Write the terms in a transaction, and in another one while the first is open."""
+    with shop.session() as session:
+        terms(shop, session)
+        rival.submit(commit_terms, shop).result(PATIENCE)
+        session.commit()
+
+
 def contents(shop: Shop) -> list[int]:
     return [row.content_id for row in shop.rows(shop.tables.email)]
 
@@ -87,10 +95,7 @@ def test_the_size_from_which_contents_are_reused_is_a_setting(shops: Shops) -> N
 def test_a_content_of_an_open_transaction_is_stored_again_without_waiting(
     shop: Shop, rival: ThreadPoolExecutor
 ) -> None:
-    with shop.session() as session:
-        terms(shop, session)
-        rival.submit(commit_terms, shop).result(PATIENCE)
-        session.commit()
+    two_at_once(shop, rival)
     assert len(set(contents(shop))) == 2
 
 
@@ -112,10 +117,7 @@ def test_two_open_transactions_reuse_one_committed_content(
     shop: Shop, rival: ThreadPoolExecutor
 ) -> None:
     commit_terms(shop)
-    with shop.session() as session:
-        terms(shop, session)
-        rival.submit(commit_terms, shop).result(PATIENCE)
-        session.commit()
+    two_at_once(shop, rival)
     assert len(set(contents(shop))) == 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -11,13 +10,12 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from outbox.domain.delivery.outcome import LOST_DELAY
-from outbox.domain.delivery.transaction import Envelope, Transaction
 from outbox.smtp.client import Client
-from outbox.smtp.connection import Connection
 from outbox.store.records import ClaimedEmail
 from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.batch.send_batch import send_batch
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import Shop, Shops, addresses
 
 pytestmark = pytest.mark.each_database
@@ -28,24 +26,8 @@ FAULTS = RuntimeError, MemoryError
 
 
 def fail(monkeypatch: pytest.MonkeyPatch, error: type[BaseException], *, at: str) -> None:
-    """Raise the error whenever this recipient's email is to be sent.
-
-    A double: no real server makes this process raise, and Celery's cold shutdown does.
-    """
-    send = Connection.send
-
-    def failing(
-        self: Connection,
-        envelope: Envelope,
-        content: bytes,
-        fence: Callable[[], bool],
-        following: Envelope | None,
-    ) -> Transaction:
-        if at in envelope.recipients:
-            raise error
-        return send(self, envelope, content, fence, following)
-
-    monkeypatch.setattr(Connection, "send", failing)
+    """Raise the error whenever this recipient's email is to be sent."""
+    raise_when(monkeypatch, lambda envelope: at in envelope.recipients, error)
 
 
 def batch_of(shops: Shops, catcher: Catcher, emails: int) -> Shop:

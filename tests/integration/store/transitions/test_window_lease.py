@@ -24,6 +24,13 @@ pytestmark = pytest.mark.each_database
 PATIENCE = 60.0
 
 
+def stopped_clock(shop: Shop) -> list[float]:
+    """Stop the worker's own clock; return a list of its one time, which the test may change."""
+    now = [0.0]
+    shop.runtime.clock = lambda: now[0]
+    return now
+
+
 def test_at_most_one_window_of_mails_is_ever_in_doubt(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=3, OUTBOX_SLOTS=1, OUTBOX_BATCH=10)
     for address in addresses(20):
@@ -55,8 +62,7 @@ def test_a_batch_that_takes_too_long_gives_the_rest_back(shops: Shops, catcher: 
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2)
     for address in addresses(6):
         shop.enqueue(address)
-    now = [0.0]
-    shop.runtime.clock = lambda: now[0]
+    now = stopped_clock(shop)
     catcher.reply_to_recipient = lambda _: now.__setitem__(0, now[0] + 8.0)
     (made,) = shop.claim()
     send_batch(shop.runtime, made.token)
@@ -70,8 +76,7 @@ def test_a_lease_that_is_lost_in_the_middle_sends_nothing_more(
     """The worker slept: its own clock says so before the database does."""
     for address in addresses(6):
         sending.enqueue(address)
-    now = [0.0]
-    sending.runtime.clock = lambda: now[0]
+    now = stopped_clock(sending)
     seen: list[str] = []
 
     def linger(address: str) -> None:
@@ -93,8 +98,7 @@ def test_a_worker_that_slept_through_its_rescue_sends_and_changes_nothing(
 ) -> None:
     for address in addresses(4):
         sending.enqueue(address)
-    now = [0.0]
-    sending.runtime.clock = lambda: now[0]
+    now = stopped_clock(sending)
     gate = catcher.hold_at("recipient")
     (made,) = sending.claim()
     with ThreadPoolExecutor(1) as pool:

@@ -10,16 +10,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import event
 
 from outbox import Priority, Status
 from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
 from outbox.store.control.rate_limits import take
 from outbox.store.records import Batch, ClaimedEmail
-from outbox.store.schema.clock import utc
 from outbox.worker.batch.throttle import LOOK, PATIENCE, Throttle, return_relaned
 from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
+from tests.support.shop.lag import lag
 from tests.support.shop.pauses import Pauses, Together
 from tests.support.shop.shop import Shop, Shops, addresses, newsletter
 
@@ -36,14 +36,6 @@ def batch(shop: Shop, *to: str, emails: int = 1, priority: Priority = Priority.N
     started = shop.start(made.token)
     assert started is not None
     return started
-
-
-def lag(shop: Shop, name: str) -> float:
-    bucket = shop.tables.bucket
-    with shop.engine.connect() as connection:
-        statement = select(bucket.c.tat, shop.database.now().label("now"))
-        row = connection.execute(statement.where(bucket.c.name == name)).one()
-    return (utc(row.tat) - utc(row.now)).total_seconds()
 
 
 @pytest.fixture
