@@ -21,10 +21,9 @@ from typing import ClassVar
 
 from tests.soak.classes import FOR_GOOD, Refusal, declared_size, domain_of, refused_now
 from tests.soak.hosts.wire import BUSINESS, CLASS, CLASS_OVER, refused_at
-from tests.support.servers.ports import LOOPBACK, accepts, free_port
-from tests.support.servers.server import Server
+from tests.support.servers.own import OwnServer
+from tests.support.servers.ports import LOOPBACK
 
-_ROOT = Path(__file__).parents[3]
 _EXTENSIONS = b"250-soak.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 67108864\r\n"
 _ADDRESS = re.compile(rb"<([^>]*)>")
 _ID = re.compile(rb"^Message-ID:\s*(\S+)", re.IGNORECASE | re.MULTILINE)
@@ -42,13 +41,13 @@ PLACES: dict[str, tuple[str, ...]] = {
 """How it can misbehave, and where. At DOT the email is not accepted, at REPLY it is."""
 
 
-class SoakSmtp(Server):
+class SoakSmtp(OwnServer):
     """The server, with its log in the directory that the soak keeps."""
 
     name: ClassVar[str] = "soak-smtp"
 
     def __init__(self, notes: Path) -> None:
-        self.port = free_port()
+        super().__init__()
         self.notes = notes
         self._changing = threading.Lock()
         self._how: dict[str, object] = {}
@@ -75,14 +74,8 @@ class SoakSmtp(Server):
     def prepare(self) -> None:
         self._change()
 
-    def command(self) -> Sequence[str | Path]:
-        return [sys.executable, "-m", __name__, str(self.port), self.notes, self._mood]
-
-    def working_directory(self) -> Path:
-        return _ROOT
-
-    def answers(self) -> bool:
-        return accepts(self.port)
+    def arguments(self) -> Sequence[object]:
+        return (self.notes, self._mood)
 
     @property
     def _mood(self) -> Path:

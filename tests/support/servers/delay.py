@@ -9,37 +9,28 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import ClassVar
 
-from tests.support.servers.ports import LOOPBACK, accepts, free_port
-from tests.support.servers.server import Server
+from tests.support.servers.own import OwnServer
+from tests.support.servers.ports import LOOPBACK
 
-_ROOT = Path(__file__).parents[3]
 _HANDSHAKE = 3
 """SYN, SYN-ACK, ACK: so many times one way until the server knows of a connection."""
 
 
-class Delay(Server):
+class Delay(OwnServer):
     """Adds `seconds` each way between its own port and that of a server on loopback."""
 
     name: ClassVar[str] = "delay"
     host = LOOPBACK
 
     def __init__(self, port: int, seconds: float) -> None:
-        self.port = free_port()
+        super().__init__()
         self._target = port
         self._seconds = seconds
 
-    def command(self) -> Sequence[str | Path]:
-        words = (self.port, self._target, self._seconds)
-        return [sys.executable, "-m", __name__, *map(str, words)]
-
-    def working_directory(self) -> Path:
-        return _ROOT
-
-    def answers(self) -> bool:
-        return accepts(self.port)
+    def arguments(self) -> Sequence[object]:
+        return (self._target, self._seconds)
 
 
 class _Side(asyncio.Protocol):

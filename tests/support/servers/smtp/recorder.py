@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support.servers.ports import LOOPBACK, accepts, free_port
-from tests.support.servers.server import Server
+from tests.support.servers.own import OwnServer
+from tests.support.servers.ports import LOOPBACK
 
-_ROOT = Path(__file__).parents[4]
 _END = b"\r\n.\r\n"
 _ADDRESS = re.compile(rb"<([^>]*)>")
 _HELLO = b"250-recorder.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 67108864\r\n"
@@ -34,7 +33,7 @@ class Stamp:
     recipient: str
 
 
-class Recorder(Server):
+class Recorder(OwnServer):
     """The stamps are on the machine's one monotonic clock: the test's own times compare.
 
     After `answers_for` emails it takes and records more, one a connection, and answers for none.
@@ -44,7 +43,7 @@ class Recorder(Server):
     host = LOOPBACK
 
     def __init__(self, *, answers_for: int | None = None) -> None:
-        self.port = free_port()
+        super().__init__()
         self._answers_for = answers_for
         self._stamps: list[Stamp] = []
         self._read = 0  # octets of the file
@@ -72,15 +71,8 @@ class Recorder(Server):
     def prepare(self) -> None:
         self._file.touch()
 
-    def command(self) -> Sequence[str | Path]:
-        most = "" if self._answers_for is None else str(self._answers_for)
-        return [sys.executable, "-m", __name__, str(self.port), self._file, most]
-
-    def working_directory(self) -> Path:
-        return _ROOT
-
-    def answers(self) -> bool:
-        return accepts(self.port)
+    def arguments(self) -> Sequence[object]:
+        return (self._file, "" if self._answers_for is None else self._answers_for)
 
     @property
     def _file(self) -> Path:
