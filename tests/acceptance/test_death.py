@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from outbox import Status
+from tests.support.servers.celery_process import CeleryProcess
 from tests.support.system.system import SLOTS, WINDOW, System
 from tests.support.waiting import wait_until
 
@@ -14,19 +15,19 @@ pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgre
 READERS = 800
 
 
-def wait_under_way(system: System) -> None:
-    """Return when a tenth of the newsletter has arrived."""
-    tenth = READERS // 10
+def under_way(system: System) -> tuple[list[str], CeleryProcess]:
+    """Have a worker send the newsletter; return the readers and it once a tenth has arrived."""
+    readers = system.newsletter(READERS)
+    system.beat()
+    worker, tenth = system.worker(), READERS // 10
     wait_until(lambda: len(system.catcher.emails) > tenth, 60, "the newsletter is under way")
+    return readers, worker
 
 
 def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(
     system: System,
 ) -> None:
-    readers = system.newsletter(READERS)
-    system.beat()
-    worker = system.worker()
-    wait_under_way(system)
+    readers, worker = under_way(system)
     worker.kill_9()
     assert system.counts().get(Status.SENT, 0) < READERS, "the worker was killed too late to tell"
     system.worker()
@@ -84,10 +85,7 @@ def test_under_hold_a_mail_in_doubt_stays_unknown_and_is_not_sent_again(system: 
 @pytest.mark.one_database("mariadb")
 @pytest.mark.one_broker("rabbitmq")
 def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
-    readers = system.newsletter(READERS)
-    system.beat()
-    system.worker()
-    wait_under_way(system)
+    readers, _ = under_way(system)
     system.broker.empty()
     assert system.counts().get(Status.SENT, 0) < READERS, "it was emptied too late to tell"
     system.wait_sent(READERS)
@@ -101,10 +99,7 @@ def test_an_emptied_broker_repeats_and_loses_nothing(system: System) -> None:
 @pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_an_smtp_outage_charges_no_attempt_and_all_is_delivered_after_it(system: System) -> None:
-    readers = system.newsletter(READERS)
-    system.beat()
-    system.worker()
-    wait_under_way(system)
+    readers, _ = under_way(system)
     system.catcher.stop()
     wait_until(lambda: system.halted(), 60, "the breaker opens")
     wait_until(lambda: system.stats().batches_in_flight == 0, 60, "all is given back")

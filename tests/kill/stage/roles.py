@@ -150,7 +150,7 @@ def serve(shop: Shop, published: Callable[[], int]) -> None:
     commit fails is rolled back, as every view does it.
     """
     nudges = 0
-    with shop.flask.app_context():
+    with shop.app.app_context():
         for customer in CUSTOMERS:
             with shop.sessions() as session:
                 _order(shop, session, customer)

@@ -6,7 +6,7 @@ leaps: whatever is waited for comes at once, and no timing decides which step is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
 from functools import cached_property
@@ -15,12 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 from celery import Celery
 from flask import Flask
-from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.orm import scoped_session, sessionmaker
 
 from outbox import Outbox
-from outbox.flask_ext.app.state import state_of
-from outbox.worker.process.runtime import Runtime
 from tests.support.celery_app import make_celery
+from tests.support.shop.parts import Parts
 
 LEASE = 90.0
 """Longer than these processes live: no renewal comes in between. The clock leaps past it."""
@@ -33,19 +32,10 @@ Standing = dict[str, tuple[str, str]]
 
 
 @dataclass(kw_only=True)
-class Shop:
-    """An app with its outbox, a broker, and a table of orders."""
+class Shop(Parts):
+    """A shop with a broker."""
 
-    flask: Flask
     celery: Celery
-    outbox: Outbox
-    engine: sa.Engine
-    orders: sa.Table
-    sessions: Callable[[], Session]
-
-    @property
-    def runtime(self) -> Runtime:
-        return state_of(self.flask).runtime
 
     @cached_property
     def observer(self) -> sa.Engine:
@@ -102,7 +92,7 @@ def build(config: Config) -> Shop:
     sessions = sessionmaker(engine)
     outbox.init_app(app, session=scoped_session(sessions), metadata=metadata, engine=engine)
     return Shop(
-        flask=app, celery=celery, outbox=outbox, engine=engine, orders=orders, sessions=sessions
+        app=app, celery=celery, outbox=outbox, engine=engine, orders=orders, sessions=sessions
     )
 
 
@@ -128,7 +118,7 @@ BATCH = (
 
 def enqueue_batch(shop: Shop) -> None:
     """Commit the six emails, one of them over two blocks of a write."""
-    with shop.flask.app_context(), shop.sessions() as session:
+    with shop.app.app_context(), shop.sessions() as session:
         for recipients in BATCH:
             large = recipients[0].startswith("large")
             text = "All the terms and conditions.\n" * 3000 if large else "Thank you.\n"

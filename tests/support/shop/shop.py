@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,6 @@ from outbox import Email, Outbox, Priority
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.flask_ext.app.state import state_of
 from outbox.store.connection.database import Database
 from outbox.store.control import counter
 from outbox.store.records import Batch, Claim, EmailResult
@@ -28,9 +27,9 @@ from outbox.store.transitions.claim import claim
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
-from outbox.worker.process.runtime import Runtime
 from tests.support.shop import schema
 from tests.support.shop.common import Common
+from tests.support.shop.parts import Parts
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WORKER = "host:1"
@@ -84,18 +83,8 @@ def sent(email_id: int) -> EmailResult:
 
 
 @dataclass(kw_only=True)
-class Shop:
-    """An app, its outbox, and the orders that its emails commit with."""
-
-    app: Flask
-    outbox: Outbox
-    engine: sa.Engine
-    orders: sa.Table
-    sessions: Callable[[], Session]
-
-    @property
-    def runtime(self) -> Runtime:
-        return state_of(self.app).runtime
+class Shop(Parts):
+    """What a test does with its shop, and what it looks at."""
 
     @property
     def database(self) -> Database:

@@ -85,16 +85,28 @@ def hold(shop: Shop, session: Session, *ids: int) -> None:
     session.execute(sa.select(email.c.id).where(email.c.id.in_(ids)).with_for_update())
 
 
+def swept(workers: Shops, catcher: Catcher, **config: object) -> Motion:
+    """Open a worker's shop; a sweep has claimed what is due, and no batch has started yet."""
+    motion = Motion(shop=workers.open(MAIL_PORT=catcher.port, **config))
+    motion.sweep()
+    return motion
+
+
+def end(session: Session, commits: bool) -> None:
+    if commits:
+        session.commit()
+    else:
+        session.rollback()
+
+
 @pytest.mark.parametrize("when", ["before its batch starts", "between two windows"])
 @pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
 def test_a_withdrawal_that_is_not_committed_holds_up_one_mail_and_not_its_batch(
     shop: Shop, workers: Shops, catcher: Catcher, when: str, commits: bool
 ) -> None:
     ids = [shop.enqueue(address).id for address in addresses(10)]
-    worker = workers.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
-    motion = Motion(shop=worker)
-    motion.sweep()
-    with shop.session() as session, no_waiting(worker):
+    motion = swept(workers, catcher, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
+    with shop.session() as session, no_waiting(motion.shop):
 
         def withdraw(_: str = "") -> None:
             catcher.reply_to_recipient = lambda _: None
@@ -109,10 +121,7 @@ def test_a_withdrawal_that_is_not_committed_holds_up_one_mail_and_not_its_batch(
         assert shop.status(ids[6]) is Status.CLAIMED
         in_time(motion.beat, session)
         assert shop.status(ids[6]) is Status.CLAIMED
-        if commits:
-            session.commit()
-        else:
-            session.rollback()
+        end(session, commits)
     for _ in range(2):  # it is given back, and sent
         motion.beat()
     assert shop.status(ids[6]) is (Status.CANCELLED if commits else Status.SENT)
@@ -167,10 +176,8 @@ def test_a_result_whose_row_is_held_is_kept_and_written_when_it_is_free(
 ) -> None:
     """Whoever locks the row of an email that is being sent gets no doubt for it."""
     ids = [shop.enqueue(address).id for address in addresses(6)]
-    worker = workers.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
-    motion = Motion(shop=worker)
-    motion.sweep()
-    with shop.session() as session, no_waiting(worker):
+    motion = swept(workers, catcher, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
+    with shop.session() as session, no_waiting(motion.shop):
 
         def lock(_: str) -> None:
             catcher.reply_to_recipient = lambda _: None
@@ -179,13 +186,10 @@ def test_a_result_whose_row_is_held_is_kept_and_written_when_it_is_free(
         catcher.reply_to_recipient = lock
         in_time(motion.work, session)
         assert [shop.status(i) for i in ids if i != ids[1]] == [Status.SENT] * 5
-        worker.rescue()
+        motion.shop.rescue()
         assert shop.status(ids[1]) is Status.SENDING
-        if commits:
-            session.commit()
-        else:
-            session.rollback()
-        assert worker.runtime.unrecorded.wait(PATIENCE)
+        end(session, commits)
+        assert motion.shop.runtime.unrecorded.wait(PATIENCE)
     assert shop.status(ids[1]) is Status.SENT
     assert shop.count(shop.tables.lease) == 0
     assert (shop.mail(ids[1]).attempts, shop.mail(ids[1]).unknown_count) == (1, 0)
@@ -198,10 +202,8 @@ def test_recipients_of_whom_one_window_could_not_be_recorded_wait_for_another_ba
 ) -> None:
     """Whoever has the email is written down before the others are written to."""
     email = shop.enqueue("a@x.example", "b@x.example")
-    worker = workers.open(MAIL_PORT=catcher.port)
-    motion = Motion(shop=worker)
-    motion.sweep()
-    with shop.session() as session, no_waiting(worker):
+    motion = swept(workers, catcher)
+    with shop.session() as session, no_waiting(motion.shop):
 
         def one_at_a_time(address: str) -> str | None:
             if address == "a@x.example":
@@ -214,7 +216,7 @@ def test_recipients_of_whom_one_window_could_not_be_recorded_wait_for_another_ba
         in_time(motion.work, session)
         assert [mail.recipients for mail in catcher.emails] == [("a@x.example",)]
         session.rollback()
-        assert worker.runtime.unrecorded.wait(PATIENCE)
+        assert motion.shop.runtime.unrecorded.wait(PATIENCE)
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "pending"}
     assert shop.status(email.id) is Status.PENDING
     motion.beat()
