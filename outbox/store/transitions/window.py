@@ -46,7 +46,8 @@ def advance(
             rest = [entry for entry in results if entry.email_id in missing]
             late = advance_in_steps(database, token, rest, [], worker=worker)
             progress = replace(late, opened=opened, written=late.written | written)
-        database.tell((e.outcome.status, e.email_id) for e in results if e.email_id in written)
+        if written:
+            database.tell((e.outcome.status, e.email_id) for e in results if e.email_id in written)
         return progress
     return advance_in_steps(database, token, results, following, worker=worker)
 
