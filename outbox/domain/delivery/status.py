@@ -15,7 +15,7 @@ class Status(StrEnum):
 
     PENDING = "pending"  # waits for its due time
     CLAIMED = "claimed"  # leased to one send task, known to be unsent
-    SENDING = "sending"  # its window is open: a result can become unknown only in this status
+    SENDING = "sending"  # its window is open: an email can come to be in doubt only here
     SENT = "sent"  # the server took it for at least one recipient
     FAILED = "failed"  # no recipient was accepted, and it is not sent again
     UNKNOWN = "unknown"  # it may have gone out, and nobody can know: a person decides
@@ -60,7 +60,8 @@ ARROWS: tuple[Arrow, ...] = (
         (
             Status.PENDING,
             "release rescue relane",
-            "given back, uncharged: halt, shutdown, another lane, or the lease was lost",
+            "given back, no attempt charged: halt, shutdown, another lane, or its lease ran out"
+            " (a crash, if its task had started)",
         ),
         (Status.CANCELLED, "cancel", "withdrawn while waiting"),
         (Status.EXPIRED, "release", "expired while waiting"),
@@ -88,7 +89,8 @@ ARROWS: tuple[Arrow, ...] = (
         (
             Status.PENDING,
             "record release rescue",
-            "4xx or doubt, charged; halt or lost before the final dot, uncharged",
+            "4xx or doubt, an attempt charged; halted or dropped before the final dot, no attempt"
+            " charged",
         ),
         (
             Status.CLAIMED,

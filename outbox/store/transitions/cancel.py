@@ -1,4 +1,4 @@
-"""pending, claimed → cancelled: withdrawn in the caller's transaction, safe against a claim."""
+"""pending, claimed → cancelled, sent, unknown: withdrawn in the caller's transaction."""
 
 from __future__ import annotations
 

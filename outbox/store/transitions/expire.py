@@ -1,4 +1,4 @@
-"""pending → expired: emails whose time ran out while they waited."""
+"""pending → expired, sent, unknown: emails whose time ran out while they waited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pending, unknown → sent: a late verdict resolves a doubt that the rescue has declared.
+"""pending, unknown → sent, pending: a late verdict resolves a doubt of the rescue.
 
 The worker lost its lease, but nobody has claimed the email since. So its verdict is still about the
 last copy that left.

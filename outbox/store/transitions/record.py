@@ -1,4 +1,4 @@
-"""sending → sent, pending, failed, unknown: results, written only while the token still holds."""
+"""sending → sent, pending, claimed, failed, unknown: results, written while the token holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""claimed → pending (given back), expired, suppressed: claimed emails that are not sent now."""
+"""claimed, sending → pending, expired, suppressed, failed, sent, unknown: they are not sent now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""claimed, sending → pending, unknown, failed: an expired lease ends, and its emails are judged.
+"""claimed, sending → pending, failed, sent, unknown: an expired lease's emails are judged.
 
 A lease whose task had started is judged one full lease after a sweep first saw it expired. During a
 database outage nobody can renew a lease, so every live worker gets the time to renew after it.

@@ -1,4 +1,4 @@
-"""unknown → sent, failed: a person found out. Recipients that still wait make the email pending."""
+"""unknown → sent, failed, pending: a person found out; pending if recipients still wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""claimed → sending: the send window opens. Only emails in an open window can become unknown."""
+"""claimed → sending: the send window opens. An email can come to be in doubt only in it."""
 
 from __future__ import annotations
 

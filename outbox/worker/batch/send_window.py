@@ -1,6 +1,6 @@
 """Sends an open window's emails, over one server after the other, until each has a result.
 
-An email can become unknown only here. Its content leaves only after its window's opening has
+An email can come to be in doubt only here. Its content leaves only after its window's opening has
 committed, and the next window opens in the transaction that records this one.
 """
 

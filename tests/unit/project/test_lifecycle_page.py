@@ -9,6 +9,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from outbox.domain.delivery.status import ARROWS, Status
 
 ROOT = Path(__file__).parents[3]
@@ -22,6 +24,8 @@ NO_ARROW = {
     "purge": "(removed)",
 }
 """Files whose step is between no two statuses."""
+
+_NAME = re.compile("|".join(Status))
 
 INTRODUCTION = """\
 # The lifecycle of an email
@@ -107,6 +111,15 @@ def test_every_file_of_the_folder_makes_an_arrow_and_every_arrow_has_a_file() ->
     assert all(arrow.files for arrow in ARROWS)
     assert named | NO_ARROW.keys() == there
     assert not named & NO_ARROW.keys()
+
+
+@pytest.mark.parametrize("file", sorted({file for arrow in ARROWS for file in arrow.files}))
+def test_a_files_first_sentence_names_the_statuses_of_its_arrows(file: str) -> None:
+    told = ast.get_docstring(ast.parse((FOLDER / f"{file}.py").read_text())) or ""
+    before, _, after = told.splitlines()[0].partition(":")[0].partition(" → ")
+    own = [arrow for arrow in ARROWS if file in arrow.files]
+    assert set(_NAME.findall(before)) == {arrow.source for arrow in own}
+    assert set(_NAME.findall(after)) == {arrow.target for arrow in own}
 
 
 if __name__ == "__main__":
