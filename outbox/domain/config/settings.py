@@ -47,7 +47,8 @@ def setting(
     """Declare one setting: its default, its line in the documentation, its least and most value.
 
     `read` parses a value that is more than a number or a text. It gets the key and the value, and
-    raises ConfigurationError. A setting that is not `shown` holds secrets, and `repr` leaves it
+    raises ConfigurationError. An address has no `read`: `from_config` checks it, and lists the
+    settings that are addresses. A setting that is not `shown` holds secrets, and `repr` leaves it
     out.
     """
     bounds = {"least": least, "most": most}
@@ -55,7 +56,7 @@ def setting(
 
 
 def read_backoff(key: str, value: Any) -> tuple[float, ...]:
-    """Read the delays of `OUTBOX_BACKOFF` in seconds, or raise ConfigurationError."""
+    """Read the longest delays of `OUTBOX_BACKOFF` in seconds, or raise ConfigurationError."""
     if not isinstance(value, (list, tuple)) or not value:
         raise ConfigurationError(f"{key} must be a list of seconds, such as [30, 120, 600]")
     for seconds in value:
@@ -95,7 +96,11 @@ class Settings:
     window_bytes: int = setting(
         4 * KIBI * KIBI, "bytes of one window; one email may exceed it", least=1
     )
-    window_seconds: float = setting(5.0, "a window closes after this time", least=0.0)
+    window_seconds: float = setting(
+        5.0,
+        "a window closes after this time, but not before one of its emails was judged",
+        least=0.0,
+    )
     batch_seconds: float = setting(
         15.0, "a task gives back what is left after this time", least=0.1
     )
@@ -122,15 +127,21 @@ class Settings:
     )
     max_crashes: int = setting(
         5,
-        "an email fails after this many worker crashes while it was sent, up to 30,000",
+        "an email ends after this many crashes: its worker failed, or the connection was lost"
+        " before the final dot; up to 30,000",
         least=3,
         most=MOST_TRIES,
     )
     backoff: tuple[float, ...] = setting(
-        STEPS, "delays before the second, third, … attempt; the last one repeats", read=read_backoff
+        STEPS,
+        "the longest delays before the second, third, … attempt; the last one repeats. Full jitter:"
+        " a delay is random, from 1 s to the longest",
+        read=read_backoff,
     )
     lifetime: float = setting(
-        2 * DAY, "an email without `expires_at` fails when its own delays add up to this", least=1.0
+        2 * DAY,
+        "an email without `expires_at` fails when its own delays would add up to this",
+        least=1.0,
     )
     on_unknown: OnUnknown = setting(OnUnknown.RESEND, "an email in doubt: `resend` or `hold`")
     max_size: int = setting(35 * KIBI * KIBI, "bytes of one email as sent", least=1)
@@ -187,7 +198,7 @@ class Settings:
             if key not in fields:
                 raise ConfigurationError(f"unknown setting {key}{hint(key, fields)}")
             values[fields[key].name] = _read(key, value, fields[key])
-        for name in ("redirect_to", "envelope_from"):
+        for name in ("redirect_to", "envelope_from"):  # all settings that are an address
             if address := values.get(name):
                 values[name] = _address(name, address)
         settings = cls(**values)

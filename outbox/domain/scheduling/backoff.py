@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 STEPS: tuple[float, ...] = (30, 120, 600, 1800, 3600, 7200)
-"""Seconds before the second, third, … attempt; the last one repeats."""
+"""The longest delays in seconds before the second, third, … attempt; the last one repeats."""
 
 FLOOR = 1.0
 """The shortest delay in seconds. It keeps full jitter from making a hot loop."""
