@@ -10,7 +10,7 @@ from ..scheduling.backoff import GREYLIST_FLOOR
 from .transaction import Phase, Reply, Verdict
 
 LONGEST_DELAY = 86_400.0
-"""Seconds: an email waits at most a day, even where a server names a longer time."""
+"""Seconds: the longest time that a server can name. `backoff.delay` adds up to a tenth to it."""
 
 
 class Event(StrEnum):

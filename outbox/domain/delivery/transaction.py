@@ -32,7 +32,7 @@ class Verdict(StrEnum):
     SENT = "sent"  # accepted: never sent again
     RETRY = "retry"  # put off: one attempt charged, backoff
     FAIL = "fail"  # refused for good
-    UNKNOWN = "unknown"  # in doubt: the final dot went out and no reply came
+    UNKNOWN = "unknown"  # in doubt: the final dot went out, and no conclusive reply came
     HALT = "halt"  # there is no session with the server: charge nobody
     SUSPECT = "suspect"  # a halting reply to this email's own command: its fault, or the server's?
     LACKING = "lacking"  # the server does not offer what this email needs: another one may
@@ -76,7 +76,7 @@ class Transaction:
     reply: Reply
     recipients: tuple[RecipientResult, ...] = ()
     retry_after: float | None = None  # seconds, where the reply names a time
-    alert: bool = False  # a person must act: the credentials are refused
+    alert: bool = False  # a person must act: credentials or TLS are missing or wrong
     overdue: bool = False  # the transaction took longer than it may: the server is suspected too
     given_up: bool = False  # the wait for its reply was ended, because other emails waited
     converted: bool = False  # its 8 bits went as 7: the server does not offer 8BITMIME

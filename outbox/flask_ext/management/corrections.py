@@ -1,6 +1,7 @@
 """The verbs that change emails: in short transactions of their own, and without waiting for locks.
 
-Emails that another transaction holds are tried once more at the end, and then reported.
+Each transaction first locks the emails that are free (`on_free`), and changes only these. Emails
+that another transaction holds are tried once more at the end, and then reported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Properties of each database, by its dialect's name.
 
 Portable code chooses by these facts. An operation that one database does in a very different way
-stands in its own folder, and `backend` chooses it. No other code asks for a dialect's name.
+stands in its own folder, and `backend` chooses it. No other code chooses by a dialect's name. A few
+files name one to SQLAlchemy, for a hint, a type or the clock; `test_dialects.py` lists them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""A server's circuit breaker, shared by all workers. Only this and `suspicion` write its rows.
+"""A server's circuit breaker, shared by all workers.
 
 A closed breaker has no row. `trip` writes a row, `probe` takes the single probe of an open breaker
 when it is due, and `close` removes the row. The ramp that follows stands in `outbox_server`.
+
+Three other files change these rows too. `suspicion` writes those of suspected servers, and `lease`
+takes out a prober that has ended. `forgotten_servers` notes which servers are configured, and
+removes the rows of those that are not.
 """
 
 from __future__ import annotations

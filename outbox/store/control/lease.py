@@ -1,4 +1,7 @@
-"""The lease of a claim: renewed while its worker lives, and deleted at its end."""
+"""The lease of a claim, while its batch is sent: renewed as long as its worker lives, and ended.
+
+`claim` inserts a lease, `start` starts it, and `rescue` judges a lease that ran out.
+"""
 
 from __future__ import annotations
 

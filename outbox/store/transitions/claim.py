@@ -52,8 +52,8 @@ def claim_shares(
 ) -> list[Claim]:
     """Claim all that a sweep has decided on, in one transaction; return the claims in order.
 
-    `since` has the marks at which the sweep saw each lane's first due email. Emails that were due
-    before their mark wait for the next sweep.
+    `since` has the marks at which the sweep saw each lane's first due email. Only the claim on
+    PostgreSQL uses them: emails that were due before their mark wait there for a later sweep.
     """
 
     def work(connection: Connection) -> list[Claim]:

@@ -175,6 +175,10 @@ def _mark_unknown(
 
 
 def _is_final(row: Any, settings: Settings) -> bool:
+    """Return whether an email in doubt ends `unknown` instead of being sent again.
+
+    The lifetime is not asked: a worker's death costs none, and the wait after it is not counted.
+    """
     policy = row.on_unknown or settings.on_unknown
     return (
         policy == OnUnknown.HOLD

@@ -28,6 +28,7 @@ def resolve(
         raise ValueError("outcome must be sent or failed, to resolve an email in doubt")
     email = database.tables.email
     doubtful = among(database, ids) & (email.c.status == Status.UNKNOWN)
+    # The verb has locked these rows before, by `on_free`. So this waits for nobody.
     chosen = lock_by_id(connection, database, doubtful)
     turn_recipients(connection, database, chosen, RecipientStatus.UNKNOWN, RecipientStatus(outcome))
     several = [row.id for row in chosen.values() if row.recipients > 1]

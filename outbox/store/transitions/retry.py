@@ -25,6 +25,7 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> S
     only `sent` or `unknown`. It counts as the first doubt, so that the next one is not the last.
     """
     email = database.tables.email
+    # The verb has locked these rows before, by `on_free`. So this waits for nobody.
     chosen = lock_by_id(connection, database, among(database, ids) & email.c.status.in_(RETRIED))
     turn_recipients(connection, database, chosen, RecipientStatus.FAILED, RecipientStatus.PENDING)
     fresh = {"attempts": 0, "crashes": 0, "waited": 0}
