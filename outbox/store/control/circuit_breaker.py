@@ -35,7 +35,7 @@ from ...domain.delivery.breaker_timing import (
 )
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
-from ..records import Breaker as Breaker
+from ..records import Breaker
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, select
 from ...domain.delivery.breaker_timing import BreakerState, allowed
 from ..connection.database import Database
 from ..control import circuit_breaker
-from ..control.circuit_breaker import Breaker
 from ..control.connection_caps import in_flight
+from ..records import Breaker
 from ..report_records import ServerStatus
 from ..schema.clock import utc
 
