@@ -42,7 +42,7 @@ LOSSES = (
     "every mail of a committed order is in the table",
     "every mail ends",
     "who is `sent` has a copy",
-    "a mail fails only if the server refused it",
+    "an email fails only if the server refused it",
 )
 """What counts as lost."""
 
@@ -111,12 +111,12 @@ def _wrong(mail: Mail, facts: Facts) -> Iterator[str]:
     if mail.status == "unknown" and not mail.doubts:
         yield "`unknown` has been in doubt"
     if mail.sent > len(mail.recipients):
-        yield "a mail is recorded as sent no oftener than it has recipients"
+        yield "an email is recorded as sent no oftener than it has recipients"
     for to, status in mail.recipients.items():
         yield from _wrong_recipient(mail, to, status, facts)
     order = facts.orders.get(mail.order)
     if order is not None and order.recipients != len(mail.recipients):
-        yield "a mail has the recipients that it was written to"
+        yield "an email has the recipients that it was written to"
 
 
 def _wrong_recipient(mail: Mail, to: str, status: str, facts: Facts) -> Iterator[str]:
@@ -132,11 +132,11 @@ def _wrong_recipient(mail: Mail, to: str, status: str, facts: Facts) -> Iterator
     is_worn_out = min(mail.age, mail.waited) >= LIFETIME - max(STEPS)
     final = ("4", "5") if is_worn_out or (never is not None and never.halts) else "5"
     if status == "failed" and not any(r.startswith(final) for r in facts.refused.get(to, ())):
-        yield "a mail fails only if the server refused it"
+        yield "an email fails only if the server refused it"
     if (refused_at(to) or never) and (copies or not _tells_refusal(mail, status)):
-        yield "who is refused on purpose gets nothing, and the mail says so"
+        yield "who is refused on purpose gets nothing, and the email says so"
     if len(copies) > 1 + mail.doubts:
-        yield "nobody gets more copies than one and the doubts of the mail"
+        yield "nobody gets more copies than one and the doubts of the email"
     if order is not None and order.policy == "hold" and len(copies) > 1:
         yield "under `hold` nobody gets a second copy"
     if any((copy.message_id, copy.order) != (mail.message_id, mail.order) for copy in copies):

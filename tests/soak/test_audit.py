@@ -114,7 +114,7 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         lambda facts: (facts.orders.pop(GOOD), facts.told.pop(GOOD)),
         0,
     ),
-    "a mail is recorded as sent no oftener than it has recipients": (
+    "an email is recorded as sent no oftener than it has recipients": (
         lambda facts: _replace(facts, 2, sent=2),
         0,
     ),
@@ -126,8 +126,8 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         ),
         1,  # nor was who has a copy ever refused
     ),
-    "a mail fails only if the server refused it": (lambda facts: facts.refused.clear(), 3),
-    "who is refused on purpose gets nothing, and the mail says so": (
+    "an email fails only if the server refused it": (lambda facts: facts.refused.clear(), 3),
+    "who is refused on purpose gets nothing, and the email says so": (
         lambda facts: _replace(
             facts, 3, recipients=dict.fromkeys(facts.emails[3].recipients, "unknown")
         ),
@@ -142,7 +142,7 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         0,
     ),
     "`unknown` has been in doubt": (lambda facts: _replace(facts, 0, status="unknown"), 0),
-    "nobody gets more copies than one and the doubts of the mail": (
+    "nobody gets more copies than one and the doubts of the email": (
         lambda facts: _again(facts, NEWS, 1),
         0,
     ),
@@ -150,7 +150,7 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         _repeat_though_held,
         0,
     ),
-    "a mail has the recipients that it was written to": (
+    "an email has the recipients that it was written to": (
         lambda facts: _replace(facts, 4, recipients={address(PAIR, 0): "sent"}),
         0,
     ),
@@ -176,7 +176,7 @@ def _never_refused(facts: Facts) -> None:
 def test_who_is_halted_for_some_time_only_must_not_fail_for_it() -> None:
     facts = _kept()
     _never_refused(facts)
-    assert list(judge(facts, BOUND).findings) == ["a mail fails only if the server refused it"]
+    assert list(judge(facts, BOUND).findings) == ["an email fails only if the server refused it"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_who_is_halted_for_good_ends_and_gets_nothing(
     if status == "sent":
         facts.copies[to].append(Copy(message_id="<6@x>", order=HALTED))
     found = judge(facts, BOUND).findings
-    sentence = "who is refused on purpose gets nothing, and the mail says so"
+    sentence = "who is refused on purpose gets nothing, and the email says so"
     assert (sentence in found) == (status != "failed")
     assert bool(found) == (status != "failed")
 

@@ -1,4 +1,4 @@
-"""Mails as a user may make them, with hostile text in one or two of their places."""
+"""Messages as a user may make them, with hostile text in one or two of their places."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def properties(url: str) -> Iterator[list[Property]]:
                     inputs=st.tuples(_METHODS, PATHS, _QUERY),
                     holds=shop.answers,
                 ),
-                Property(source="mails shown", inputs=_emails(), holds=shop.shows),
+                Property(source="emails shown", inputs=_emails(), holds=shop.shows),
             ]
         finally:
             with app.app_context():

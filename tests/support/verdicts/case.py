@@ -61,7 +61,7 @@ class Following(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What stands in the mail's row. `delay` is in seconds where the random source says 0.5."""
+    """What stands in the email's row. `delay` is in seconds where the random source says 0.5."""
 
     status: str
     attempts: int = 0
@@ -94,7 +94,7 @@ FOLLOWING: Mapping[Verdict, Following] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Recipient:
-    """One of several recipients: its outcome, and its reply where that is not the mail's."""
+    """One of several recipients: its outcome, and its reply where that is not the email's."""
 
     status: str
     reply: str = ""
