@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select, text
 from benchmarks.app import CONFIG, App, create_app
 from benchmarks.load import message, newsletter
 from outbox.domain.config.enqueue_options import Options
-from outbox.domain.header.added_headers import Automatic
+from outbox.domain.header.added_headers import AddedHeaders
 from outbox.domain.message.render import RenderedMessage
 from outbox.flask_ext.app.render_message import Renderer
 from outbox.worker.batch.send_batch import send_batch
@@ -60,7 +60,9 @@ class Ours:
     def build(self, number: int) -> RenderedMessage:
         """Check and render one email, as an enqueue does before it writes."""
         options = Options.check(priority="normal")
-        renderer = Renderer(settings=self.runtime.settings, options=options, automatic=Automatic())
+        renderer = Renderer(
+            settings=self.runtime.settings, options=options, added_headers=AddedHeaders()
+        )
         return renderer.render(message(number))
 
     def newsletter(self, readers: int, priority: str = "bulk", *, fields: bool = False) -> None:

@@ -19,7 +19,7 @@ from ..domain.config.servers import servers_from_config
 from ..domain.config.settings import OnUnknown, Settings
 from ..domain.delivery.status import Status
 from ..domain.errors import ConfigurationError, InvalidMessage
-from ..domain.header.added_headers import Automatic, URLOf, URLs
+from ..domain.header.added_headers import AddedHeaders, URLOf, URLs
 from ..domain.message.merge_fields import FieldsOf
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority
@@ -147,8 +147,8 @@ class Outbox(Management):
             max_attempts=max_attempts,
             envelope_from=envelope_from,
         )
-        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
-        return self._writing(session, options, automatic).enqueue(message)
+        added_headers = AddedHeaders.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        return self._writing(session, options, added_headers).enqueue(message)
 
     def enqueue_many(
         self,
@@ -198,8 +198,8 @@ class Outbox(Management):
             )
         if fields is not None and not callable(fields):
             raise InvalidMessage("fields", "must be a function: each reader has their own values")
-        automatic = Automatic.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
-        writing = self._writing(session, options, automatic)
+        added_headers = AddedHeaders.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        writing = self._writing(session, options, added_headers)
         if recipients is not None:
             return writing.enqueue_shared(messages, recipients, key, fields)
         if fields is not None:
@@ -249,8 +249,8 @@ class Outbox(Management):
         return state_of(self._app).discarded
 
     def _writing(
-        self, session: AnySession | None, options: Options, automatic: Automatic
+        self, session: AnySession | None, options: Options, added_headers: AddedHeaders
     ) -> Writing:
         state = state_of(self._app)
         found = state.session(session)
-        return Writing(state=state, session=found, options=options, automatic=automatic)
+        return Writing(state=state, session=found, options=options, added_headers=added_headers)

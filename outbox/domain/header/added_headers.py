@@ -1,4 +1,8 @@
-"""Headers that mark an email as automatic for software: RFC 3834, RFC 2369, RFC 8058."""
+"""Header lines that the outbox adds to a message: RFC 3834, RFC 2369, RFC 8058.
+
+This is the place to add another. `AddedHeaders.common` returns the lines that all readers share,
+`own` those of one reader, and `names` the names of both. The callers add what they get.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +30,15 @@ _MAILTO = re.compile(r"mailto:(?P<address>[!#-;=-~]+?)(?:\?[!#-;=?-~]*)?")
 _ONE_CLICK = b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
 
 
-class Automatic(NamedTuple):
-    """Checked wishes for Auto-Submitted (RFC 3834 §5) and one-click unsubscription (RFC 8058)."""
+class AddedHeaders(NamedTuple):
+    """The headers to add: Auto-Submitted (RFC 3834 §5), one-click unsubscription (RFC 8058)."""
 
     auto_submitted: str | None = None
     unsubscribe: URLs | URLOf | None = None
 
     @classmethod
-    def check(cls, *, auto_submitted: Any = None, unsubscribe: Any = None) -> Automatic:
-        """Return the wishes; `unsubscribe` is URLs or a function. Raises InvalidMessage."""
+    def check(cls, *, auto_submitted: Any = None, unsubscribe: Any = None) -> AddedHeaders:
+        """Return what is asked for; `unsubscribe` is URLs or a function. Raises InvalidMessage."""
         if auto_submitted is True:
             auto_submitted = "auto-generated"
         if auto_submitted not in (None, False, *_KINDS):
@@ -43,12 +47,49 @@ class Automatic(NamedTuple):
             check_urls(unsubscribe)
         return cls(auto_submitted=auto_submitted or None, unsubscribe=unsubscribe)
 
-    @property
-    def adds(self) -> bool:
-        """Whether any header is asked for."""
-        return self.auto_submitted is not None or self.unsubscribe is not None
+    def common(self) -> bytes:
+        """Return the header lines that are the same for every reader."""
+        kind = f"Auto-Submitted: {self.auto_submitted}\r\n".encode() if self.auto_submitted else b""
+        return kind + (_ONE_CLICK if self.unsubscribe is not None else b"")
 
-    def is_of(self, message: object) -> bool:
+    def own(self, reader: object) -> bytes:
+        """Return one reader's header lines: the URLs, or what the function returns for `reader`.
+
+        `reader` is an address, or the message to it. Raises InvalidMessage.
+        """
+        if self.unsubscribe is None:
+            return b""
+        given = self.unsubscribe(reader) if callable(self.unsubscribe) else self.unsubscribe
+        urls = ",\r\n ".join([f"<{url}>" for url in check_urls(given)])
+        return f"List-Unsubscribe: {urls}\r\n".encode()
+
+    @property
+    def has_own(self) -> bool:
+        """Whether readers have lines of their own, so that `own` is to be asked for each."""
+        return self.unsubscribe is not None
+
+    def names(self) -> dict[str, str]:
+        """Return the names of all lines, each with the argument that asked for it."""
+        found: dict[str, str] = {}
+        if self.auto_submitted:
+            found["Auto-Submitted"] = "auto_submitted"
+        if self.unsubscribe is not None:
+            found["List-Unsubscribe"] = found["List-Unsubscribe-Post"] = "unsubscribe"
+        return found
+
+    def refuse_repeated(self, message: Message[Any, Any]) -> None:
+        """Raise InvalidMessage where the message has one of these headers already."""
+        for name, argument in self.names().items():
+            if name in message:
+                raise InvalidMessage(argument, "the message already has this header")
+
+    def refuse_several(self, recipients: int) -> None:
+        """Raise InvalidMessage where one message to several recipients has one reader's lines."""
+        if self.has_own and recipients > 1:
+            rule = "the URL belongs to one reader: enqueue an email for each (RFC 8058 §3.1)"
+            raise InvalidMessage("unsubscribe", rule)
+
+    def is_automatic(self, message: object) -> bool:
         """Whether the message is automatic: it is to be marked so, or its own header says so."""
         if self.auto_submitted:
             return True
@@ -56,28 +97,6 @@ class Automatic(NamedTuple):
         own = {name.lower(): value for name, value in (headers or {}).items()}
         word = _WORD.match(str(own.get("auto-submitted", "no")))  # a comment may follow
         return word is not None and word[0].strip().lower() != "no"
-
-    def refuse_own(self, message: Message[Any, Any]) -> None:
-        """Raise InvalidMessage where the message already has a header that is asked for."""
-        if self.auto_submitted and "Auto-Submitted" in message:
-            raise InvalidMessage("auto_submitted", "the message already has this header")
-        if self.unsubscribe is None:
-            return
-        if "List-Unsubscribe" in message or "List-Unsubscribe-Post" in message:
-            raise InvalidMessage("unsubscribe", "the message already has this header")
-
-    def common(self) -> bytes:
-        """Return the header lines that are the same for every reader."""
-        kind = f"Auto-Submitted: {self.auto_submitted}\r\n".encode() if self.auto_submitted else b""
-        return kind + (_ONE_CLICK if self.unsubscribe is not None else b"")
-
-    def own(self, reader: object) -> bytes:
-        """Return one reader's header, with the URLs or what the function returns for `reader`."""
-        if self.unsubscribe is None:
-            return b""
-        given = self.unsubscribe(reader) if callable(self.unsubscribe) else self.unsubscribe
-        urls = ",\r\n ".join([f"<{url}>" for url in check_urls(given)])
-        return f"List-Unsubscribe: {urls}\r\n".encode()
 
 
 def check_urls(given: object) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
 from ...domain.errors import InvalidMessage
-from ...domain.header.added_headers import Automatic
+from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import FieldsOf
 from ...domain.message.personalize import Recipient, address_of, individuals, message_ids
 from ...domain.message.render import RenderedMessage
@@ -41,14 +41,16 @@ class Writing:
     state: State
     session: Session
     options: Options
-    automatic: Automatic = field(default_factory=Automatic)
+    added_headers: AddedHeaders = field(default_factory=AddedHeaders)
     renderer: Renderer = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.state.runtime.settings
         if self.options.envelope_from is None and settings.envelope_from:
             self.options = self.options._replace(envelope_from=settings.envelope_from)
-        self.renderer = Renderer(settings=settings, options=self.options, automatic=self.automatic)
+        self.renderer = Renderer(
+            settings=settings, options=self.options, added_headers=self.added_headers
+        )
 
     def enqueue(self, message: object) -> Email:
         """Write one email."""
@@ -93,11 +95,11 @@ class Writing:
             mail_options=mail_options,
             rcpt_options=rcpt_options,
             merge=merge,
-            header_of=self.automatic.own if self.automatic.unsubscribe is not None else None,
+            header_of=self.added_headers.own if self.added_headers.has_own else None,
         )
         with midst(self.session), self._writer() as writer:
             chunks: Iterable[Iterable[NewEmail]]
-            if merge is None and key is None and self.automatic.unsubscribe is None:
+            if merge is None and key is None and not self.added_headers.has_own:
                 everyone = repeat(self.options)
                 chunks = (map(self._new, write(part), everyone) for part in in_chunks(recipients))
             else:  # the user's functions run before a statement, not during it

@@ -12,7 +12,7 @@ from flask import current_app, has_app_context
 from ...domain.config.enqueue_options import Options
 from ...domain.config.settings import Settings
 from ...domain.errors import InvalidMessage
-from ...domain.header.added_headers import Automatic
+from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Draft, FieldsOf, Merge
 from ...domain.message.render import RenderedMessage, render, render_shared
 from ..messages import fast_path
@@ -26,17 +26,15 @@ class Renderer:
 
     settings: Settings
     options: Options
-    automatic: Automatic
+    added_headers: AddedHeaders
 
     def render(self, message: object) -> RenderedMessage:
         """Return one message as it is stored, with the sender that the message names."""
         rendered = self._rendered(message)
-        if not self.automatic.adds:
+        added = self.added_headers.common() + self.added_headers.own(message)
+        if not added:
             return rendered
-        added = self.automatic.common() + self.automatic.own(message)
-        if self.automatic.unsubscribe is not None and len(rendered.recipients) > 1:
-            rule = "the URL belongs to one reader: enqueue an email for each (RFC 8058 §3.1)"
-            raise InvalidMessage("unsubscribe", rule)
+        self.added_headers.refuse_several(len(rendered.recipients))
         if rendered.headers:
             return replace(rendered, headers=added + rendered.headers)
         return replace(rendered, content=added + rendered.content)
@@ -57,7 +55,7 @@ class Renderer:
             send_at=self.options.send_at,
             max_size=max_size,
         )
-        body = self.automatic.common() + body
+        body = self.added_headers.common() + body
         if draft is None or fields is None:
             return sender, body, smtputf8, None
         body, merge = draft.finish(body, fields, max_size=max_size)
@@ -66,7 +64,9 @@ class Renderer:
     def _rendered(self, message: object) -> RenderedMessage:
         settings = self.settings
         self._check(message)
-        if not (getattr(message, "extra_headers", None) and self.automatic.adds):
+        # One of the message's own headers may be one that is added: the full path refuses that.
+        may_repeat = getattr(message, "extra_headers", None) and self.added_headers.names()
+        if not may_repeat:
             found = fast_path.render_fast(
                 message,
                 send_at=self.options.send_at,
@@ -97,7 +97,7 @@ class Renderer:
         to know that an email did not arrive.
         """
         refuse_heavy(message, self.settings.max_size)
-        if self.options.envelope_from == "" and not self.automatic.is_of(message):
+        if self.options.envelope_from == "" and not self.added_headers.is_automatic(message):
             rule = "<> is for automatic messages: give auto_submitted=True (RFC 3834 §5)"
             raise InvalidMessage("envelope_from", rule)
 
@@ -107,7 +107,7 @@ class Renderer:
             ascii_attachments=_ascii_attachments(),
             id_domain=self.settings.message_id_domain,
         )
-        self.automatic.refuse_own(found)
+        self.added_headers.refuse_repeated(found)
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outbox.domain.errors import InvalidMessage
-from outbox.domain.header.added_headers import MAX_URL, Automatic, check_url
+from outbox.domain.header.added_headers import MAX_URL, AddedHeaders, check_url
 from outbox.domain.mime.line_endings import has_long_line, header_names
 
 URL = "https://shop.example/unsubscribe?who=a%40x.example&list=news"
@@ -24,13 +24,15 @@ URL = "https://shop.example/unsubscribe?who=a%40x.example&list=news"
     ],
 )
 def test_auto_submitted_is_one_of_the_registered_words(given: Any, word: str) -> None:
-    assert Automatic.check(auto_submitted=given).common() == f"Auto-Submitted: {word}\r\n".encode()
+    assert (
+        AddedHeaders.check(auto_submitted=given).common() == f"Auto-Submitted: {word}\r\n".encode()
+    )
 
 
 @pytest.mark.parametrize("given", [None, False])
 def test_nothing_asked_for_writes_nothing(given: Any) -> None:
-    wishes = Automatic.check(auto_submitted=given)
-    assert wishes == Automatic()
+    wishes = AddedHeaders.check(auto_submitted=given)
+    assert wishes == AddedHeaders()
     assert wishes.common() + wishes.own("a@x.example") == b""
 
 
@@ -39,18 +41,18 @@ def test_nothing_asked_for_writes_nothing(given: Any) -> None:
 )
 def test_another_word_is_refused(given: Any) -> None:
     with pytest.raises(InvalidMessage) as caught:
-        Automatic.check(auto_submitted=given)
+        AddedHeaders.check(auto_submitted=given)
     assert caught.value.field == "auto_submitted"
 
 
 def test_a_url_makes_the_two_headers_of_rfc_8058() -> None:
-    wishes = Automatic.check(unsubscribe=URL)
+    wishes = AddedHeaders.check(unsubscribe=URL)
     assert wishes.common() == b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
     assert wishes.own("a@x.example") == f"List-Unsubscribe: <{URL}>\r\n".encode()
 
 
 def test_a_function_makes_each_reader_s_url() -> None:
-    wishes = Automatic.check(unsubscribe=lambda address: f"https://shop.example/u/{address}")
+    wishes = AddedHeaders.check(unsubscribe=lambda address: f"https://shop.example/u/{address}")
     assert (
         wishes.own("a@x.example") == b"List-Unsubscribe: <https://shop.example/u/a@x.example>\r\n"
     )
@@ -81,8 +83,8 @@ def test_a_function_makes_each_reader_s_url() -> None:
 )
 def test_what_is_no_https_url_is_refused_and_not_repeated(url: Any) -> None:
     for ask in (
-        lambda: Automatic.check(unsubscribe=url),
-        lambda: Automatic.check(unsubscribe=lambda _: url).own("a@x.example"),
+        lambda: AddedHeaders.check(unsubscribe=url),
+        lambda: AddedHeaders.check(unsubscribe=lambda _: url).own("a@x.example"),
     ):
         with pytest.raises(InvalidMessage) as caught:
             ask()
@@ -96,8 +98,8 @@ MAILTO = "mailto:leave@shop.example?subject=a%40x.example"
 @pytest.mark.parametrize("given", [(URL, MAILTO), [MAILTO, URL], (URL,)])
 def test_an_address_may_stand_beside_the_url(given: Any) -> None:
     """Readers without one-click write to it (RFC 2369 §3.2); the order is the user's."""
-    line = Automatic.check(unsubscribe=given).own("a@x.example")
-    assert line == Automatic.check(unsubscribe=lambda _: given).own("a@x.example")
+    line = AddedHeaders.check(unsubscribe=given).own("a@x.example")
+    assert line == AddedHeaders.check(unsubscribe=lambda _: given).own("a@x.example")
     assert line.replace(b"\r\n ", b" ") == (
         b"List-Unsubscribe: " + ", ".join(f"<{url}>" for url in given).encode() + b"\r\n"
     )
@@ -106,7 +108,7 @@ def test_an_address_may_stand_beside_the_url(given: Any) -> None:
 
 def test_the_longest_url_and_the_longest_address_fit_on_their_lines() -> None:
     pair = (URL.ljust(MAX_URL, "x"), MAILTO.ljust(MAX_URL, "x"))
-    assert not has_long_line(Automatic.check(unsubscribe=pair).own("a@x.example"))
+    assert not has_long_line(AddedHeaders.check(unsubscribe=pair).own("a@x.example"))
 
 
 @pytest.mark.parametrize(
@@ -132,15 +134,15 @@ def test_the_longest_url_and_the_longest_address_fit_on_their_lines() -> None:
 )
 def test_beside_the_url_only_one_address_may_stand(given: Any) -> None:
     with pytest.raises(InvalidMessage) as caught:
-        Automatic.check(unsubscribe=given)
+        AddedHeaders.check(unsubscribe=given)
     assert caught.value.field == "unsubscribe"
     with pytest.raises(InvalidMessage):
-        Automatic.check(unsubscribe=lambda _: given).own("a@x.example")
+        AddedHeaders.check(unsubscribe=lambda _: given).own("a@x.example")
 
 
 def test_the_longest_url_fits_in_one_line() -> None:
     url = "https://shop.example/".ljust(MAX_URL, "x")
-    line = Automatic.check(unsubscribe=check_url(url)).own("a@x.example")
+    line = AddedHeaders.check(unsubscribe=check_url(url)).own("a@x.example")
     assert header_names(line) == ["List-Unsubscribe"]
     assert not has_long_line(line)
 
@@ -158,8 +160,8 @@ def test_a_header_that_the_message_has_is_not_written_twice(
 ) -> None:
     message = EmailMessage()
     message[name] = "x"
-    Automatic().refuse_own(message)
+    AddedHeaders().refuse_repeated(message)
     with pytest.raises(InvalidMessage, match="already has this header") as caught:
-        Automatic.check(**asked).refuse_own(message)
+        AddedHeaders.check(**asked).refuse_repeated(message)
     assert caught.value.field == field
-    Automatic.check(**asked).refuse_own(EmailMessage())
+    AddedHeaders.check(**asked).refuse_repeated(EmailMessage())

@@ -1,4 +1,4 @@
-"""`auto_submitted` and `unsubscribe`: from the argument to the headers that a reader gets."""
+"""The headers that the outbox adds: from the arguments to what a reader gets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import flask_mail
 import pytest
 
 from outbox import InvalidMessage, KeyConflict
+from outbox.domain.header.added_headers import AddedHeaders
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, addresses, message, newsletter
@@ -94,6 +95,33 @@ def test_of_many_messages_each_has_its_own_url(sending: Shop, catcher: Catcher) 
     assert {mail["To"]: mail["List-Unsubscribe"] for mail in arrived(sending, catcher)} == {
         address: f"<{url_of(address)}>" for address in addresses(3)
     }
+
+
+@pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
+def test_what_the_lines_for_all_readers_say_is_on_every_message(
+    sending: Shop, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Whoever wants a header on every message changes only `AddedHeaders`."""
+    monkeypatch.setattr(AddedHeaders, "common", lambda _: b"X-Shop: 7\r\n")
+    monkeypatch.setattr(AddedHeaders, "names", lambda _: {"X-Shop": "message"})
+    flask_mail.Mail(sending.app)
+    text = "x\n" * size
+    ordinary = flask_mail.Message("x", body=text, recipients=["a@x.example"], sender="s@x.example")
+    other = flask_mail.Message(
+        "x", body=text, recipients=["a@x.example"], sender="s@x.example",
+        extra_headers={"X-Other": "8"},
+    )  # fmt: skip
+    own = flask_mail.Message(
+        "x", recipients=["a@x.example"], sender="s@x.example", extra_headers={"X-Shop": "9"}
+    )
+    with sending.app.app_context(), sending.session() as session:
+        for given in (ordinary, other, message(text=text)):
+            sending.outbox.enqueue(given, session=session)
+        sending.outbox.enqueue_many(newsletter(), addresses(2), session=session)
+        with pytest.raises(InvalidMessage, match="already has this header"):
+            sending.outbox.enqueue(own, session=session)
+        session.commit()
+    assert [mail.get_all("X-Shop") for mail in arrived(sending, catcher)] == [["7"]] * 5
 
 
 def test_another_url_under_the_same_key_is_another_mail(shop: Shop) -> None:
