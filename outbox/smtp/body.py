@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..domain.delivery.reply_table import Event
 from ..domain.delivery.transaction import Phase
 from ..domain.mime.line_endings import dot_stuff
-from .reply import NoReply
+from .reply_reader import NoReply
 
 if TYPE_CHECKING:
     import socket

@@ -11,7 +11,7 @@ from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
 from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, stuffed, write_body
 from .command import CommandError, command, envelope_lines, lacking
-from .reply import NoReply, parse_reply
+from .reply_reader import NoReply, parse_reply
 from .session import Session, TLSSession, Unwanted
 from .transaction_result import RecipientRefusals, all_refused, transaction_from
 

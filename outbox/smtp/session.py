@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Phase, Reply, Transaction
 from .command import command
-from .reply import NoReply, ReplyReader, clean, parse_reply
+from .reply_reader import NoReply, ReplyReader, clean, parse_reply
 from .transaction_result import halt_transaction
 
 if TYPE_CHECKING:

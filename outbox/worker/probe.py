@@ -19,13 +19,14 @@ from ..store.transitions.claim import claim_probe
 from .process.runtime import Runtime
 
 
-def probe(
+def claim_probes(
     runtime: Runtime, state: Survey, *, is_usable: Callable[[ServerSettings], bool]
 ) -> list[Claim]:
     """Claim a probe for each server that is due for one and has emails waiting for it.
 
-    Where no session could be opened, the probe opens only a session and risks no email. Where every
-    email was halted, the probe is the email that is most likely to pass, if one may be risked.
+    Nothing is sent here: a send task makes the probe. Where no session could be opened, the probe
+    opens only a session and risks no email. Where every email was halted, the probe is the email
+    that is most likely to pass, if one may be risked.
     """
     claims: list[Claim] = []
     for server in runtime.servers:
@@ -34,7 +35,7 @@ def probe(
         ways = [way for way in state.due if server in _servers(runtime, way)]
         made = _claim(runtime, server.name, ways, is_usable) if ways else None
         if made is not None:
-            circuit_breaker.probing(runtime.database, server.name, made.token)
+            circuit_breaker.note_prober(runtime.database, server.name, made.token)
             claims.append(made)
     return claims
 
@@ -54,7 +55,7 @@ def _claim(
         chosen = _choose(runtime, breaker, ways, is_usable)
         if chosen is None:  # what waits is in a hurry, and another server can take it
             return None
-    if not circuit_breaker.probe(database, server):
+    if not circuit_breaker.take_probe(database, server):
         return None
     if chosen is None:
         return claim_probe(database, (ways[0][0], Priority.NORMAL), None, lease_seconds=lease)

@@ -11,7 +11,7 @@ from ..domain.config.servers import ServerSettings
 from ..domain.scheduling.claim_plan import AHEAD, LaneKey, contenders, next_opening, plan_claims
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.connection.error_codes import describe
-from ..store.control.forgotten_servers import note
+from ..store.control.forgotten_servers import note_configured
 from ..store.control.rate_limits import set_right
 from ..store.queries import server_limits
 from ..store.queries.sweep_snapshot import Survey, survey
@@ -19,7 +19,7 @@ from ..store.records import Claim
 from ..store.transitions.claim import claim_shares
 from ..store.transitions.expire import expire
 from ..store.transitions.rescue import rescue
-from .probe import probe
+from .probe import claim_probes
 from .process.queues import SEND_QUEUES
 from .process.runtime import Runtime
 
@@ -98,7 +98,7 @@ def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
     """Note once in `_NOTED` seconds that halted servers are configured here; see `forget`."""
     open_ = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
     if open_ and runtime.clock() >= runtime.noted_until:
-        _aside("note its halted servers", lambda: note(runtime.database, open_))
+        _aside("note its halted servers", lambda: note_configured(runtime.database, open_))
         runtime.noted_until = runtime.clock() + _NOTED
 
 
@@ -127,7 +127,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         window=settings.window,
         rooms=rooms,
     )
-    probes = probe(runtime, state, is_usable=lambda server: _room(state, server) > 0)
+    probes = claim_probes(runtime, state, is_usable=lambda server: _room(state, server) > 0)
     claims = claim_shares(runtime.database, shares, lease_seconds=settings.lease, since=state.first)
     return probes + claims
 

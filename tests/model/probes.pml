@@ -20,7 +20,7 @@ inline choose_probe(b) {
 	bat.last = (row.cause == session -> 0 : 1 + first(some))
 }
 
-/* outbox.worker.probe.probe, outbox.store.queries.sweep_snapshot.survey, outbox.store.queries.server_limits.limits */
+/* outbox.worker.probe.claim_probes, outbox.store.queries.sweep_snapshot.survey, outbox.store.queries.server_limits.limits */
 inline see_half_open(b) {
 	d_step {
 		bat.at == idle && next_idle(b) && is_half_open && due ->
@@ -30,7 +30,7 @@ inline see_half_open(b) {
 	}
 }
 
-/* outbox.store.control.circuit_breaker.probe: taking it moves the next one on */
+/* outbox.store.control.circuit_breaker.take_probe: taking it moves the next one on */
 inline take_probe(b) {
 	d_step {
 		bat.at == saw_half_open ->
@@ -67,7 +67,7 @@ inline claim_probe(b) {
 	}
 }
 
-/* outbox.store.control.circuit_breaker.probing, outbox.worker.sweep.publish: its lease is noted, then its task goes out */
+/* outbox.store.control.circuit_breaker.note_prober, outbox.worker.sweep.publish: its lease is noted, then its task goes out */
 inline note_prober(b) {
 	d_step {
 		bat.at == claimed_probe ->

@@ -52,7 +52,7 @@ inline publish(s, times) {
 	}
 }
 
-/* outbox.store.transitions.rescue._suspect */
+/* outbox.store.transitions.rescue._note_overdue */
 inline suspect(s, l) {
 	d_step {
 		s == 0 && sweeps_now(s) && lease[l].is == run_out && lease[l].started ->

@@ -29,7 +29,7 @@ inline roll_back(i) {
 	}
 }
 
-/* outbox.store.transitions.cancel.withdraw, outbox.store.transitions.expire.expire, outbox.store.conditions.end */
+/* outbox.store.transitions.cancel.withdraw, outbox.store.transitions.expire.expire, outbox.store.end_emails.end_emails */
 inline withdraw(i) {
 	d_step {
 		WITHDRAW && !withdrawn && (mail[i].status == pending || mail[i].status == claimed) ->

@@ -88,7 +88,7 @@ inline accept() {
 #define in_doubt_of(l) \
 	(mail[id].unknown_token == l && (mail[id].status == pending || mail[id].status == unknown))
 
-/* outbox.store.transitions.record._resolve_late: and whatever was sent and is not recorded, stands in doubt */
+/* outbox.store.transitions.record._record_late: and whatever was sent and is not recorded, stands in doubt */
 inline record_late(i) {
 	if
 	:: me.result[id] == took && in_doubt_of(tok) ->

@@ -56,7 +56,7 @@ def noted(connection: Connection) -> Iterator[list[Ending]]:
         info.pop(_KEY, None)
 
 
-def note(connection: Connection, endings: Iterable[Ending]) -> None:
+def note_endings(connection: Connection, endings: Iterable[Ending]) -> None:
     """Note emails that ended. If nobody listens, `endings` is not iterated."""
     found: list[Ending] | None = connection.info.get(_KEY)
     if found is not None:

@@ -1,7 +1,8 @@
 """A server's circuit breaker, shared by all workers.
 
-A closed breaker has no row. `trip` writes a row, `probe` takes the single probe of an open breaker
-when it is due, and `close` removes the row. The ramp that follows stands in `outbox_server`.
+A closed breaker has no row. `trip` writes a row, and `close` removes it. `take_probe` takes the
+single probe of an open breaker when it is due, and `note_prober` notes the batch that is to make
+it. Nothing is sent here. The ramp that follows a close stands in `outbox_server`.
 
 Three other files change these rows too. `suspicion` writes those of suspected servers, and `lease`
 takes out a prober that has ended. `forgotten_servers` notes which servers are configured, and
@@ -118,12 +119,12 @@ def _open_seconds(cause: Cause, *, alert: bool, named: float | None) -> float:
     return max(open_seconds(1, cause), named or 0.0, ALERT_PAUSE if alert else 0.0)
 
 
-def probe(database: Database, server: str) -> Breaker | None:
+def take_probe(database: Database, server: str) -> Breaker | None:
     """Take the single probe of a half-open breaker; return its state, or None if there is none.
 
     Taking the probe counts it as failed and postpones the next one. So a prober that dies does not
     leave the breaker half open. A prober that hangs but lives keeps others away as long as its
-    lease lasts, once `probing` has noted that lease.
+    lease lasts, once `note_prober` has noted that lease.
     """
     table = database.tables.breaker
 
@@ -141,7 +142,7 @@ def probe(database: Database, server: str) -> Breaker | None:
     return database.run(work)
 
 
-def probing(database: Database, server: str, token: UUID) -> None:
+def note_prober(database: Database, server: str, token: UUID) -> None:
     """Note the lease of the probe just taken: no other probe is made while that lease exists.
 
     If the sweep stalled meanwhile, another probe may have been noted. Then nothing is changed.

@@ -16,7 +16,7 @@ KEPT = 86_400.0
 """Seconds for which a halted server is kept that no host has configured."""
 
 
-def note(database: Database, servers: Collection[str]) -> None:
+def note_configured(database: Database, servers: Collection[str]) -> None:
     """Note, in the breakers that these servers have, that the servers are configured."""
     breaker = database.tables.breaker
     seen = update(breaker).where(breaker.c.server.in_(sorted(servers)))

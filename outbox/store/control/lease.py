@@ -1,6 +1,9 @@
-"""The lease of a claim, while its batch is sent: renewed as long as its worker lives, and ended.
+"""The lease of a claim: renewed while its worker lives, and ended with its batch.
 
-`claim` inserts a lease, `start` starts it, and `rescue` judges a lease that ran out.
+A claim inserts it (`transitions/claim.py`), a send task starts it (`start.py`), and where it runs
+out, the rescue judges it (`rescue.py`). A batch ends it in one of three ways. `drop` deletes it
+where every result is recorded. `end` deletes it in the transaction that gives the rest back.
+`leave` lets it run out, because a person's transaction still holds some of its emails' rows.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, CursorResult, text
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
-from ..conditions import ends
 from ..connection.database import Database
-from ..connection.endings import note
+from ..connection.endings import note_endings
+from ..end_emails import by_final_status
 
 _EMAILS = """
 JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$')) AS chosen
@@ -65,8 +65,8 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
     partly_sent = {row.email_id for row in statuses if row.status == RecipientStatus.SENT}
     if keys:
         run(_LEAVE_OUT, keys, failed=RecipientStatus.FAILED, pending=RecipientStatus.PENDING)
-    fates = ends(held, Status.CANCELLED, partly_sent)
+    fates = by_final_status(held, Status.CANCELLED, partly_sent)
     for status, chosen in fates.items():
         run(_END, chosen, status=status, offset=database.offset)
-        note(connection, ((status, email_id) for email_id in chosen))
+        note_endings(connection, ((status, email_id) for email_id in chosen))
     return len(fates.get(Status.CANCELLED, ()))

@@ -14,12 +14,12 @@ from sqlalchemy import Connection, Row, case, exists, func, select
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import FINISHED, Status
 from ...domain.priority import Priority
-from ..conditions import first_due
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..control.counter import read as read_counters
 from ..control.pause import EVERYTHING, paused
 from ..control.rate_limits import rate_limited
+from ..due_times import first_due
 from ..report_records import (
     AttemptDetails,
     EmailDetails,

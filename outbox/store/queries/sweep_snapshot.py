@@ -22,8 +22,8 @@ from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ...domain.scheduling.lanes import Lanes
 from ...domain.scheduling.token_bucket import SLACK
-from ..conditions import expired
 from ..connection.database import Database
+from ..due_times import expired
 from ..records import Mark
 from . import server_limits
 from .backlog import count

@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, Connection, select, update
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
 from ..backend import backend_of
-from ..conditions import end
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..connection.row_locks import Locked, rows
+from ..end_emails import end_emails
 from ..session.unread_results import refuse_unread
 
 CANCEL_CHUNK = 1000
@@ -61,7 +61,7 @@ def withdraw_ids(connection: Connection, database: Database, ids: Sequence[int])
         return own(connection, database, ids)
     held = _lock(connection, database, among(database, ids) & _waits(database))
     _leave_out(connection, database, [row.id for row in held if row.recipients > 1])
-    return end(connection, database, held, Status.CANCELLED)
+    return end_emails(connection, database, held, Status.CANCELLED)
 
 
 def _lock(

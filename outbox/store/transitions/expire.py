@@ -5,10 +5,11 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from ...domain.delivery.status import Status
-from ..conditions import end, expired
 from ..connection.database import Database
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import free, rows
+from ..due_times import expired
+from ..end_emails import end_emails
 
 EXPIRE_CHUNK = 1000
 
@@ -25,7 +26,7 @@ def expire(database: Database) -> int:
         found = {row.id: row for row in connection.execute(free(statement))}
 
         def end_these(ids: frozenset[int]) -> None:
-            end(connection, database, [found[email_id] for email_id in ids], Status.EXPIRED)
+            end_emails(connection, database, [found[email_id] for email_id in ids], Status.EXPIRED)
 
         return len(found) - len(each_for_itself(connection, found, end_these, "expired"))
 

@@ -17,7 +17,7 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Verdict
 from ..connection.database import Database
-from ..connection.endings import note
+from ..connection.endings import note_endings
 from ..connection.list_parts import among, parts
 from ..records import EmailResult
 from ..reply_columns import reply_values
@@ -42,7 +42,7 @@ def tells_of_a_copy(entry: EmailResult) -> bool:
     return any(status is RecipientStatus.SENT for _, status, _ in entry.outcome.recipients)
 
 
-def resolve(connection: Connection, database: Database, entry: EmailResult) -> None:
+def record_late(connection: Connection, database: Database, entry: EmailResult) -> None:
     """Record for whom the server accepted the email, whose row is locked and in doubt.
 
     A recipient who was refused without an earlier doubt has no copy. The email stays in doubt for
@@ -58,7 +58,7 @@ def resolve(connection: Connection, database: Database, entry: EmailResult) -> N
             return
     ended = {"status": Status.SENT, "due_at": None, "finished_at": database.now()}
     _clear(connection, database, entry, **ended)
-    note(connection, [(Status.SENT, entry.email_id)])
+    note_endings(connection, [(Status.SENT, entry.email_id)])
 
 
 def _clear(connection: Connection, database: Database, entry: EmailResult, **values: Any) -> None:

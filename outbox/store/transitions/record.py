@@ -14,11 +14,11 @@ from sqlalchemy import ColumnElement, Connection, Update, insert, update
 
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Reply, Verdict
-from ..conditions import first_due
 from ..connection.database import Database
-from ..connection.endings import note
+from ..connection.endings import note_endings
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids, seen
+from ..due_times import first_due
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
 from ..reply_columns import reply_values
@@ -52,16 +52,16 @@ def record(
     ids = frozenset(entry.email_id for entry in entries)
     mine = _write(connection, database, ours, entries, ids)
     recorded = _of(entries, mine)
-    note(connection, ((entry.outcome.status, entry.email_id) for entry in recorded))
-    _log(connection, database, recorded, worker)
+    note_endings(connection, ((entry.outcome.status, entry.email_id) for entry in recorded))
+    _log_attempts(connection, database, recorded, worker)
     _record_recipients(connection, database, recorded)
     if mine == ids:
         return Progress(written=mine)
     held = seen(connection, database, ours & among(database, ids - mine))
     rest = _of(entries, ids - mine - held)
     lost = late_verdict.not_written_yet(connection, database, token, rest, worker)
-    resolved, waiting = _resolve_late(connection, database, token, lost)
-    _log(connection, database, _of(lost, resolved), worker)
+    resolved, waiting = _record_late(connection, database, token, lost)
+    _log_attempts(connection, database, _of(lost, resolved), worker)
     gone = frozenset(entry.email_id for entry in lost) - waiting
     return Progress(written=mine, held=held | waiting, lost=gone)
 
@@ -130,7 +130,7 @@ def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
             return {"status": end.status, "token": None, "finished_at": database.now()}
 
 
-def _resolve_late(
+def _record_late(
     connection: Connection, database: Database, token: UUID, lost: Sequence[EmailResult]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Resolve doubts by these late results; return the resolved ids and the held ones."""
@@ -142,11 +142,11 @@ def _resolve_late(
     )
     mine = lock_ids(connection, database, unknown)
     for entry in _of(told, mine):
-        late_verdict.resolve(connection, database, entry)
+        late_verdict.record_late(connection, database, entry)
     return mine, seen(connection, database, unknown) - mine
 
 
-def _log(
+def _log_attempts(
     connection: Connection, database: Database, entries: Sequence[EmailResult], worker: str
 ) -> None:
     rows = [

@@ -8,10 +8,10 @@ from uuid import UUID
 from sqlalchemy import Connection, update
 
 from ...domain.delivery.status import Status
-from ..conditions import first_due
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids
+from ..due_times import first_due
 
 
 def move(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:

@@ -10,10 +10,12 @@ from sqlalchemy import Connection, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
-from ..conditions import end, first_due, having
 from ..connection.database import Database
 from ..connection.list_parts import among, parts
 from ..connection.row_locks import lock, lock_claim, seen
+from ..due_times import first_due
+from ..end_emails import end_emails
+from ..recipients import having
 
 
 def give_back(
@@ -48,7 +50,7 @@ def give_back_locked(
     email = database.tables.email
     held = (email.c.token == token) & among(database, ids)
     over = (email.c.status == Status.CLAIMED) & (email.c.expires_at <= database.now())
-    end(connection, database, lock(connection, database, held & over), Status.EXPIRED)
+    end_emails(connection, database, lock(connection, database, held & over), Status.EXPIRED)
     waiting = {"status": Status.PENDING, "token": None, "due_at": first_due(email)}
     connection.execute(update(email).where(held).values(**waiting))
 
@@ -73,8 +75,10 @@ def suppress(
     over = [row for row in locked if row.id not in partly]
     several = [row.id for row in over if row.recipients > 1]
     refused = having(connection, database, several, RecipientStatus.FAILED)
-    end(connection, database, [row for row in over if row.id in refused], Status.FAILED)
-    end(connection, database, [row for row in over if row.id not in refused], Status.SUPPRESSED)
+    failed = [row for row in over if row.id in refused]
+    suppressed = [row for row in over if row.id not in refused]
+    end_emails(connection, database, failed, Status.FAILED)
+    end_emails(connection, database, suppressed, Status.SUPPRESSED)
     recipient = database.tables.recipient
     leave_out = (
         update(recipient)

@@ -18,13 +18,13 @@ from ...domain.delivery.outcome import MAX_UNKNOWN, RecipientStatus
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
-from ..conditions import end
 from ..connection.database import Database
-from ..connection.endings import note
+from ..connection.endings import note_endings
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, seen
 from ..control.counter import UNKNOWN, bump
+from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
 from .release import give_back_locked
 
@@ -34,7 +34,7 @@ _LOST_WORKER = "the worker was lost before it recorded a reply"
 
 def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> int:
     """Judge the leases that ran out; return how many were rescued."""
-    _suspect(database)
+    _note_overdue(database)
     rescued = 0
     for token in _judged(database, settings.lease):
         work = partial(
@@ -44,7 +44,7 @@ def rescue(database: Database, settings: Settings, *, random: Callable[[], float
     return rescued
 
 
-def _suspect(database: Database) -> None:
+def _note_overdue(database: Database) -> None:
     """Note when leases were first seen to have run out. Skip leases whose rows are locked.
 
     A host that vanished within a renewal keeps its row locked until the database notices, which may
@@ -64,8 +64,8 @@ def _suspect(database: Database) -> None:
 
     def work(connection: Connection) -> None:
         for tokens in parts(connection.execute(overdue).scalars().all()):
-            suspected = update(lease).where(lease.c.token.in_(tokens))
-            connection.execute(suspected.values(suspected_at=database.now()))
+            these = update(lease).where(lease.c.token.in_(tokens))
+            connection.execute(these.values(suspected_at=database.now()))
 
     database.run(work)
 
@@ -131,7 +131,7 @@ def _charge(
     held = (email.c.token == token) & among(database, ids)
     connection.execute(update(email).where(held).values(crashes=email.c.crashes + 1))
     used_up = and_(held, email.c.status == Status.CLAIMED, email.c.crashes >= settings.max_crashes)
-    end(connection, database, lock(connection, database, used_up), Status.FAILED)
+    end_emails(connection, database, lock(connection, database, used_up), Status.FAILED)
 
 
 def _mark_unknown(
@@ -153,7 +153,7 @@ def _mark_unknown(
     for row in rows:
         values: dict[str, Any] = {"status": Status.UNKNOWN, "finished_at": database.now()}
         if _is_final(row, settings):
-            note(connection, [(Status.UNKNOWN, row.id)])
+            note_endings(connection, [(Status.UNKNOWN, row.id)])
         else:
             wait = backoff.delay(row.attempts + 1, random=random, steps=settings.backoff)
             values = {"status": Status.PENDING, "due_at": database.now(wait)}
@@ -168,7 +168,7 @@ def _mark_unknown(
                 **values,
             )
         )
-    _note(connection, database, lease, [row.id for row in rows])
+    _log_attempts(connection, database, lease, [row.id for row in rows])
     _mark_recipients_unknown(connection, database, [row.id for row in rows if row.recipients > 1])
     if rows:
         bump(connection, database, UNKNOWN, len(rows))
@@ -188,7 +188,9 @@ def _is_final(row: Any, settings: Settings) -> bool:
     )
 
 
-def _note(connection: Connection, database: Database, lease: Row[Any], ids: Sequence[int]) -> None:
+def _log_attempts(
+    connection: Connection, database: Database, lease: Row[Any], ids: Sequence[int]
+) -> None:
     rows = [
         {
             "email_id": email_id,

@@ -8,11 +8,11 @@ from sqlalchemy import Connection, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
-from ..conditions import having, turn_recipients
 from ..connection.database import Database
-from ..connection.endings import note
+from ..connection.endings import note_endings
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_by_id
+from ..recipients import having, turn_recipients
 
 
 def resolve(
@@ -47,5 +47,5 @@ def resolve(
             ours = update(email).where(among(database, group))
             connection.execute(ours.values(status=status, **settled, **values))
             now |= dict.fromkeys(group, status)
-    note(connection, ((status, email_id) for email_id, status in now.items()))
+    note_endings(connection, ((status, email_id) for email_id, status in now.items()))
     return now

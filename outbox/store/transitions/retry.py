@@ -8,10 +8,10 @@ from sqlalchemy import Connection, case, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
-from ..conditions import turn_recipients
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..connection.row_locks import Locked, lock_by_id
+from ..recipients import turn_recipients
 
 RETRIED = (Status.FAILED, Status.UNKNOWN)
 """The statuses from which an email can be sent again."""

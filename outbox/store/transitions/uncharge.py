@@ -46,10 +46,11 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
         # In the order of ids, and without waiting: rows that a user's transaction holds are passed.
         ids = among(database, {row.email_id for row in charged})
         free = lock_ids(connection, database, ids) if charged else frozenset()
-        rows = [r for r in charged if r.email_id in free and _claim(connection, database, r)]
-        for row in sorted(rows, key=lambda row: int(row.email_id)):
+        ours = [row for row in charged if row.email_id in free]
+        marked = [row for row in ours if _mark_uncharged(connection, database, row)]
+        for row in sorted(marked, key=lambda row: int(row.email_id)):
             _take_back(connection, database, row)
-        return len(rows)
+        return len(marked)
 
     return database.run(work)
 
@@ -119,7 +120,7 @@ def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
         yield row
 
 
-def _claim(connection: Connection, database: Database, row: Row[Any]) -> bool:
+def _mark_uncharged(connection: Connection, database: Database, row: Row[Any]) -> bool:
     """Mark the attempt as uncharged; return False if another worker did so first."""
     table = database.tables.attempt
     marked = (

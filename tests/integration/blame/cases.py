@@ -9,7 +9,7 @@ from itertools import cycle, product
 
 from outbox.domain.delivery.reply_table import MAILING, ROWS, Event, Row
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.smtp.reply import parse_reply
+from outbox.smtp.reply_reader import parse_reply
 
 REPLIES = (
     "450 4.2.0 mailbox busy",

@@ -14,7 +14,7 @@ import pytest
 from outbox.domain.delivery.reply_table import Event
 from outbox.smtp import body, session
 from outbox.smtp.connection import Connection
-from outbox.smtp.reply import NoReply, ReplyReader
+from outbox.smtp.reply_reader import NoReply, ReplyReader
 from outbox.worker.process import runtime
 from tests.integration.blame.server import PATIENCE_ENDS
 from tests.integration.blame.simulation import HOST

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from outbox.smtp import reply
+from outbox.smtp import reply_reader
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.send_window import SLOW
 from outbox.worker.drain import drain
@@ -42,7 +42,7 @@ def _let_the_server_be_silent(stage: Stage) -> None:
     stage.server.unused[stage.case.silent_at] = silence
     [made] = stage.shop.claim()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reply, "LOOK", 0.05)
+        patch.setattr(reply_reader, "LOOK", 0.05)
         send_batch(stage.shop.runtime, made.token)
 
 

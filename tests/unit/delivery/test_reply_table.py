@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from outbox.domain.delivery.reply_table import ROWS, Event, judge, named_delay
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.smtp.reply import parse_reply
+from outbox.smtp.reply_reader import parse_reply
 
 SESSION = [Phase.CONNECT, Phase.GREETING, Phase.EHLO, Phase.STARTTLS, Phase.AUTH]
 COMMANDS = [Phase.MAIL, Phase.RCPT, Phase.DATA]

@@ -11,7 +11,7 @@ from outbox.domain.config.settings import MOST, MOST_TRIES, Settings
 from outbox.domain.delivery.outcome import MAX_UNKNOWN
 from outbox.domain.message.render import MAX_RECIPIENTS
 from outbox.domain.priority import Priority
-from outbox.smtp.reply import parse_line
+from outbox.smtp.reply_reader import parse_line
 from outbox.store.schema.tables import define
 
 SMALL = 2**15 - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -128,19 +129,20 @@ def test_emails_that_were_halted_are_probed_for_at_least_every_half_minute(shop:
     assert 29 < left(shop) <= 30
     for _ in range(3):
         shop.later(30.1)
-        assert circuit_breaker.probe(shop.database, SERVER)
+        assert circuit_breaker.take_probe(shop.database, SERVER)
     assert left(shop) <= 30
 
 
 def test_a_probe_is_taken_by_one_only_and_counts_as_failed(shop: Shop) -> None:
     trip(shop)
-    assert not circuit_breaker.probe(shop.database, SERVER)
+    assert not circuit_breaker.take_probe(shop.database, SERVER)
     shop.later(OPEN_FIRST + 0.1)
     with ThreadPoolExecutor(4) as pool:
-        taken = list(pool.map(lambda _: circuit_breaker.probe(shop.database, SERVER), range(4)))
+        take = partial(circuit_breaker.take_probe, shop.database)
+        taken = list(pool.map(take, [SERVER] * 4))
     assert sum(found is not None for found in taken) == 1
     assert shop.rows(shop.tables.breaker)[0].failures == 2
-    assert not circuit_breaker.probe(shop.database, "other:25")
+    assert not circuit_breaker.take_probe(shop.database, "other:25")
 
 
 def test_the_pauses_double_from_five_seconds_to_five_minutes(shop: Shop) -> None:
@@ -149,7 +151,7 @@ def test_the_pauses_double_from_five_seconds_to_five_minutes(shop: Shop) -> None
     for _ in range(8):
         pauses.append(left(shop))
         shop.later(pauses[-1] + 0.5)
-        assert circuit_breaker.probe(shop.database, SERVER)
+        assert circuit_breaker.take_probe(shop.database, SERVER)
     expected = [5, 10, 20, 40, 80, 160, 300, 300]
     assert all(want - 3 < got <= want + 0.1 for want, got in zip(expected, pauses, strict=True)), (
         pauses

@@ -38,9 +38,9 @@ def prober(shop: Shop) -> Claim:
     """Have a batch probe the server once it has been down for long enough; return its lease."""
     trip(shop)
     shop.later(OPEN_FIRST + 0.1)
-    assert circuit_breaker.probe(shop.database, SERVER)
+    assert circuit_breaker.take_probe(shop.database, SERVER)
     (made,) = shop.claim()
-    circuit_breaker.probing(shop.database, SERVER, made.token)
+    circuit_breaker.note_prober(shop.database, SERVER, made.token)
     assert shop.start(made.token)
     return made
 
@@ -52,8 +52,8 @@ def test_each_server_has_a_breaker_of_its_own(shop: Shop) -> None:
     shop.later(OPEN_FIRST + 0.1)
     trip(shop, OTHER)
     assert (limit(shop), limit(shop, OTHER)) == (server_limits.HALF_OPEN, server_limits.OPEN)
-    assert not circuit_breaker.probe(shop.database, OTHER)
-    assert circuit_breaker.probe(shop.database, SERVER)
+    assert not circuit_breaker.take_probe(shop.database, OTHER)
+    assert circuit_breaker.take_probe(shop.database, SERVER)
     circuit_breaker.close(shop.database, SERVER)
     assert limit(shop, OTHER) == server_limits.OPEN
 
@@ -100,10 +100,10 @@ def test_a_prober_that_hangs_keeps_others_away_for_as_long_as_its_lease_lasts(sh
     shop.later(100)  # a reply's deadline is minutes away, and its next probe was due long ago
     lease.renew(shop.database, made.token, lease_seconds=LEASE)
     assert limit(shop) == server_limits.OPEN
-    assert not circuit_breaker.probe(shop.database, SERVER)
+    assert not circuit_breaker.take_probe(shop.database, SERVER)
     lease.drop(shop.database, made.token)
     assert limit(shop) == server_limits.HALF_OPEN
-    assert circuit_breaker.probe(shop.database, SERVER)
+    assert circuit_breaker.take_probe(shop.database, SERVER)
 
 
 def test_a_prober_that_dies_does_not_leave_the_breaker_half_open(shop: Shop) -> None:
@@ -111,16 +111,16 @@ def test_a_prober_that_dies_does_not_leave_the_breaker_half_open(shop: Shop) -> 
     prober(shop)
     shop.rescue()
     assert (shop.status(email.id), limit(shop)) == ("pending", server_limits.HALF_OPEN)
-    assert circuit_breaker.probe(shop.database, SERVER)
+    assert circuit_breaker.take_probe(shop.database, SERVER)
 
 
 def test_a_sweep_that_dies_between_probe_and_claim_does_not_either(shop: Shop) -> None:
     trip(shop)
     shop.later(OPEN_FIRST + 0.1)
-    assert circuit_breaker.probe(shop.database, SERVER)
-    assert not circuit_breaker.probe(shop.database, SERVER)
+    assert circuit_breaker.take_probe(shop.database, SERVER)
+    assert not circuit_breaker.take_probe(shop.database, SERVER)
     shop.later(2 * OPEN_FIRST + 0.1)
-    assert circuit_breaker.probe(shop.database, SERVER)
+    assert circuit_breaker.take_probe(shop.database, SERVER)
 
 
 def test_nothing_brings_the_next_probe_forward(shop: Shop) -> None:
@@ -135,7 +135,7 @@ def test_nothing_brings_the_next_probe_forward(shop: Shop) -> None:
 def test_a_failed_probe_that_took_long_is_not_followed_by_the_next_at_once(shop: Shop) -> None:
     trip(shop)
     shop.later(OPEN_FIRST + 0.1)
-    assert circuit_breaker.probe(shop.database, SERVER)
+    assert circuit_breaker.take_probe(shop.database, SERVER)
     shop.later(60)
     trip(shop, reason="greeting: 0 timed out")
     assert limit(shop) == server_limits.OPEN

@@ -13,7 +13,7 @@ from outbox import Priority
 from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
-from outbox.smtp import reply
+from outbox.smtp import reply_reader
 from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.batch import send_window
 from outbox.worker.batch.diagnosis import ASIDE
@@ -48,7 +48,7 @@ SILENCE = Transaction(
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send_window, "SLOW", 0.5)
     monkeypatch.setattr(send_window, "PUT_OFF", 1.0)
-    monkeypatch.setattr(reply, "LOOK", 0.1)
+    monkeypatch.setattr(reply_reader, "LOOK", 0.1)
     monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)
     monkeypatch.setattr(rules, "SESSION_FIRST", 0.5)
 

@@ -18,7 +18,7 @@ from outbox import Priority
 from outbox.domain.delivery.blame import SILENCES
 from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
-from outbox.smtp import reply
+from outbox.smtp import reply_reader
 from outbox.store.records import Claim
 from outbox.worker.batch import send_window as window
 from outbox.worker.batch.diagnosis import Kind
@@ -47,7 +47,7 @@ COMMANDS = [Phase.MAIL, Phase.RCPT, Phase.DATA]
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "SLOW", 0.5)
     monkeypatch.setattr(window, "PUT_OFF", 1.0)
-    monkeypatch.setattr(reply, "LOOK", 0.1)
+    monkeypatch.setattr(reply_reader, "LOOK", 0.1)
 
 
 class SilentServer(ClassServer):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from outbox.domain.delivery.reply_table import Event
 from outbox.domain.delivery.transaction import Reply
-from outbox.smtp.reply import MAX_TEXT, NoReply, ReplyReader, clean, parse_reply
+from outbox.smtp.reply_reader import MAX_TEXT, NoReply, ReplyReader, clean, parse_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

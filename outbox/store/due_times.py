@@ -1,0 +1,24 @@
+"""When an email is due, and when its time has run out: terms of statements."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Table, func
+
+from .connection.database import Database
+
+
+def first_due(email: Table) -> ColumnElement[datetime]:
+    """Return when an email was first due. With this time a returned email keeps its place."""
+    return func.coalesce(email.c.send_at, email.c.created_at)
+
+
+def expired(database: Database) -> ColumnElement[bool]:
+    """Return the condition: the email waits and its time has run out.
+
+    It is worded like the partial index, so that the database can use that index.
+    """
+    email = database.tables.email.c
+    waits = email.finished_at.is_(None) & email.token.is_(None)
+    return waits & email.expires_at.is_not(None) & (email.expires_at <= database.now())

@@ -1,0 +1,48 @@
+"""Ends emails that will not be sent any more, with a status that is true for each of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, update
+
+from ..domain.delivery.status import Status
+from .connection.database import Database
+from .connection.endings import note_endings
+from .connection.list_parts import among
+from .connection.row_locks import Locked
+from .recipients import having
+
+
+def end_emails(
+    connection: Connection, database: Database, rows: Sequence[Locked], target: Status
+) -> int:
+    """End these locked emails as `target`, or as sent or unknown where `by_final_status` says so.
+
+    Returns how many ended as `target`.
+    """
+    partly_sent = having(connection, database, [row.id for row in rows if row.recipients > 1])
+    fates = by_final_status(rows, target, partly_sent)
+    email, over = database.tables.email, {"token": None, "due_at": None}
+    for status, ids in fates.items():
+        ending = update(email).where(among(database, ids))
+        connection.execute(ending.values(status=status, finished_at=database.now(), **over))
+        note_endings(connection, ((status, email_id) for email_id in ids))
+    return len(fates.get(target, ()))
+
+
+def by_final_status(
+    rows: Iterable[Locked | Row[Any]], target: Status, partly_sent: Collection[int]
+) -> dict[Status, list[int]]:
+    """Return the ids of these emails by the status in which they end.
+
+    An email with unresolved doubt ends `unknown` instead of as `target`. An email in `partly_sent`
+    ends `sent`, because a recipient already has a copy.
+    """
+    found: dict[Status, list[int]] = defaultdict(list)
+    for row in rows:
+        end = Status.SENT if row.id in partly_sent else target
+        found[Status.UNKNOWN if row.unknown_count else end].append(row.id)
+    return dict(found)
