@@ -129,7 +129,7 @@ class Client(Session):
             self._replies_to(group, last, refusals)
             start = group.stop
             if refusals.too_many and start < last:
-                refusals.put_off(start - 1)
+                refusals.leave(start - 1)
                 start = last
 
     def _lines(self, envelope: Envelope, size: int) -> list[bytes]:

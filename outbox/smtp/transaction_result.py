@@ -23,7 +23,7 @@ _NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNS
 
 
 class RecipientRefusals:
-    """The recipients of one email that were refused or put off individually, by their place."""
+    """One email's recipients that were refused, put off or left individually, by their place."""
 
     __slots__ = ("envelope", "results", "retry_after", "too_many")
 
@@ -45,7 +45,7 @@ class RecipientRefusals:
         if judgement.verdict is Verdict.NEXT:
             self.too_many = reply
 
-    def put_off(self, start: int) -> None:
+    def leave(self, start: int) -> None:
         """Leave the recipients from this place on to the next transaction."""
         for place in range(start, len(self.envelope.recipients)):
             self._note(place, Verdict.NEXT, self.too_many or Reply(code=0))

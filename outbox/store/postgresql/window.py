@@ -19,6 +19,18 @@ from ..connection.error_codes import code_of
 from ..records import EmailResult
 from ..schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH, SERVER_LENGTH, WORKER_LENGTH
 
+# How the statement is put together: `{email}` and `{attempt}` are the tables. `{result}` and
+# `{match}` come from `_ALIKE` or `_EACH`; `{free}`, `{bound}`, `{mine}` and `{next}` from
+# `_IN_A_HURRY` or `_PAST_OTHERS`. In nearly every run it is `_ALIKE` and `_IN_A_HURRY`, and reads:
+#
+#     WITH moment AS (SELECT clock_timestamp() + … AS now, set_config('lock_timeout', …)),
+#         result AS (SELECT %(status)s AS status, %(attempts)s AS attempts, …),
+#         written AS (UPDATE outbox_email AS e SET … FROM result AS r, moment
+#             WHERE e.token = … AND e.status = 'sending' AND e.id = ANY(%(ids)s) RETURNING e.id),
+#         logged AS (INSERT INTO outbox_attempt … WHERE l.email_id IN (SELECT id FROM written)),
+#         opened AS (UPDATE outbox_email AS e SET status = 'sending' FROM moment
+#             WHERE e.id = ANY(%(following)s) AND e.token = … RETURNING e.id)
+#     SELECT (the opened ids), (the written ids)
 _STATEMENT = """
 WITH {free}moment AS MATERIALIZED (
     SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now{bound}
@@ -70,7 +82,8 @@ _ALIKE = {
         %(delay)s::float8 AS delay""",
     "match": "",
 }
-"""For most windows: all emails have the same result. A join takes an eighth of the time."""
+"""For most windows: all emails have the same result, which stands in the statement once. The join
+in `_EACH` would take an eighth of the statement's time."""
 
 _EACH = {
     "result": """SELECT * FROM unnest(
@@ -79,6 +92,7 @@ _EACH = {
     ) AS r (id, status, attempts, crashes, unknown_count, delay)""",
     "match": "e.id = r.id AND ",
 }
+"""For a window whose emails have different results: each email is joined with its own."""
 
 _IN_A_HURRY = {
     "bound": ", set_config('lock_timeout', '10ms', true)",  # until the end of this transaction
@@ -153,7 +167,7 @@ def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, 
         "email": database.name(database.tables.email),
         "attempt": database.name(database.tables.attempt),
     }
-    words = {key: word.format(**names) for key, word in locks.items()}
+    words = {key: word.format(**names) for key, word in locks.items()}  # `free` names the table
     return _STATEMENT.format(**names, **words, **results)
 
 
@@ -163,8 +177,9 @@ def _end(entry: EmailResult) -> tuple[str, int, int, int, float]:
 
 
 def _one_for_all(entries: Sequence[EmailResult]) -> dict[str, Any]:
-    nothing = (Status.SENDING.value, 0, 0, 0, 0.0)  # before the first window: matches no row
-    end = _end(entries[0]) if entries else nothing
+    # Before the first window there are no ids, so no row gets these values; they only need types.
+    unused = (Status.SENDING.value, 0, 0, 0, 0.0)
+    end = _end(entries[0]) if entries else unused
     names = ("status", "attempts", "crashes", "unknown_count", "delay")
     return dict(zip(names, end, strict=True))
 

@@ -83,18 +83,17 @@ class ResultFactory:
 
     def unsent(self, out: Outgoing) -> EmailResult:
         """Return the result of an email that no server took or judged for itself."""
-        suspected = out.suspected
-        match out.unsent:
-            case Unsent.UNTRIED:
-                return self.give_back(out)
-            case Unsent.PASSED_OVER:
-                # This never ends an email: only its own try can show that it is to blame.
-                return self.give_back(out, delay=backoff.passed_over(out.email.waited))
-            case Unsent.SUSPECT if suspected is not None and not _may_drop_all(out, suspected):
-                is_charged = bool(out.blamed_by) and suspected.verdict is Verdict.SUSPECT
-                charged = blamed(suspected) if is_charged else suspected
-                return self.judged(out, charged, out.server)[0]
-        return self._behind(out)
+        if out.unsent is Unsent.UNTRIED:
+            return self.give_back(out)
+        if out.unsent is Unsent.PASSED_OVER:
+            # This never ends an email: only its own try can show that it is to blame.
+            return self.give_back(out, delay=backoff.passed_over(out.email.waited))
+        suspected = out.suspected if out.unsent is Unsent.SUSPECT else None
+        if suspected is None or _may_drop_all(out, suspected):
+            return self._behind(out)
+        is_to_blame = bool(out.blamed_by) and suspected.verdict is Verdict.SUSPECT
+        whole = _with_put_off(out, blamed(suspected) if is_to_blame else suspected)
+        return self._result(out, self._outcome(out.email, whole), whole, out.server)
 
     def give_back(
         self, out: Outgoing, status: Status = Status.PENDING, delay: float = 0.0
@@ -103,7 +102,7 @@ class ResultFactory:
         outcome = Outcome(
             status=status, reply=_NO_REPLY, delay=delay, unknown_total=out.email.unknown_count
         )
-        return self._result(out, outcome, _NOT_SENT, "")
+        return self._result(out, outcome, _UNLOGGED, "")
 
     def damaged(self, out: Outgoing, server: str) -> EmailResult:
         """Return the result of an email whose stored content is not what was enqueued: failed."""
@@ -137,17 +136,20 @@ class ResultFactory:
         return self.judged(out, crash, server)[0]
 
     def _behind(self, out: Outgoing) -> EmailResult:
-        """Return the result of an email that waits behind the others, without being at fault."""
-        nobody = tuple(
+        """Return the result of an email that waits behind the others, without being at fault.
+
+        The domain decides it as for a suspect: each waits, until its lifetime is over. But nothing
+        was tried on behalf of this email, so no attempt is logged.
+        """
+        recipients = tuple(
             RecipientResult(address=address, verdict=Verdict.SUSPECT, reply=_NO_REPLY)
             for address in out.email.envelope.recipients
         )
-        put = Transaction(
-            verdict=Verdict.SUSPECT, phase=Phase.MAIL, reply=_NO_REPLY, recipients=nobody
+        as_suspect = Transaction(
+            verdict=Verdict.SUSPECT, phase=Phase.MAIL, reply=_NO_REPLY, recipients=recipients
         )
-        outcome = self._outcome(out.email, _with_put_off(out, put))
-        # HALT is not logged as an attempt: nothing was tried on behalf of this email.
-        return self._result(out, outcome, replace(put, verdict=Verdict.HALT), "")
+        outcome = self._outcome(out.email, _with_put_off(out, as_suspect))
+        return self._result(out, outcome, _UNLOGGED, "")
 
     def _rest(self, out: Outgoing, transaction: Transaction, so_far: Outcome) -> Outgoing:
         recipients = transaction.recipients
@@ -205,7 +207,8 @@ class ResultFactory:
 
 
 _NO_REPLY = Reply(code=0)
-_NOT_SENT = Transaction(verdict=Verdict.HALT, phase=Phase.MAIL, reply=_NO_REPLY)
+_UNLOGGED = Transaction(verdict=Verdict.HALT, phase=Phase.MAIL, reply=_NO_REPLY)
+"""Stands for no transaction: a result with a HALT is not logged as an attempt."""
 _BEFORE_CONTENT = (Phase.MAIL, Phase.RCPT, Phase.DATA)
 
 

@@ -115,6 +115,8 @@ class _Sending:
             while left and end is None:
                 window = self._next.cut(left, before_wait=self._results.record)
                 if isinstance(window, BatchEnd):
+                    # Urgent email that waits for a process cuts a wait for permits short too. It
+                    # needs a sweep, which YIELDED brings, and which `window` alone would not.
                     end = BatchEnd.YIELDED if self._throttle.must_yield() else window
                     break
                 # One transaction records the last window and opens this one.

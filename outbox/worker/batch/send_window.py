@@ -25,8 +25,8 @@ from .throttle import Throttle
 SLOW = 20.0
 """Seconds after which an email is slow: the emails behind it are given back."""
 
-PUT_OFF = 30.0
-"""The least seconds that an email waits after it was given up, because it kept a process busy."""
+SLOW_DELAY = 30.0
+"""The least seconds until a slow email is due again, after the wait for its reply was ended."""
 
 
 class Window:
@@ -54,12 +54,14 @@ class Window:
         self._aside: list[Outgoing] = []  # this server neither took nor judged them
         self._parked: list[Outgoing] = []  # the next server has no permits for them now
         self._done: list[Outgoing] = []  # judged for themselves
+        self._late: list[Outgoing] = []  # their turn did not come before the window's time was up
         self._current: Outgoing | None = None
         self._current_since = 0.0
         self._lock = threading.Lock()  # of `_todo`: the heartbeat's thread may empty it
         self.is_relieved = False  # the emails behind a slow one were given back
         self.has_crashed = False  # an error of ours ended it while an email was under way
-        self._left: Sequence[ClaimedEmail] = ()
+        self._left: Sequence[ClaimedEmail] = ()  # the batch's emails behind this window
+        self._announced: ClaimedEmail | None = None  # the next window's first, where it is known
 
     def send(
         self, emails: Sequence[ClaimedEmail], left: Sequence[ClaimedEmail], *, announces: bool
@@ -71,22 +73,24 @@ class Window:
         has left can be in doubt.
         """
         now, self._left = self._factory.now(), left
-        behind = left[0] if announces and left else None
+        self._announced = left[0] if announces and left else None
         self._todo = [Outgoing(email=email, started_at=now) for email in emails]
         tried: set[str] = set()
-        late: list[Outgoing] = []
         try:
             while self._todo:
-                late = self._over_this_server(behind)
+                self._give_to_this_server()
                 tried.add(self._choice.server.name)
-                if late or not self._todo or not self._sender.holds() or not self._moves(tried):
+                if self._late or not self._todo or not self._sender.holds():
+                    break
+                has_moved = self._move_on(tried)
+                if not has_moved:
                     break
             for out in (*self._todo, *self._parked):
                 self._add_unsent(out)
         except BaseException as error:
             self._end_by(error)
             raise
-        return [out.email for out in late]
+        return [out.email for out in self._late]
 
     def relieve(self) -> list[EmailResult] | None:
         """Take out the emails behind a slow one; return their results, which are to be recorded.
@@ -113,54 +117,52 @@ class Window:
         """The seconds that the email under way has taken so far."""
         return self._clock() - self._current_since
 
-    def _over_this_server(self, behind: ClaimedEmail | None) -> list[Outgoing]:
-        """Give this server the emails of `_todo`, and leave there those that it did not take.
-
-        Returns the emails whose turn did not come in time.
-        """
-        late: list[Outgoing] = []
-        # After a judged email the lease is not checked here: it is checked before each content.
-        diagnosis = ASIDE
-        while diagnosis is JUDGED or self._sender.holds():
-            with self._lock:
-                if not self._todo:
-                    break
-                now = self._clock()
-                if self._done and now - self._opened_at > self._seconds:
-                    late, self._todo = self._todo, []
-                    break
-                out = self._next(now)
-            diagnosis = self._try(out, behind)
-            if diagnosis is not JUDGED and diagnosis.is_of_server:
+    def _give_to_this_server(self) -> None:
+        """Give this server the emails of `_todo`, and leave there those that it did not take."""
+        holds = self._sender.holds()
+        while holds and (out := self._next()) is not None:
+            diagnosis = self._try(out)
+            if diagnosis is JUDGED:  # the lease is asked before each content: not here as well
+                continue
+            if diagnosis.is_of_server:
                 self._leave_server(diagnosis)
                 break
-        for out in late:
+            holds = self._sender.holds()
+        for out in self._late:
             self._results.add(self._factory.give_back(out, Status.CLAIMED))
         self._todo, self._aside = [*self._aside, *self._todo], []
-        return late
 
-    def _next(self, now: float) -> Outgoing:
-        watch = self._choice.watch
-        place = 0
-        if watch.is_choosy:
-            place = watch.pick([out.email.traits for out in self._todo])
-        out = self._current = self._todo.pop(place)
-        self._current_since = now
-        return out
+    def _next(self) -> Outgoing | None:
+        """Take the next email off `_todo`; return None where none is left, or the time is up."""
+        with self._lock:
+            if not self._todo:
+                return None
+            now = self._clock()
+            if self._done and now - self._opened_at > self._seconds:
+                self._late, self._todo = self._todo, []
+                return None
+            watch = self._choice.watch
+            place = 0
+            if watch.is_choosy:
+                place = watch.pick([out.email.traits for out in self._todo])
+            out = self._current = self._todo.pop(place)
+            self._current_since = now
+            return out
 
-    def _try(self, email: Outgoing, behind: ClaimedEmail | None) -> Diagnosis:
-        """Send one email; note what the server's replies say of the email and of the server."""
-        if self._sender.has_expired(email.email):
+    def _try(self, out: Outgoing) -> Diagnosis:
+        """Send one email; note what the server's replies say of the email and of the server.
+
+        An email that may not leave any more is given back, and says nothing of the server: ASIDE.
+        """
+        if self._sender.has_expired(out.email):
             self._current = None
-            self._results.add(self._factory.give_back(email))
+            self._results.add(self._factory.give_back(out))
             return ASIDE
-        email.started_at = self._factory.now()
-        out: Outgoing | None = email
-        diagnosis = ASIDE
-        while out is not None:  # more than once where the recipients do not fit one transaction
+        out.started_at = self._factory.now()
+        while True:  # more than once where the recipients do not fit one transaction
             self._current = out
             todo = self._todo  # the heartbeat's thread may put another list in its place
-            following = todo[0].email if todo else behind
+            following = todo[0].email if todo else self._announced
             transaction = self._sender.send(out.email, self._choice.connection, following)
             self._current = None
             if transaction is None:
@@ -173,8 +175,10 @@ class Window:
             if diagnosis is not JUDGED and not diagnosis.is_final:
                 self._put_aside(out, transaction, diagnosis)
                 return diagnosis
-            out = self._judge(out, transaction, diagnosis)
-        return diagnosis
+            rest = self._judge(out, transaction, diagnosis)
+            if rest is None:
+                return diagnosis
+            out = rest
 
     def _untried(self) -> list[Traits]:
         return [email.traits for email in (*(out.email for out in self._todo), *self._left)]
@@ -196,16 +200,18 @@ class Window:
 
     def _put_aside(self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis) -> None:
         """Set an email aside that the server neither took nor judged."""
-        if transaction.verdict in _BY_ITS_OWN_COMMAND:
-            out.suspected, out.server = transaction, self._choice.server.name
-            if out.unsent is not Unsent.BEHIND:
-                out.unsent = Unsent.SUSPECT
-        elif transaction.verdict is not Verdict.HALT:  # it was refused as all emails are
-            out.unsent = Unsent.BEHIND
-        elif out.unsent is Unsent.BEHIND:  # there is no session: that says nothing of the email
-            out.unsent = Unsent.UNTRIED if out.suspected is None else Unsent.SUSPECT
+        match transaction.verdict:
+            case Verdict.SUSPECT | Verdict.LACKING | Verdict.UNSENT:  # it may be at fault itself
+                out.suspected, out.server = transaction, self._choice.server.name
+                if out.unsent is not Unsent.BEHIND:
+                    out.unsent = Unsent.SUSPECT
+            case Verdict.HALT:  # there is no session: nothing new is known of the email
+                if out.unsent is Unsent.BEHIND:
+                    out.unsent = Unsent.UNTRIED if out.suspected is None else Unsent.SUSPECT
+            case _:  # a refusal (RETRY or FAIL) that is the server's fault: it refuses all alike
+                out.unsent = Unsent.BEHIND
         if transaction.given_up:  # the server might still have taken it: no crash is charged
-            out.unsent, out.retry_after = Unsent.BEHIND, PUT_OFF
+            out.unsent, out.retry_after = Unsent.BEHIND, SLOW_DELAY
         self._aside.append(out)
         if diagnosis.witness is not None:
             self._blame(diagnosis.witness)
@@ -232,7 +238,7 @@ class Window:
         self._aside = [*acquitted, *self._aside]
         self._choice.drop()
 
-    def _moves(self, tried: set[str]) -> bool:
+    def _move_on(self, tried: set[str]) -> bool:
         """Take the next server and its permits; return False where no other has any now."""
         while self._todo and self._choice.move(tried):
             emails = [out.email for out in self._todo]
@@ -266,7 +272,3 @@ class Window:
                 unsent.append(current)
         for out in unsent:
             self._results.add(self._factory.give_back(out))
-
-
-_BY_ITS_OWN_COMMAND = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
-"""Verdicts after which the email itself may be at fault."""

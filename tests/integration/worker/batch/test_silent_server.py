@@ -46,7 +46,7 @@ COMMANDS = [Phase.MAIL, Phase.RCPT, Phase.DATA]
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "SLOW", 0.5)
-    monkeypatch.setattr(window, "PUT_OFF", 1.0)
+    monkeypatch.setattr(window, "SLOW_DELAY", 1.0)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
 
 
