@@ -12,18 +12,18 @@ from .schema.clock import clock
 from .schema.tables import Tables
 
 
-def due_statement(tables: Tables, share: ClaimRequest, now: clock) -> Select[int, int]:
+def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[int, int]:
     """Return the statement for one batch's due emails, oldest first. It skips locked rows."""
     email = tables.email
     due = (
         select(email.c.id, email.c.crashes)
         .where(
-            email.c.lane == share.lane,
-            email.c.priority == int(share.priority),
+            email.c.lane == request.lane,
+            email.c.priority == int(request.priority),
             email.c.due_at <= now,
         )
         .order_by(email.c.due_at, email.c.id)
-        .limit(share.size)
+        .limit(request.size)
     )
     # SQL Server has no SKIP LOCKED: SQLAlchemy drops the clause there, and the hint replaces it.
     due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")

@@ -16,7 +16,7 @@ from ..store.control.rate_limits import set_right
 from ..store.queries import server_limits
 from ..store.queries.sweep_snapshot import Survey, survey
 from ..store.records import Claim
-from ..store.transitions.claim import claim_shares
+from ..store.transitions.claim import claim_requested
 from ..store.transitions.expire import expire
 from ..store.transitions.rescue import rescue
 from .probe import claim_probes
@@ -117,7 +117,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
     if not state.due or runtime.suppressed():
         return []
     settings, rooms = runtime.settings, _rooms(runtime, state)
-    shares = plan_claims(
+    requests = plan_claims(
         state.due,
         state.flight,
         lanes=runtime.lanes,
@@ -128,7 +128,9 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         rooms=rooms,
     )
     probes = claim_probes(runtime, state, is_usable=lambda server: _room(state, server) > 0)
-    claims = claim_shares(runtime.database, shares, lease_seconds=settings.lease, since=state.first)
+    claims = claim_requested(
+        runtime.database, requests, lease_seconds=settings.lease, since=state.first
+    )
     return probes + claims
 
 

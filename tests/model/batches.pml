@@ -2,7 +2,7 @@
 
 #define left(b) (bat.todo -> sending : recording)
 
-/* outbox.store.transitions.claim.claim_shares, outbox.store.queries.server_limits.limits, outbox.worker.sweep._rooms */
+/* outbox.store.transitions.claim.claim_requested, outbox.store.queries.server_limits.limits, outbox.worker.sweep._rooms */
 inline claim(b, lane) {
 	d_step {
 		bat.at == idle && next_idle(b) && (due & lane) && row.is != open && !(row.recovering && !all_idle) ->
@@ -51,7 +51,7 @@ inline lose_session(b) {
 	bat.tripped = 1; bat.cause = session; bat.at = opening
 }
 
-/* outbox.worker.batch.send_window.Window._over_this_server, outbox.worker.batch.watch.server_watch.Watch.pick
+/* outbox.worker.batch.send_window.Window._give_to_this_server, outbox.worker.batch.watch.server_watch.Watch.pick
  * outbox.domain.delivery.blame.Suspicion.pick, outbox.worker.batch.watch.server_watch.Watch.note
  */
 inline try(b, fails) {

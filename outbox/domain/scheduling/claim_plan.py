@@ -27,7 +27,10 @@ _RESPONSE = 0.2
 """Seconds that a server may take for one email while the planned batches keep up with a rate."""
 
 LaneKey = tuple[str, Priority]
-"""A lane and a priority. One claim takes emails of one lane and one priority."""
+"""A lane and a priority, in short a *way*. One claim takes emails of one way."""
+
+_UP_TO = {one: tuple(other for other in Priority if other <= one) for one in Priority}
+"""By priority: it and the more urgent ones. Their emails get their permits first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +86,7 @@ def plan_claims(
     A lane with a rate has at most some seconds' worth of permits in flight. Less urgent emails in
     flight are not counted, because they get their permits later.
     """
-    plan = _ClaimPlanner(
+    planner = _ClaimPlanner(
         due=due,
         flight=flight,
         lanes=lanes,
@@ -94,10 +97,10 @@ def plan_claims(
         window=window,
     )
     for priority in Priority:
-        plan.spread(priority)
+        planner.spread(priority)
     for priority in (Priority.NORMAL, Priority.BULK):
-        plan.spread_aged(priority)
-    return tuple(plan.shares)
+        planner.spread_aged(priority)
+    return tuple(planner.requests)
 
 
 def contenders(
@@ -114,10 +117,10 @@ def contenders(
     The number of their emails is not needed here. Only these need to be counted afterwards: each
     priority has no more of them than there are slots.
     """
-    plan = _ClaimPlanner(
+    planner = _ClaimPlanner(
         due=due, flight=flight, lanes=lanes, lags=lags, rooms=rooms, slots=slots, batch=1, window=1
     )
-    return [(lane, priority) for priority in Priority for lane in plan.next(priority)]
+    return [(lane, priority) for priority in Priority for lane in planner.contenders(priority)]
 
 
 def next_opening(lags: Mapping[str, float]) -> float | None:
@@ -132,7 +135,7 @@ def next_opening(lags: Mapping[str, float]) -> float | None:
 
 @dataclass(kw_only=True)
 class _ClaimPlanner:
-    """The shares made so far, and the room that they leave.
+    """The requests made so far, and what they leave: free slots, and room on the servers.
 
     Every figure that each lane needs is kept as a sum. Hundreds of lanes may wait, and a sweep
     should take milliseconds.
@@ -142,16 +145,16 @@ class _ClaimPlanner:
     flight: Mapping[LaneKey, InFlight]
     lanes: Lanes
     lags: Mapping[str, float]
-    rooms: Mapping[str, float]
+    rooms: Mapping[str, float]  # by route: the batches that its servers take at once
     slots: int
     batch: int
     window: int
-    shares: list[ClaimRequest] = field(default_factory=list)
+    requests: list[ClaimRequest] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._loads = Counter[str]()  # batches in flight by lane
         self._running = Counter[Priority]()
-        self._used = Counter[str]()  # batches by route, the shares' included
+        self._used = Counter[str]()  # batches by route, the requests' included
         for (lane, priority), found in self.flight.items():
             self._loads[lane] += found.batches
             self._running[priority] += found.batches
@@ -159,14 +162,14 @@ class _ClaimPlanner:
 
     def spread(self, priority: Priority) -> None:
         """Give the free slots to the lanes in which emails of this priority wait."""
-        lanes = self.next(priority)
+        lanes = self.contenders(priority)
         emails = self._claimable(lanes, priority)
         wanted = {lane: self._wanted(lane, priority, emails[lane]) for lane in lanes}
-        for lane, batches in self._dealt(wanted, self._room(priority)).items():
-            size = min(self.batch, max(self._least(lane), -(-emails[lane] // batches)))
-            self._add(lane, priority, min(batches, -(-emails[lane] // size)), size)
+        for lane, batches in self._dealt(wanted, self._free_slots(priority)).items():
+            size = min(self.batch, max(self._least(lane), _ceil_div(emails[lane], batches)))
+            self._add(lane, priority, min(batches, _ceil_div(emails[lane], size)), size)
 
-    def next(self, priority: Priority) -> list[str]:
+    def contenders(self, priority: Priority) -> list[str]:
         """Return the lanes that get the next slots, at most one for each free slot.
 
         Each of them can use a slot: its servers have room, and its buckets have a permit left after
@@ -178,11 +181,12 @@ class _ClaimPlanner:
         for lane in sorted(
             waiting, key=lambda lane: (self._loads[lane], -self.due[lane, priority].age, lane)
         ):
-            if len(found) >= self._room(priority):
+            if len(found) >= self._free_slots(priority):
                 break
             buckets, route = self.lanes.buckets(lane), route_of_lane(lane)
-            left = all(taken[name] < rate.within(HORIZON) for name, rate in buckets.items())
-            if left and self._has_room(lane, used[route]) and self._wanted(lane, priority, 1):
+            permitted = all(taken[name] < rate.within(HORIZON) for name, rate in buckets.items())
+            has_room = self._has_server_room(lane, used[route])
+            if permitted and has_room and self._wanted(lane, priority, 1):
                 found.append(lane)
                 taken.update(buckets.keys())
                 used[route] += 1
@@ -190,7 +194,7 @@ class _ClaimPlanner:
 
     def spread_aged(self, priority: Priority) -> None:
         """Add one window beyond the slots where email waited too long and none is in flight."""
-        if self._running[priority] or any(part.priority is priority for part in self.shares):
+        if self._running[priority] or any(made.priority is priority for made in self.requests):
             return
         waiting = [(due.age, lane) for (lane, which), due in self.due.items() if which is priority]
         aged = sorted(((age, lane) for age, lane in waiting if age > AGED), reverse=True)
@@ -200,14 +204,15 @@ class _ClaimPlanner:
 
     def _is_open(self, lane: str, priority: Priority) -> bool:
         """Return whether the lane's rates and its servers have room for a batch."""
-        return self._claimable([lane], priority)[lane] > 0 and self._has_room(lane)
+        return self._claimable([lane], priority)[lane] > 0 and self._has_server_room(lane)
 
     def _add(self, lane: str, priority: Priority, batches: int, size: int) -> None:
-        self.shares.append(ClaimRequest(lane=lane, priority=priority, batches=batches, size=size))
+        self.requests.append(ClaimRequest(lane=lane, priority=priority, batches=batches, size=size))
         self._used[route_of_lane(lane)] += batches
 
-    def _room(self, priority: Priority) -> int:
-        free = self.slots - self._running.total() - sum(part.batches for part in self.shares)
+    def _free_slots(self, priority: Priority) -> int:
+        """Return how many slots are left for this priority: bulk leaves the last one free."""
+        free = self.slots - self._running.total() - sum(made.batches for made in self.requests)
         if priority is Priority.URGENT and not self._running[priority]:
             return max(free, 1)
         return free - 1 if priority is Priority.BULK and self.slots > 1 else free
@@ -225,7 +230,7 @@ class _ClaimPlanner:
             buckets = self.lanes.buckets(lane)
             for bucket, rate in buckets.items():
                 left = rate.within(HORIZON) - taken[bucket]
-                emails[lane] = min(emails[lane], max(0, -(-left // rivals[bucket])))
+                emails[lane] = min(emails[lane], max(0, _ceil_div(left, rivals[bucket])))
             taken.update(dict.fromkeys(buckets, emails[lane]))
             rivals.subtract(buckets.keys())
         return emails
@@ -234,41 +239,42 @@ class _ClaimPlanner:
         """Return by bucket how many claimed emails get their permits before these."""
         taken = Counter[str]()
         for (lane, which), found in self.flight.items():
-            if which <= priority:
+            if which in _UP_TO[priority]:
                 taken.update(dict.fromkeys(self.lanes.buckets(lane), found.emails))
-        for part in self.shares:
-            taken.update(dict.fromkeys(self.lanes.buckets(part.lane), part.batches * part.size))
+        for made in self.requests:
+            taken.update(dict.fromkeys(self.lanes.buckets(made.lane), made.batches * made.size))
         return taken
 
     def _wanted(self, lane: str, priority: Priority, emails: int) -> int:
         """Return the most batches that this lane can use. A few keep up with a rate in full use."""
-        batches = -(-emails // self._least(lane))
+        batches = _ceil_div(emails, self._least(lane))
+        # An idle bucket has saved all its slack. A rate in use needs only a few batches.
         buckets = self.lanes.buckets(lane).items()
-        pressed = [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
-        if pressed:
-            ahead = [self.flight.get((lane, which)) for which in Priority if which <= priority]
-            enough = max(2, min(rate.within(_RESPONSE) for rate in pressed))
+        in_use = [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
+        if in_use:
+            ahead = [self.flight.get((lane, which)) for which in _UP_TO[priority]]
+            enough = max(2, min(rate.within(_RESPONSE) for rate in in_use))
             batches = min(batches, enough - sum(found.batches for found in ahead if found))
         return max(0, batches)
 
-    def _dealt(self, wanted: Mapping[str, int], room: int) -> dict[str, int]:
+    def _dealt(self, wanted: Mapping[str, int], slots: int) -> dict[str, int]:
         """Deal the slots out in turn, each to the lane with the fewest batches in flight."""
         dealt, used = Counter[str](), Counter[str]()
         turns = [(self._loads[lane], place, lane) for place, lane in enumerate(wanted)]
         heapify(turns)
-        while room > 0 and turns:
+        while slots > 0 and turns:
             load, place, lane = turns[0]
             route = route_of_lane(lane)
-            if dealt[lane] == wanted[lane] or not self._has_room(lane, used[route]):
+            if dealt[lane] == wanted[lane] or not self._has_server_room(lane, used[route]):
                 heappop(turns)
                 continue
             dealt[lane] += 1
             used[route] += 1
-            room -= 1
+            slots -= 1
             heapreplace(turns, (load + 1, place, lane))
         return dict(dealt)
 
-    def _has_room(self, lane: str, more: int = 0) -> bool:
+    def _has_server_room(self, lane: str, more: int = 0) -> bool:
         """Return whether the servers of the lane's route take a batch besides `more` others."""
         route = route_of_lane(lane)
         return self._used[route] + more < self.rooms.get(route, inf)
@@ -277,3 +283,8 @@ class _ClaimPlanner:
         """Return the number of emails below which a batch of this lane is not split."""
         chunk = self.lanes.max_window(lane)
         return self.window if chunk is None else min(chunk, self.window)
+
+
+def _ceil_div(number: int, by: int) -> int:
+    """Return the quotient, rounded up."""
+    return -(-number // by)

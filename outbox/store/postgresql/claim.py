@@ -39,24 +39,28 @@ _EVER = true()
 
 
 def claim_due(
-    connection: Connection, database: Database, share: ClaimRequest, token: UUID, since: Mark | None
+    connection: Connection,
+    database: Database,
+    request: ClaimRequest,
+    token: UUID,
+    since: Mark | None,
 ) -> Sequence[Row[int, int]]:
-    """Claim one batch of this share under the token; return each email's id and crashes."""
-    statement = database.built(_statement, replace(share, batches=1), since is not None)
-    marks = {(share.lane, share.priority): since} if since else {}
+    """Claim one batch of this request under the token; return each email's id and crashes."""
+    statement = database.built(_statement, replace(request, batches=1), since is not None)
+    marks = {(request.lane, request.priority): since} if since else {}
     return connection.execute(statement, {"claim": token} | mark_parameters(marks)).all()
 
 
-def _statement(database: Database, share: ClaimRequest, is_marked: bool) -> Update:
+def _statement(database: Database, request: ClaimRequest, is_marked: bool) -> Update:
     tables = database.tables
     token: BindParameter[UUID] = bindparam("claim")
-    since = beyond(tables.email, (share.lane, share.priority)) if is_marked else _EVER
-    return claim_statement(tables, share, token, database.now(), since)
+    since = beyond(tables.email, (request.lane, request.priority)) if is_marked else _EVER
+    return claim_statement(tables, request, token, database.now(), since)
 
 
 def claim_statement(
     tables: Tables,
-    share: ClaimRequest,
+    request: ClaimRequest,
     token: UUID | BindParameter[UUID],
     now: clock,
     since: ColumnElement[bool] = _EVER,
@@ -67,7 +71,7 @@ def claim_statement(
     claim more than the limit.
     """
     email = tables.email
-    ids = due_statement(tables, share, now).where(since).with_only_columns(email.c.id)
+    ids = due_statement(tables, request, now).where(since).with_only_columns(email.c.id)
     picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
     # As an array, the ids are looked up by the key. A join may read all that is due.
     chosen = email.c.id == any_(func.array(select(picked.c.id).scalar_subquery()))

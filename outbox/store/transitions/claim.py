@@ -39,13 +39,13 @@ def claim(
     They are one batch, except emails whose workers keep dying. Each of these is claimed alone, so
     that a crash with it affects no other email.
     """
-    share = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
-    return claim_shares(database, [share], lease_seconds=lease_seconds)
+    request = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
+    return claim_requested(database, [request], lease_seconds=lease_seconds)
 
 
-def claim_shares(
+def claim_requested(
     database: Database,
-    shares: Sequence[ClaimRequest],
+    requests: Sequence[ClaimRequest],
     *,
     lease_seconds: float,
     since: Mapping[LaneKey, Mark] = MappingProxyType({}),
@@ -58,16 +58,17 @@ def claim_shares(
 
     def work(connection: Connection) -> list[Claim]:
         claims: list[Claim] = []
-        for share in shares:
-            for _ in range(share.batches):
-                made = _batch(connection, database, share, since.get((share.lane, share.priority)))
+        for request in requests:
+            mark = since.get((request.lane, request.priority))
+            for _ in range(request.batches):
+                made = _batch(connection, database, request, mark)
                 if not made:  # other sweeps have claimed the rest
                     break
                 claims += made
         _lease(connection, database, claims, lease_seconds)
         return claims
 
-    return database.run(work) if shares else []
+    return database.run(work) if requests else []
 
 
 def claim_probe(
@@ -93,34 +94,38 @@ def claim_probe(
 
 
 def _batch(
-    connection: Connection, database: Database, share: ClaimRequest, since: Mark | None
+    connection: Connection, database: Database, request: ClaimRequest, since: Mark | None
 ) -> list[Claim]:
     token = uuid4()
-    rows = _take(connection, database, share, token, since)
+    rows = _take(connection, database, request, token, since)
     batch = [email_id for email_id, crashes in rows if crashes < ALONE_FROM]
     alone = [email_id for email_id, crashes in rows if crashes >= ALONE_FROM]
-    first = Claim(token=token, priority=share.priority, emails=len(batch), lane=share.lane)
+    first = Claim(token=token, priority=request.priority, emails=len(batch), lane=request.lane)
     moved = [_move(connection, database, first, email_id) for email_id in alone]
     return [first, *moved] if batch else moved
 
 
 def _take(
-    connection: Connection, database: Database, share: ClaimRequest, token: UUID, since: Mark | None
+    connection: Connection,
+    database: Database,
+    request: ClaimRequest,
+    token: UUID,
+    since: Mark | None,
 ) -> Sequence[Row[int, int]]:
     """Claim one batch; return each email's id and crashes. Each variant relies on the guard."""
     if (own := backend_of(database.dialect).claim_due) is not None:
-        return own(connection, database, share, token, since)
+        return own(connection, database, request, token, since)
     if database.facts.returning:
-        statement = database.built(_statement, replace(share, batches=1))
+        statement = database.built(_statement, replace(request, batches=1))
         return connection.execute(statement, {"claim": token}).all()
-    return _take_in_steps(connection, database, share, token)
+    return _take_in_steps(connection, database, request, token)
 
 
 def _take_in_steps(
-    connection: Connection, database: Database, share: ClaimRequest, token: UUID
+    connection: Connection, database: Database, request: ClaimRequest, token: UUID
 ) -> Sequence[Row[int, int]]:
     tables = database.tables
-    due = connection.execute(due_statement(tables, share, database.now())).all()
+    due = connection.execute(due_statement(tables, request, database.now())).all()
     if not due:
         return []
     ids = [email_id for email_id, _ in due]
@@ -132,16 +137,16 @@ def _take_in_steps(
     return due
 
 
-def _statement(database: Database, share: ClaimRequest) -> Update:
-    return claim_statement(database.tables, share, bindparam("claim"), database.now())
+def _statement(database: Database, request: ClaimRequest) -> Update:
+    return claim_statement(database.tables, request, bindparam("claim"), database.now())
 
 
 def claim_statement(
-    tables: Tables, share: ClaimRequest, token: UUID | BindParameter[UUID], now: clock
+    tables: Tables, request: ClaimRequest, token: UUID | BindParameter[UUID], now: clock
 ) -> Update:
     """Return the statement that selects and claims, for databases with UPDATE … RETURNING."""
     email = tables.email
-    ids = due_statement(tables, share, now).with_only_columns(email.c.id)
+    ids = due_statement(tables, request, now).with_only_columns(email.c.id)
     return (
         update(email)
         .where(email.c.id.in_(ids), email.c.status == Status.PENDING)

@@ -20,7 +20,7 @@ from outbox.store.backend import backend_of
 from outbox.store.control import rate_limits
 from outbox.store.queries.sweep_snapshot import survey
 from outbox.store.records import EmailResult, Mark
-from outbox.store.transitions.claim import claim_shares
+from outbox.store.transitions.claim import claim_requested
 from outbox.store.transitions.window import advance
 from tests.integration.store.inserts.test_insert import LATER, plain_driver, written
 from tests.integration.twins import Twins, at, content, email, examples, lease
@@ -167,7 +167,7 @@ def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
     own, other = twins.both(
         lambda database: [
             (made.lane, made.priority, made.emails)
-            for made in claim_shares(database, shares, lease_seconds=LEASE, since=since)
+            for made in claim_requested(database, shares, lease_seconds=LEASE, since=since)
         ],
         content=[content()],
         email=rows,
