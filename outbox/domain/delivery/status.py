@@ -59,7 +59,7 @@ ARROWS: tuple[Arrow, ...] = (
         (Status.SENDING, "window", "its window opens"),
         (
             Status.PENDING,
-            "release rescue relane",
+            "release rescue",
             "given back, no attempt charged: halt, shutdown, another lane, or its lease ran out"
             " (a crash, if its task had started)",
         ),

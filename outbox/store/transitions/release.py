@@ -12,7 +12,7 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ..connection.database import Database
 from ..connection.list_parts import among, parts
-from ..connection.row_locks import lock, lock_claim, seen
+from ..connection.row_locks import lock, lock_claim, lock_ids, seen
 from ..due_times import first_due
 from ..end_emails import end_emails
 from ..recipients import having
@@ -53,6 +53,27 @@ def give_back_locked(
     end_emails(connection, database, lock(connection, database, held & over), Status.EXPIRED)
     waiting = {"status": Status.PENDING, "token": None, "due_at": first_due(email)}
     connection.execute(update(email).where(held).values(**waiting))
+
+
+def give_back_to_lanes(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:
+    """Give claimed emails back, unsent and uncharged, to the lanes named in `homes`.
+
+    Their limits have changed since they were enqueued.
+    An email that a user's transaction has locked stays claimed: the end of the batch gives it back.
+    """
+    email = database.tables.email
+    ours = (email.c.token == token) & (email.c.status == Status.CLAIMED)
+
+    def work(connection: Connection) -> None:
+        for lane, ids in sorted(homes.items()):
+            free = lock_ids(connection, database, ours & among(database, ids))
+            connection.execute(
+                update(email)
+                .where(ours, among(database, free))
+                .values(status=Status.PENDING, token=None, due_at=first_due(email), lane=lane)
+            )
+
+    database.run(work)
 
 
 def suppress(

@@ -23,7 +23,7 @@ from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
 from ...store.queries.preemption import is_urgent_active, should_yield_to_urgent
 from ...store.records import Batch, ClaimedEmail
-from ...store.transitions import relane
+from ...store.transitions.release import give_back_to_lanes
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
@@ -182,5 +182,5 @@ def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
             homes[home].append(email.id)
     if not homes:
         return batch
-    until_written(lambda: relane.move(runtime.database, token, homes))
+    until_written(lambda: give_back_to_lanes(runtime.database, token, homes))
     return replace(batch, emails=tuple(kept))

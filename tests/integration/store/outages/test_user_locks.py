@@ -19,10 +19,9 @@ from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.schema.clock import utc
-from outbox.store.transitions import relane
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.purge import purge
-from outbox.store.transitions.release import suppress
+from outbox.store.transitions.release import give_back_to_lanes, suppress
 from outbox.store.transitions.uncharge import uncharge
 from outbox.store.transitions.window import finish
 from outbox.worker.sweep import sweep
@@ -141,7 +140,7 @@ STEPS: dict[str, Step] = {
     "suppress": lambda shop, token, ids: shop.database.run(
         lambda c: suppress(c, shop.database, token, ids[4:])
     ),
-    "move": lambda shop, token, ids: relane.move(shop.database, token, {"other": ids[4:]}),
+    "move": lambda shop, token, ids: give_back_to_lanes(shop.database, token, {"other": ids[4:]}),
     "expire": lambda shop, token, ids: expire(shop.database),
     "claim": lambda shop, token, ids: shop.claim(),
     "sweep": lambda shop, token, ids: sweep(shop.runtime, lambda _: None),

@@ -147,7 +147,6 @@ FILES: dict[Step, str] = {
 """The file that makes a step, by its last one; `end` is `record`, and `settle` is `resolve`."""
 
 ELSEWHERE = {
-    (C, P): {"relane"},  # test_store_lanes.py
     (C, Status.FAILED): {"release"},  # test_recipients_outcomes.py
     (C, Status.SENT): {"rescue"},  # test_store_rescue.py
     (C, Status.UNKNOWN): {"rescue"},
