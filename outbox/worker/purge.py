@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from ..store.connection.error_codes import ANSWERS, describe, is_refusal
+from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
 from ..store.control.forgotten_servers import forget
 from ..store.queries.preemption import should_yield_to_urgent
 from ..store.transitions.purge import LEASE, PurgeUnderWay, purge
@@ -42,7 +42,7 @@ def purge_briefly(runtime: Runtime) -> int:
     except PurgeUnderWay:
         pass  # the other purge does the work
     except ANSWERS as error:
-        if is_refusal(error):
+        if is_refusal(error) or is_missing_table(error):
             raise
         _log.warning("outbox: the database failed in a purge (%s)", describe(error))
     return total

@@ -12,7 +12,7 @@ from celery import Task, shared_task
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..domain.priority import Priority
-from ..store.connection.error_codes import describe, is_outage
+from ..store.connection.error_codes import NO_TABLES, describe, is_missing_table, is_outage
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .process import shutdown
@@ -28,13 +28,16 @@ _log = logging.getLogger("outbox")
 
 @contextmanager
 def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
-    """Log an outage of the database in one line: a traceback each second would tell no more.
+    """Log an outage, or missing tables, in one line: a traceback each second tells no more.
 
     A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out.
     """
     try:
         yield
     except SQLAlchemyError as error:
+        if is_missing_table(error):
+            _log.error("outbox: %s gave up: %s", task.name, NO_TABLES)
+            return
         if not is_outage(error):
             raise
         _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))

@@ -52,7 +52,11 @@ _RENAMED = {
 beside this one."""
 _OLD_NAME = re.compile(rf"\b({'|'.join(_RENAMED)})\b")
 
-_APP = Path("tests", "support", "system", "app.py")
+_OURS = (
+    Path("tests", "support", "celery_app.py"),
+    Path("tests", "support", "system", "app.py"),
+)
+"""The app, which is the tests' own."""
 
 _BEGIN = """
 import json, os, sys
@@ -88,8 +92,9 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
         said = made.stderr.decode().strip()
         pytest.fail(f"the older code is not here; take a clone with history ({said})")
     subprocess.run(["tar", "-x", "-C", str(tree)], input=made.stdout, check=True)
-    tree.joinpath(_APP).parent.mkdir(parents=True)
-    shutil.copy(ROOT / _APP, tree / _APP)  # it is the tests' own
+    for path in _OURS:
+        tree.joinpath(path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tree / path)
     for file in tree.joinpath("outbox").rglob("*.py"):
         file.write_text(_OLD_NAME.sub(lambda found: _RENAMED[found[0]], file.read_text()))
     return tree

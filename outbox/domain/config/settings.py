@@ -196,7 +196,7 @@ class Settings:
             if not key.startswith(PREFIX):
                 continue
             if key not in fields:
-                raise ConfigurationError(f"unknown setting {key}{hint(key, fields)}")
+                raise ConfigurationError(f"unknown setting {key}{hint(key, fields, prefix=PREFIX)}")
             values[fields[key].name] = _read(key, value, fields[key])
         for name in ("redirect_to", "envelope_from"):  # all settings that are an address
             if address := values.get(name):
@@ -212,10 +212,14 @@ class Settings:
             raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
 
 
-def hint(word: object, known: Iterable[str]) -> str:
-    """Return "; did you mean …?" for the known word that is most like this one, or ""."""
-    close = get_close_matches(str(word), list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+def hint(word: object, known: Iterable[str], *, prefix: str = "") -> str:
+    """Return "; did you mean …?" for the known word that is most like this one, or "".
+
+    The `prefix`, which all words have, makes no two words alike.
+    """
+    names = [name.removeprefix(prefix) for name in known]
+    close = get_close_matches(str(word).removeprefix(prefix), names, n=1)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""
 
 
 def _address(name: str, given: str) -> str:

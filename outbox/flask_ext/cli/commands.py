@@ -20,10 +20,10 @@ from .check import examine
 from .email_lines import email_lines, list_line
 from .health import health
 from .json_output import print_json
-from .shell import EMAIL_ID, as_json, current_outbox, current_runtime, text
+from .shell import EMAIL_ID, CommandGroup, as_json, current_outbox, current_runtime, text
 from .stats import stats_lines
 
-commands = click.Group("outbox", help="See, send and correct the emails of the outbox.")
+commands = CommandGroup("outbox", help="See, send and correct the emails of the outbox.")
 """Added to the app's own commands by `Outbox.init_app`."""
 
 for each in (retry, resolve, cancel, purge, health):

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from flask import current_app
+from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
-from ...domain.errors import InvalidMessage
+from ...domain.errors import ConfigurationError, InvalidMessage
+from ...store.connection.error_codes import NO_TABLES, describe, is_missing_table
 from ..management.management import Management
 
 if TYPE_CHECKING:
@@ -33,6 +35,20 @@ class Number(click.FloatRange):
 
 
 SECONDS, DAYS = Number(0, 1e9), Number(0, 36_500)
+
+
+class CommandGroup(click.Group):
+    """Commands that tell an error of the database, or of the settings, in one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; exit with 1 and the remedy where its database cannot serve it."""
+        try:
+            return super().invoke(ctx)
+        except ConfigurationError as error:
+            raise click.ClickException(str(error)) from error
+        except SQLAlchemyError as error:  # its text quotes values, which belong in no log
+            told = NO_TABLES if is_missing_table(error) else f"the database: {describe(error)}"
+            raise click.ClickException(told) from error
 
 
 def current_runtime() -> Runtime:

@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...domain.errors import ConfigurationError
 from ...store.connection import prepared_statements
 from ...store.connection.drivers import in_memory
+from ...store.connection.error_codes import NO_TABLES
 from ...store.queries.inspect_schema import (
     Schema,
     durability_warnings,
@@ -23,10 +24,6 @@ from .server_lines import standing_line
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
-_NO_TABLES = (
-    "the outbox's tables are missing: run your migrations (flask db migrate, then"
-    " flask db upgrade), or metadata.create_all(engine)"
-)
 _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
 
 
@@ -47,7 +44,7 @@ def _version(schema: Schema) -> list[Finding]:
     The version alone would not show that a table was lost.
     """
     if schema.absent and not schema.version:
-        return [error(f"schema: {_NO_TABLES}")]
+        return [error(f"schema: {NO_TABLES}")]
     findings = [error(f"schema: {text}: run your migrations") for text in schema.missing]
     findings += [
         error(f"schema: {name} needs a value, but this code does not know it: update the code")

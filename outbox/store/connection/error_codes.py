@@ -37,6 +37,13 @@ _MISTAKES: frozenset[int | str] = frozenset(
 """Faults of the statement, its tables or its rights, which some drivers call operational. They are
 classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
 
+_NO_TABLE: frozenset[int | str] = frozenset({"42P01", 1146})
+
+NO_TABLES = (
+    "the outbox's tables are missing: run your migrations (flask db migrate, then"
+    " flask db upgrade), or metadata.create_all(engine)"
+)
+
 _BAD_VALUES = (ValueError, OverflowError)
 """Errors that a driver itself raises: a character that the encoding lacks, a NUL, a number that is
 too large."""
@@ -81,6 +88,14 @@ def is_outage(error: BaseException) -> bool:
     code = code_of(error)
     is_state = isinstance(code, str) and not code.startswith("SQLITE")
     return (str(code)[:2] if is_state else code) not in _MISTAKES
+
+
+def is_missing_table(error: BaseException) -> bool:
+    """Return whether a table that the statement names does not exist."""
+    if code_of(error) in _NO_TABLE:
+        return True
+    original = error.orig if isinstance(error, StatementError) else error
+    return "no such table" in str(original)  # SQLite has no code for it
 
 
 def describe(error: BaseException) -> str:

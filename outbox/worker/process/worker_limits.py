@@ -75,7 +75,7 @@ def too_short(
 
 def needed_seconds(settings: Settings) -> float:
     """Return the most seconds that a task takes: its last window, with one slow email in it."""
-    slow = settings.connect_timeout + settings.command_timeout + settings.dot_timeout
+    slow = settings.connect_timeout + settings.transaction_timeout + settings.dot_timeout
     return settings.batch_seconds + settings.window_seconds + slow
 
 

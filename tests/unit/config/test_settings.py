@@ -118,6 +118,10 @@ def test_a_misspelt_key_is_refused_and_the_right_one_suggested(wrong: str, right
     assert refused(**{wrong: 1}) == f"unknown setting {wrong}; did you mean {right}?"
 
 
+def test_a_key_that_is_like_no_other_gets_no_suggestion() -> None:
+    assert refused(OUTBOX_ZZZ=1) == "unknown setting OUTBOX_ZZZ"
+
+
 def test_a_key_like_no_other_is_refused_without_a_suggestion() -> None:
     assert refused(OUTBOX_XYZZY_PLUGH_QUUX=1) == "unknown setting OUTBOX_XYZZY_PLUGH_QUUX"
 

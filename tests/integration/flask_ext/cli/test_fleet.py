@@ -1,4 +1,4 @@
-"""`check` and `health` tell of tables that are missing, and of queues that nobody listens to."""
+"""`check` and `health` tell of queues that nobody listens to."""
 
 from __future__ import annotations
 
@@ -68,27 +68,6 @@ def test_check_names_the_queues_that_are_forgotten_and_the_remedy(shop: Shop, ru
     assert f"warn   task_queues has no {LOW_QUEUE}" in run("check").output
     shop.app.extensions["celery"] = celery()
     assert "task_queues" not in run("check").output
-
-
-def test_tables_that_are_missing_are_told_of_with_the_remedy(
-    database_url: str,
-) -> None:
-    app, engine, metadata = Flask("shop"), sa.create_engine(database_url), sa.MetaData()
-    Outbox().init_app(app, metadata=metadata, engine=engine)
-    run = app.test_cli_runner().invoke
-    found = run(args=["outbox", "check"])
-    lines = [line for line in found.output.splitlines() if line.startswith("error  schema")]
-    assert found.exit_code == 1
-    assert len(lines) == 1
-    assert "tables are missing: run your migrations (flask db migrate, then" in lines[0]
-    assert "the database:" not in found.output
-    found = run(args=["outbox", "health"])
-    assert (found.exit_code, "run your migrations" in found.output) == (1, True)
-    figures = parsed(run(args=["outbox", "health", "--json"]))
-    assert (figures["healthy"], len(figures["problems"])) == (False, 1)
-    metadata.create_all(engine)
-    assert run(args=["outbox", "health"]).exit_code == 0
-    engine.dispose()
 
 
 @pytest.mark.databases("sqlite")
