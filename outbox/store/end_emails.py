@@ -10,18 +10,23 @@ from sqlalchemy import Connection, Row, update
 
 from ..domain.delivery.status import Status
 from .connection.database import Database
-from .connection.endings import note_endings
+from .connection.endings import Ending, note_endings
 from .connection.list_parts import among
 from .connection.row_locks import Locked
 from .recipients import having
 
 
 def end_emails(
-    connection: Connection, database: Database, rows: Sequence[Locked], target: Status
+    connection: Connection,
+    database: Database,
+    rows: Sequence[Locked],
+    target: Status,
+    *,
+    cause: str = "",
 ) -> int:
     """End these locked emails as `target`, or as sent or unknown where `by_final_status` says so.
 
-    Returns how many ended as `target`.
+    Returns how many ended as `target`. The `cause` is for the log; by default it is the target.
     """
     partly_sent = having(connection, database, [row.id for row in rows if row.recipients > 1])
     fates = by_final_status(rows, target, partly_sent)
@@ -29,7 +34,7 @@ def end_emails(
     for status, ids in fates.items():
         ending = update(email).where(among(database, ids))
         connection.execute(ending.values(status=status, finished_at=database.now(), **over))
-        note_endings(connection, ((status, email_id) for email_id in ids))
+        note_endings(connection, (Ending(status, i, cause or target) for i in ids))
     return len(fates.get(target, ()))
 
 

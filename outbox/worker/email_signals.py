@@ -15,7 +15,7 @@ signals may tell of one email in its life: that it failed and, after a retry, th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from blinker import NamedSignal, Namespace
@@ -23,6 +23,8 @@ from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
 
 from ..domain.delivery.status import Status
+from ..store.connection.endings import TOLD, Ending, by_status
+from .log_events import LOGGED, log_endings
 
 _log = logging.getLogger("outbox")
 _signals = Namespace()
@@ -39,19 +41,20 @@ _BY_STATUS: dict[Status, NamedSignal] = {
 
 
 class Receivers:
-    """The receivers of one app's signals: the audience of its database."""
+    """The audience of an app's database: the log, and the receivers of the app's signals."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
 
     @property
-    def listens(self) -> bool:
-        """Whether any receiver is connected to any of the signals."""
-        return bool(email_sent.receivers or email_failed.receivers or email_unknown.receivers)
+    def wants(self) -> Collection[Status]:
+        """The statuses that are logged, and `sent` if its signal has a receiver."""
+        return TOLD if email_sent.receivers else LOGGED
 
-    def tell(self, endings: Mapping[Status, Collection[int]]) -> None:
-        """Call the receivers. An error in one of them is logged, and changes nothing."""
-        for status, ids in endings.items():
+    def tell(self, endings: Sequence[Ending]) -> None:
+        """Log, and call the receivers. An error in one of them is logged, and changes nothing."""
+        log_endings(endings)
+        for status, ids in by_status(endings).items():
             signal = _BY_STATUS[status]
             if signal.is_muted:
                 continue

@@ -19,6 +19,7 @@ from ..store.records import Claim
 from ..store.transitions.claim import claim_requested
 from ..store.transitions.expire import expire
 from ..store.transitions.rescue import rescue
+from .log_events import log_rescue
 from .probe import claim_probes
 from .process.queues import SEND_QUEUES
 from .process.runtime import Runtime
@@ -43,7 +44,7 @@ def sweep(
     settings, database = runtime.settings, runtime.database
     state = _survey(runtime, settings.slots * settings.batch)
     if state.overdue:
-        _aside("rescue", lambda: rescue(database, settings, random=runtime.random))
+        _aside("rescue", lambda: _rescue(runtime))
     if state.expired:
         _aside("expire", lambda: expire(database))
     if state.ahead:
@@ -72,6 +73,11 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
             _log.warning("outbox: a batch was not published (%s)", type(error).__name__)
 
     return hand_out
+
+
+def _rescue(runtime: Runtime) -> None:
+    if leases := rescue(runtime.database, runtime.settings, random=runtime.random):
+        log_rescue(leases)
 
 
 def _aside(what: str, work: Callable[[], object]) -> None:

@@ -18,7 +18,7 @@ from ..schema.clock import clock
 from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
-from .endings import Audience, Ending, Nobody, by_status, noted
+from .endings import Audience, Ending, Nobody, noted
 from .error_codes import is_transient
 from .facts import facts_of
 from .prepared_statements import asked
@@ -100,7 +100,7 @@ class Database:
         for left in reversed(range(TRIES)):
             try:
                 with self.transaction() as connection:
-                    if not self.audience.listens:
+                    if not self.audience.wants:
                         return work(connection)
                     with noted(connection) as endings:
                         result = work(connection)
@@ -112,9 +112,11 @@ class Database:
         raise AssertionError("unreachable")
 
     def tell(self, endings: Iterable[Ending]) -> None:
-        """Tell the audience, by status, of emails whose end is committed."""
-        if self.audience.listens and (found := by_status(endings)):
-            self.audience.tell(found)
+        """Tell the audience of emails whose end is committed."""
+        if wants := self.audience.wants:
+            found = [ending for ending in endings if ending.status in wants]
+            if found:
+                self.audience.tell(found)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work`, which only reads, in autocommit: without locks and extra round trips."""

@@ -8,16 +8,22 @@ nothing is noted and no statement is added.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection
 
 from ...domain.delivery.status import Status
 
-Ending: TypeAlias = tuple[Status, int]
-"""The status that an email has now, and its id."""
+
+class Ending(NamedTuple):
+    """An email that ended."""
+
+    status: Status
+    email_id: int
+    cause: str = ""  # for people: a phase and codes, or words of ours; never an address
+
 
 TOLD = frozenset({Status.SENT, Status.FAILED, Status.UNKNOWN})
 """The statuses that an audience is told about."""
@@ -29,19 +35,19 @@ class Audience(Protocol):
     """An object that is told about emails that ended."""
 
     @property
-    def listens(self) -> bool:
-        """Whether it wants to be told. This is asked before each transaction."""
+    def wants(self) -> Collection[Status]:
+        """The statuses that it wants to be told about. This is asked before each transaction."""
 
-    def tell(self, endings: Mapping[Status, Collection[int]]) -> None:
-        """Take the ids of committed emails by their new status. No collection is empty."""
+    def tell(self, endings: Sequence[Ending]) -> None:
+        """Take the endings of one committed transaction that have such a status; at least one."""
 
 
 class Nobody:
     """The audience of a database without listeners."""
 
-    listens = False
+    wants: Collection[Status] = ()
 
-    def tell(self, endings: Mapping[Status, Collection[int]]) -> None:
+    def tell(self, endings: Sequence[Ending]) -> None:
         """Do nothing."""
 
 
@@ -60,7 +66,7 @@ def note_endings(connection: Connection, endings: Iterable[Ending]) -> None:
     """Note emails that ended. If nobody listens, `endings` is not iterated."""
     found: list[Ending] | None = connection.info.get(_KEY)
     if found is not None:
-        found += (ending for ending in endings if ending[0] in TOLD)
+        found += (ending for ending in endings if ending.status in TOLD)
 
 
 @contextmanager
@@ -76,9 +82,8 @@ def taken_back_on_error(connection: Connection) -> Iterator[None]:
 
 
 def by_status(endings: Iterable[Ending]) -> dict[Status, tuple[int, ...]]:
-    """Return the ids by status, ascending, for the statuses that an audience is told about."""
+    """Return the ids by status, ascending."""
     found: dict[Status, list[int]] = defaultdict(list)
-    for status, email_id in endings:
-        if status in TOLD:
-            found[status].append(email_id)
+    for ending in endings:
+        found[ending.status].append(ending.email_id)
     return {status: tuple(sorted(ids)) for status, ids in found.items()}

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, CursorResult, text
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
 from ..connection.database import Database
-from ..connection.endings import note_endings
+from ..connection.endings import Ending, note_endings
 from ..end_emails import by_final_status
 
 _EMAILS = """
@@ -68,5 +68,5 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
     fates = by_final_status(held, Status.CANCELLED, partly_sent)
     for status, chosen in fates.items():
         run(_END, chosen, status=status, offset=database.offset)
-        note_endings(connection, ((status, email_id) for email_id in chosen))
+        note_endings(connection, (Ending(status, i, Status.CANCELLED) for i in chosen))
     return len(fates.get(Status.CANCELLED, ()))

@@ -17,7 +17,7 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Verdict
 from ..connection.database import Database
-from ..connection.endings import note_endings
+from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among, parts
 from ..records import EmailResult
 from ..reply_columns import reply_values
@@ -58,7 +58,7 @@ def record_late(connection: Connection, database: Database, entry: EmailResult) 
             return
     ended = {"status": Status.SENT, "due_at": None, "finished_at": database.now()}
     _clear(connection, database, entry, **ended)
-    note_endings(connection, [(Status.SENT, entry.email_id)])
+    note_endings(connection, [Ending(Status.SENT, entry.email_id)])
 
 
 def _clear(connection: Connection, database: Database, entry: EmailResult, **values: Any) -> None:

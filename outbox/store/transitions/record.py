@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Update, insert, update
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Reply, Verdict
 from ..connection.database import Database
-from ..connection.endings import note_endings
+from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids, seen
 from ..due_times import first_due
@@ -52,7 +52,7 @@ def record(
     ids = frozenset(entry.email_id for entry in entries)
     mine = _write(connection, database, ours, entries, ids)
     recorded = _of(entries, mine)
-    note_endings(connection, ((entry.outcome.status, entry.email_id) for entry in recorded))
+    note_endings(connection, map(ending, recorded))
     _log_attempts(connection, database, recorded, worker)
     _record_recipients(connection, database, recorded)
     if mine == ids:
@@ -64,6 +64,15 @@ def record(
     _log_attempts(connection, database, _of(lost, resolved), worker)
     gone = frozenset(entry.email_id for entry in lost) - waiting
     return Progress(written=mine, held=held | waiting, lost=gone)
+
+
+def ending(entry: EmailResult) -> Ending:
+    """Return what a result makes of its email, with the server's codes and without its text."""
+    end = entry.outcome
+    if end.status is Status.SENT:
+        return Ending(end.status, entry.email_id)
+    code = f"{end.reply.code} {end.reply.enhanced}".rstrip() if end.reply.code else entry.verdict
+    return Ending(end.status, entry.email_id, f"{entry.phase} {code}")
 
 
 def _of(entries: Iterable[EmailResult], ids: Collection[int]) -> list[EmailResult]:

@@ -19,7 +19,7 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
 from ..connection.database import Database
-from ..connection.endings import note_endings
+from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, seen
@@ -131,7 +131,8 @@ def _charge(
     held = (email.c.token == token) & among(database, ids)
     connection.execute(update(email).where(held).values(crashes=email.c.crashes + 1))
     used_up = and_(held, email.c.status == Status.CLAIMED, email.c.crashes >= settings.max_crashes)
-    end_emails(connection, database, lock(connection, database, used_up), Status.FAILED)
+    lost = lock(connection, database, used_up)
+    end_emails(connection, database, lost, Status.FAILED, cause=_LOST_WORKER)
 
 
 def _mark_unknown(
@@ -153,7 +154,7 @@ def _mark_unknown(
     for row in rows:
         values: dict[str, Any] = {"status": Status.UNKNOWN, "finished_at": database.now()}
         if _is_final(row, settings):
-            note_endings(connection, [(Status.UNKNOWN, row.id)])
+            note_endings(connection, [Ending(Status.UNKNOWN, row.id, _LOST_WORKER)])
         else:
             wait = backoff.delay(row.attempts + 1, random=random, steps=settings.backoff)
             values = {"status": Status.PENDING, "due_at": database.now(wait)}

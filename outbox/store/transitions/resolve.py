@@ -9,7 +9,7 @@ from sqlalchemy import Connection, update
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
 from ..connection.database import Database
-from ..connection.endings import note_endings
+from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_by_id
 from ..recipients import having, turn_recipients
@@ -47,5 +47,5 @@ def resolve(
             ours = update(email).where(among(database, group))
             connection.execute(ours.values(status=status, **settled, **values))
             now |= dict.fromkeys(group, status)
-    note_endings(connection, ((status, email_id) for email_id, status in now.items()))
+    note_endings(connection, (Ending(status, i, "resolved") for i, status in now.items()))
     return now

@@ -46,8 +46,9 @@ def advance(
             rest = [entry for entry in results if entry.email_id in missing]
             late = advance_in_steps(database, token, rest, [], worker=worker)
             progress = replace(late, opened=opened, written=late.written | written)
-        if written:
-            database.tell((e.outcome.status, e.email_id) for e in results if e.email_id in written)
+        wants = database.audience.wants  # mostly not those that were sent, which nearly all were
+        ended = (e for e in results if e.outcome.status in wants and e.email_id in written)
+        database.tell(map(record.ending, ended))
         return progress
     return advance_in_steps(database, token, results, following, worker=worker)
 

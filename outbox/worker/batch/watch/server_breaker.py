@@ -12,6 +12,7 @@ from ....domain.delivery.transaction import Transaction
 from ....store.control import circuit_breaker, suspicion
 from ....store.records import Breaker
 from ....store.transitions.uncharge import review
+from ...log_events import log_alert, log_breaker
 from ...process.retry_writes import until_written
 from ...process.runtime import Runtime
 
@@ -37,6 +38,7 @@ class ServerBreaker:
     def trip(self, cause: Cause, result: Transaction, *, suspect_id: int | None = None) -> None:
         """Open it for a result that shows that the server is to blame."""
         self._trip(
+            f"{result.phase} {result.reply.code or result.verdict}",
             cause=cause,
             reason=told(result),
             alert=result.alert,
@@ -47,6 +49,7 @@ class ServerBreaker:
     def trip_for_refusals(self, alike: SystemicRefusal, *, suspect_id: int) -> None:
         """Open it, with an alert, because the server refuses every email alike."""
         self._trip(
+            "it refuses every email alike",
             cause=Cause.EMAILS,
             reason=alike.reason,
             alert=True,
@@ -67,7 +70,7 @@ class ServerBreaker:
     def keep_suspicion(self, email_id: int, reason: str) -> None:
         """Keep a suspicion that no email has cleared; after a probe, keep the breaker open."""
         if self.was_open:  # the probe told nothing new
-            self._trip(cause=Cause.EMAILS, reason=reason, suspect_id=email_id)
+            self._trip("", cause=Cause.EMAILS, reason=reason, suspect_id=email_id)
         else:
             self._suspect(email_id=email_id, reason=reason)
 
@@ -78,6 +81,7 @@ class ServerBreaker:
 
     def alert(self, email_id: int, reason: str, *, seconds: float) -> None:
         """Keep a suspicion for so many seconds, with an alert: a person must see to it."""
+        log_alert(self._server, email_id)
         self._suspect(email_id=email_id, reason=reason, alert=True, seconds=seconds)
 
     def review_refusals(self, refusal: str, *, outsider_tells: Callable[[Common], bool]) -> None:
@@ -89,7 +93,10 @@ class ServerBreaker:
         settings = self._settings
         until_written(partial(look, needed=settings.refused_alike, lifetime=settings.lifetime))
 
-    def _trip(self, **known: object) -> None:
+    def _trip(self, why: str, **known: object) -> None:
+        """Open it; log `why`, in words without an address, if it was not open already."""
+        if not (self.was_open or self.is_tripped):
+            log_breaker(self._server, why, alert=bool(known.get("alert")))
         self.is_tripped = True
         trip: Callable[..., None] = partial(circuit_breaker.trip, self._database, self._server)
         until_written(partial(trip, **known))

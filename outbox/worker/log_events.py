@@ -1,0 +1,49 @@
+"""The log lines of what a person may have to see: one line for each, in the logger "outbox".
+
+A line has ids, statuses, server names and codes, and never an address, a subject or a server's own
+words. The same values are in the record's attribute `outbox`, for loggers that write JSON.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from ..domain.delivery.status import Status
+from ..store.connection.endings import Ending
+
+_log = logging.getLogger("outbox")
+
+LOGGED = frozenset({Status.FAILED, Status.UNKNOWN})
+"""The statuses that get a line. A sent email gets none: there are too many."""
+
+
+def log_endings(endings: Iterable[Ending]) -> None:
+    """Log each email that failed, or that may have gone out and waits for a person."""
+    for status, email_id, cause in endings:
+        if status in LOGGED:
+            values = {"event": f"email_{status}", "email_id": email_id, "cause": cause}
+            _log.warning(
+                "outbox: email %d ended %s (%s)", email_id, status, cause, extra={"outbox": values}
+            )
+
+
+def log_breaker(server: str, cause: str, *, alert: bool) -> None:
+    """Log that a server's breaker opened; with `alert` a person must see to it."""
+    values = {"event": "breaker_opened", "server": server, "cause": cause, "alert": alert}
+    level = logging.ERROR if alert else logging.WARNING
+    _log.log(level, "outbox: server %s is halted (%s)", server, cause, extra={"outbox": values})
+
+
+def log_alert(server: str, email_id: int) -> None:
+    """Log that emails need what a server does not offer, so that a person must see to it."""
+    values = {"event": "server_lacks", "server": server, "email_id": email_id}
+    text = "outbox: server %s does not offer what emails need, such as email %d"
+    _log.error(text, server, email_id, extra={"outbox": values})
+
+
+def log_rescue(leases: int) -> None:
+    """Log that the emails of lost workers were judged."""
+    values = {"event": "leases_rescued", "leases": leases}
+    text = "outbox: %d batches of lost workers were rescued"
+    _log.warning(text, leases, extra={"outbox": values})

@@ -1,0 +1,77 @@
+"""What a person may have to see is one log line, with ids and codes, and without an address."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from outbox import Status
+from outbox.worker.drain import drain
+from outbox.worker.sweep import sweep
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shell import runner, stuck
+from tests.support.shop.shop import LEASE, Shop
+
+pytestmark = pytest.mark.each_database
+
+NOBODY = "nobody@customers.example"
+
+
+@pytest.fixture(autouse=True)
+def everything(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="outbox")
+
+
+def events(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int, dict[str, object]]]:
+    """Return the text, level and values of each line that has values."""
+    return [(r.getMessage(), r.levelno, r.outbox) for r in caplog.records if hasattr(r, "outbox")]
+
+
+def test_an_email_that_is_refused_is_logged_with_the_codes_and_no_address(
+    sending: Shop, catcher: Catcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    catcher.reply_to_recipient = lambda to: f"550 5.1.1 <{to}>: ?" if to == NOBODY else None
+    email = sending.enqueue(NOBODY)
+    sending.enqueue("a@customers.example")
+    drain(sending.runtime)
+    [(text, level, values)] = events(caplog)
+    assert text == f"outbox: email {email.id} ended failed (rcpt 550 5.1.1)"
+    assert level == logging.WARNING
+    assert values == {"event": "email_failed", "email_id": email.id, "cause": "rcpt 550 5.1.1"}
+    assert "customers.example" not in caplog.text
+
+
+def test_a_lost_worker_is_logged_and_each_email_that_waits_for_a_person(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    held, again = shop.enqueue(on_unknown="hold"), shop.enqueue(on_unknown="resend")
+    made = shop.started()
+    assert shop.open(made.token, held.id, again.id) == {held.id, again.id}
+    for _ in range(2):  # the first sweep sees the lease expired, the second one judges it
+        shop.later(LEASE + 1)
+        sweep(shop.runtime, lambda _: None)
+    found = [(values["event"], level) for _, level, values in events(caplog)]
+    assert sorted(found) == [
+        ("email_unknown", logging.WARNING),
+        ("leases_rescued", logging.WARNING),
+    ]
+    [unknown] = [values for *_, values in events(caplog) if values["event"] == "email_unknown"]
+    assert unknown["email_id"] == held.id
+    assert "the worker was lost" in str(unknown["cause"])
+
+
+def test_a_server_that_is_away_is_logged_once(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        shop.enqueue()
+        drain(shop.runtime)
+    found = [(values["event"], values["server"], level) for _, level, values in events(caplog)]
+    assert found == [("breaker_opened", shop.runtime.servers[0].name, logging.WARNING)]
+
+
+def test_what_a_person_says_is_logged_too(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    unknown = stuck(shop, Status.UNKNOWN)
+    caplog.clear()
+    runner(shop)("resolve", unknown, "--as", "failed")
+    [(_, _, values)] = events(caplog)
+    assert values == {"event": "email_failed", "email_id": unknown, "cause": "resolved"}
