@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
 from outbox import ConfigurationError, Status
+from outbox.flask_ext.app.state import state_of
 from outbox.worker import tasks
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
@@ -160,6 +161,19 @@ def test_a_session_that_has_only_read_writes_a_transaction_afterwards(
         write(shop, session)
         session.rollback()
         assert written(shop, session) == [0, 1]
+
+
+@pytest.mark.parametrize("pool", [SingletonThreadPool, StaticPool])
+def test_our_own_writes_are_not_taken_for_those_of_a_session_that_reads(
+    shops: Shops, catcher: Catcher, pool: type[sa.Pool]
+) -> None:
+    shop = open_shop(shops, catcher, pool)
+    with shop.app.app_context():
+        session = state_of().session()
+        session.scalar(sa.select(sa.func.count()).select_from(shop.orders))
+        assert session.in_transaction()
+        assert [shop.outbox.suppress(f"{name}@x.example") for name in "ab"] == [True, True]
+        session.rollback()
 
 
 def test_a_drain_of_another_thread_is_refused_too(shops: Shops, catcher: Catcher) -> None:
