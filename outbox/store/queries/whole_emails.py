@@ -1,0 +1,100 @@
+"""Reads emails with all that was enqueued, their octets included, for the tests of an app."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from ...domain.delivery.status import Status
+from ...domain.message.merge_template import Template, merged
+from ...domain.priority import Priority
+from ..connection.database import Database
+from ..connection.list_parts import parts
+from ..schema.clock import utc
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeEmail:
+    """An email with its recipients and its octets."""
+
+    id: int
+    status: Status
+    priority: Priority
+    key: str | None
+    tag: str | None
+    recipients: tuple[str, ...]
+    sender: str  # of the envelope; "" asks for no bounces
+    attempts: int
+    due_at: datetime | None
+    send_at: datetime | None
+    expires_at: datetime | None
+    octets: bytes = field(repr=False)
+
+
+def newest(connection: Connection, database: Database) -> int:
+    """Return the highest id of an email, or 0."""
+    return connection.execute(select(func.max(database.tables.email.c.id))).scalar() or 0
+
+
+def now(connection: Connection, database: Database) -> datetime:
+    """Return the database's time, with the offset."""
+    return utc(connection.execute(select(database.now())).scalar_one())
+
+
+def later_than(connection: Connection, database: Database, after: int) -> list[WholeEmail]:
+    """Return the emails with a higher id than this one, in the order of ids."""
+    email = database.tables.email
+    rows = connection.execute(select(email).where(email.c.id > after).order_by(email.c.id)).all()
+    several = _recipients(connection, database, [row.id for row in rows if row.recipients > 1])
+    bodies = _bodies(connection, database, {row.content_id for row in rows})
+    return [
+        WholeEmail(
+            id=row.id,
+            status=Status(row.status),
+            priority=Priority(row.priority),
+            key=row.key,
+            tag=row.tag,
+            recipients=several.get(row.id, (row.recipient,)),
+            sender=row.sender,
+            attempts=row.attempts,
+            due_at=_moment(row.due_at),
+            send_at=_moment(row.send_at),
+            expires_at=_moment(row.expires_at),
+            octets=row.headers + _merged(bodies[row.content_id], row.merge),
+        )
+        for row in rows
+    ]
+
+
+def _recipients(
+    connection: Connection, database: Database, ids: list[int]
+) -> dict[int, tuple[str, ...]]:
+    table = database.tables.recipient
+    found: dict[int, tuple[str, ...]] = defaultdict(tuple)
+    for part in parts(ids):
+        statement = select(table.c.email_id, table.c.address).where(table.c.email_id.in_(part))
+        for row in connection.execute(statement.order_by(table.c.email_id, table.c.position)):
+            found[row.email_id] += (row.address,)
+    return found
+
+
+def _bodies(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
+    content = database.tables.content.c
+    found: dict[int, bytes] = {}
+    for part in parts(sorted(ids)):
+        statement = select(content.id, content.body).where(content.id.in_(part))
+        found |= {row.id: row.body for row in connection.execute(statement)}
+    return found
+
+
+def _merged(body: bytes, values: str | None) -> bytes:
+    return body if values is None else merged(Template(body), values)
+
+
+def _moment(moment: Any) -> datetime | None:
+    return None if moment is None else utc(moment)

@@ -1,0 +1,142 @@
+"""What a test asks of the outbox of its app."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Self, Unpack
+
+from flask import Flask
+
+from ..domain.errors import ConfigurationError
+from ..flask_ext.app.state import State
+from ..flask_ext.dropin.entry import MailEntry
+from ..flask_ext.session.source import AnySession
+from ..store.queries import whole_emails
+from . import misses, sending, views
+from .enqueued import Delivery, EnqueuedEmail
+from .replies import Replies
+from .wanted import Filters, Wanted
+
+_UNCOMMITTED = "drain() sends what is committed, and {} of the current session {} not: commit first"
+
+
+class OutboxTester:
+    """The emails that an app enqueues during a test, and an SMTP server that follows a script.
+
+    It sees the emails that are enqueued after it was made, those of the current session's open
+    transaction included. Until `close`, or the end of its `with` block, the app enqueues what goes
+    through `OutboxMail` under `TESTING` too, and no task and no command of the app sends by SMTP
+    unless it did before. Only `drain` sends, and only to a server of its own on loopback.
+    """
+
+    def __init__(self, app: Flask) -> None:
+        """Raise ConfigurationError if the app has no outbox."""
+        state = app.extensions.get("outbox")
+        if not isinstance(state, State):
+            raise ConfigurationError("the app has no outbox: call outbox.init_app(app, …) first")
+        self._state, self._runtime = state, state.runtime
+        self._mail = app.extensions.get("mail")
+        self._before = (state.runtime.database.offset, state.runtime.suppressed)
+        self._suppressed = self._mail._suppress if isinstance(self._mail, MailEntry) else None
+        self._after, self._discarded = views.newest(state), state.discarded
+        self.replies = Replies()
+        self.deliveries: tuple[Delivery, ...] = ()  # what the server took so far, in its order
+        is_suppressed = state.runtime.suppressed()
+        self._runtime.suppressed = lambda: is_suppressed  # it would follow the entry of the mail
+        if isinstance(self._mail, MailEntry):
+            self._mail.suppress = False
+
+    def emails(
+        self, *, session: AnySession | None = None, **filters: Unpack[Filters]
+    ) -> tuple[EnqueuedEmail, ...]:
+        """Return the emails that match, in the order in which they were enqueued.
+
+        They are the committed ones and those of the current session, or of the one that you give.
+        """
+        return tuple(filter(Wanted(**filters).matches, self._all(session)))
+
+    def assert_enqueued(
+        self, *, count: int = 1, session: AnySession | None = None, **filters: Unpack[Filters]
+    ) -> EnqueuedEmail:
+        """Return the email that matches; the first one, if `count` emails are to match.
+
+        Raises AssertionError, with the nearest misses, unless so many match. An email that is
+        enqueued twice by mistake does not pass.
+        """
+        __tracebackhide__ = True
+        if count < 1:
+            raise ValueError("count is a number from 1: use assert_nothing_enqueued")
+        wanted, emails = Wanted(**filters), self._all(session)
+        found = list(filter(wanted.matches, emails))
+        if not found:
+            discarded = self._state.discarded - self._discarded
+            raise AssertionError(misses.none_matches(wanted, emails, discarded))
+        if len(found) != count:
+            raise AssertionError(misses.another_number(wanted, found, count))
+        return found[0]
+
+    def assert_nothing_enqueued(
+        self, *, session: AnySession | None = None, **filters: Unpack[Filters]
+    ) -> None:
+        """Raise AssertionError if an email was enqueued, or one that matches."""
+        __tracebackhide__ = True
+        if found := self.emails(session=session, **filters):
+            raise AssertionError(misses.another_number(Wanted(**filters), found, 0))
+
+    def drain(self) -> tuple[Delivery, ...]:
+        """Sweep and send until no email is due; return what the server took, in its order.
+
+        Every step is the worker's own: claim, window, SMTP, record. The SMTP server is one on
+        loopback, which replies as `replies` says.
+
+        Raises ConfigurationError if the current session has emails that are not committed, or has
+        written on a database with one writer at a time.
+        """
+        self._state.refuse_own_write()
+        if left := views.look(self._state, None, self._after).uncommitted:
+            words = ("1 email", "is") if left == 1 else (f"{left} emails", "are")
+            raise ConfigurationError(_UNCOMMITTED.format(*words))
+        taken = sending.send(self._runtime, self.replies)
+        self.deliveries += taken
+        return taken
+
+    def now(self) -> datetime:
+        """Return the outbox's time, which is its database's."""
+        database = self._runtime.database
+        return database.read(lambda connection: whole_emails.now(connection, database))
+
+    def travel(
+        self, *, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
+    ) -> None:
+        """Move the outbox's time forward, until `close`; Python's own clock stays as it is.
+
+        So an email comes to be due by its backoff or its `send_at`, or expires. Raises ValueError
+        for a time that lies behind.
+        """
+        way = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days).total_seconds()
+        if way < 0:
+            raise ValueError("the outbox's time goes forward only")
+        self._runtime.database.offset += way
+
+    def travel_to(self, moment: datetime) -> None:
+        """Move the outbox's time forward to this moment, such as an email's `due_at`.
+
+        `moment` is aware. Raises ValueError for a moment that lies behind.
+        """
+        # Two milliseconds more: SQLite's clock rounds to one.
+        self.travel(seconds=(moment - self.now()).total_seconds() + 0.002)
+
+    def close(self) -> None:
+        """Put the outbox's time and what may be sent back to what they were."""
+        self._runtime.database.offset, self._runtime.suppressed = self._before
+        if isinstance(self._mail, MailEntry):
+            self._mail._suppress = self._suppressed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _all(self, session: AnySession | None) -> list[EnqueuedEmail]:
+        return [EnqueuedEmail.of(one) for one in views.look(self._state, session, self._after).all]

@@ -1,0 +1,105 @@
+"""What a test wants of an email, and where an email differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher, ndiff
+from typing import NamedTuple, TypedDict
+
+from .enqueued import EnqueuedEmail
+
+BEGINNING = 80
+"""Characters that are shown of a text in which nothing is like what was wanted."""
+
+
+class Filters(TypedDict, total=False):
+    """What an email must be like. What is not given may be anything."""
+
+    to: str | Sequence[str]  # each of these addresses is in To
+    subject: str
+    subject_contains: str
+    tag: str
+    key: str
+    text_contains: str
+    html_contains: str
+
+
+class Difference(NamedTuple):
+    """Where an email is not what was wanted."""
+
+    name: str
+    wanted: str
+    found: str  # of a text: the place that is the most like what was wanted
+
+    @property
+    def likeness(self) -> float:
+        """From 0 to 1."""
+        return SequenceMatcher(None, self.wanted, self.found, autojunk=False).ratio()
+
+    def lines(self) -> Iterator[str]:
+        """Yield a diff for people: - what was wanted, + what was found."""
+        yield f"{self.name}:"
+        yield from (f"  {line.rstrip()}" for line in ndiff([self.wanted], [self.found]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The filters of one question. An address is compared without regard to case."""
+
+    to: str | Sequence[str] | None = None
+    subject: str | None = None
+    subject_contains: str | None = None
+    tag: str | None = None
+    key: str | None = None
+    text_contains: str | None = None
+    html_contains: str | None = None
+
+    def __str__(self) -> str:
+        """Return the filters as they were given, or ""."""
+        return ", ".join(f"{name}={value!r}" for name, value in self._given())
+
+    def __len__(self) -> int:
+        """Return how many filters were given."""
+        return sum(1 for _ in self._given())
+
+    def differences(self, email: EnqueuedEmail) -> list[Difference]:
+        """Return where the email differs; it matches if there is no difference."""
+        found = [*self._of_people(email), *self._of_values(email), *self._of_texts(email)]
+        return [difference for difference in found if difference is not None]
+
+    def matches(self, email: EnqueuedEmail) -> bool:
+        """Return whether the email is what was wanted."""
+        return not self.differences(email)
+
+    def _of_people(self, email: EnqueuedEmail) -> Iterator[Difference]:
+        if self.to is None:
+            return
+        wanted = [self.to] if isinstance(self.to, str) else list(self.to)
+        if not {one.lower() for one in wanted} <= {one.lower() for one in email.to}:
+            yield Difference("to", ", ".join(wanted), ", ".join(email.to))
+
+    def _of_values(self, email: EnqueuedEmail) -> Iterator[Difference]:
+        for name in ("subject", "tag", "key"):
+            wanted, found = getattr(self, name), getattr(email, name)
+            if wanted is not None and wanted != found:
+                yield Difference(name, repr(wanted), repr(found))
+
+    def _of_texts(self, email: EnqueuedEmail) -> Iterator[Difference]:
+        for name in ("subject", "text", "html"):
+            wanted, found = getattr(self, f"{name}_contains"), getattr(email, name)
+            if wanted is not None and wanted not in found:
+                nearest = repr(_nearest(found, wanted)) if found else f"(no {name})"
+                yield Difference(f"{name}_contains", repr(wanted), nearest)
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        return ((name, value) for name, value in vars(self).items() if value is not None)
+
+
+def _nearest(text: str, wanted: str) -> str:
+    """Return the part of a text that is the most like what was wanted, or else its beginning."""
+    common = SequenceMatcher(None, text, wanted, autojunk=False).find_longest_match()
+    if 2 * common.size < len(wanted):
+        return text[:BEGINNING].strip()
+    start = max(0, common.a - common.b)
+    return text[start : start + len(wanted)]
