@@ -34,7 +34,8 @@ from .app.engines import engine_of, engines_of, is_known
 from .app.enqueue import Writing
 from .app.state import State, state_of
 from .cli.commands import commands
-from .dropin.entry import is_suppressed, take
+from .dropin.entry import is_suppressed
+from .dropin.extensions import take
 from .management.management import Management
 from .session import cancelled_unknown, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flask import current_app
 
 from ...worker.process import worker_limits
-from ..dropin.entry import stranger_of
+from ..dropin.extensions import ways_round
 from ..management.check_database import database_findings
 from ..management.check_fleet import fleet_findings
 from ..management.finding import Finding, error, ok, warn
@@ -42,8 +42,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
             findings.append(warn(text))
         elif not server.tls_verify:
             findings.append(warn(f"{server.name}: TLS certificates are not verified"))
-    if stranger := stranger_of(current_app):
-        findings.append(error(stranger))
+    findings += map(error, ways_round(current_app))
     if runtime.suppressed():
         findings.append(warn(SUPPRESSED))
     if runtime.settings.redirect_to:

@@ -1,20 +1,18 @@
-"""Keeps the outbox's entry in `app.extensions["mail"]`, whatever else is put there."""
+"""The outbox's entry in `app.extensions["mail"]`, by which Flask-Mail and others send."""
 
 from __future__ import annotations
 
 import logging
+from typing import cast
 
-from flask import Flask, appcontext_pushed
-from flask_mail import Mail, _Mail
+from flask import Flask
+from flask_mail import _Mail
 
 from ...domain.errors import ConfigurationError
+from .direct_sending import DirectSending
 from .sending import OutboxConnection
 
 _log = logging.getLogger("outbox")
-
-
-class DirectSending(ConfigurationError, AttributeError):
-    """Raised where a `flask_mail.Mail` beside the outbox is about to send inside the request."""
 
 
 class MailEntry(_Mail):
@@ -24,12 +22,22 @@ class MailEntry(_Mail):
     their email is committed at once where its session holds nothing else.
     """
 
-    def __init__(self, app: Flask, given: _Mail) -> None:
-        self.__dict__.update(vars(given))  # its current values: an app may have changed them
-        self._app = app
-        self._suppress: bool | None = None
-        if bool(given.suppress) != self.suppress:
-            self._suppress = bool(given.suppress)
+    _app: Flask
+    _suppress: bool | None
+
+    @staticmethod
+    def of(app: Flask, state: _Mail) -> MailEntry:
+        """Turn what Flask-Mail's `Mail` made into the outbox's entry; it stays the same object.
+
+        So a connection that somebody makes of `mail.state` is the outbox's, too, or is refused.
+        """
+        wanted = bool(vars(state).pop("suppress"))
+        state.__class__ = MailEntry
+        entry = cast(MailEntry, state)
+        entry._app, entry._suppress = app, None
+        if wanted != entry.suppress:
+            entry._suppress = wanted
+        return entry
 
     def connect(self) -> OutboxConnection:
         """Return a context manager whose `send` enqueues."""
@@ -55,26 +63,24 @@ class MailEntry(_Mail):
         )
 
 
-def take(app: Flask, given: _Mail | None = None) -> MailEntry:
-    """Replace Flask-Mail's entry with ours, now and whenever another one is found later.
+def adopt(app: Flask, given: object) -> MailEntry:
+    """Return the entry for what was put into `app.extensions["mail"]`.
 
-    Our entry takes its values from `given`, else from the entry that is there, else from the app's
-    config. Raises ConfigurationError where the entry belongs to an extension other than Flask-Mail.
+    Raises ConfigurationError for what belongs to an extension other than Flask-Mail.
     """
-    if stranger := stranger_of(app):
-        raise ConfigurationError(stranger)
-    found: _Mail | None = app.extensions.get("mail")
-    if isinstance(found, MailEntry) and given is None:
-        return found
-    if found is not None and not isinstance(found, MailEntry):
-        _log.warning(
-            'outbox: the app has a flask_mail.Mail, too: app.extensions["mail"] is the outbox\'s'
-            " now, and Mail's own send() is refused: put OutboxMail in its place"
+    if isinstance(given, MailEntry):
+        return given
+    if not isinstance(given, _Mail):
+        kind = f"{type(given).__module__}.{type(given).__qualname__}"
+        raise ConfigurationError(
+            f'app.extensions["mail"] would hold a {kind}: the outbox can replace only Flask-Mail'
+            " there, and messages that other extensions send would bypass it"
         )
-    entry = MailEntry(app, given or found or Mail().init_mail(app.config, app.debug, app.testing))
-    app.extensions["mail"] = entry
-    appcontext_pushed.connect(_keep, app)
-    return entry
+    _log.warning(
+        'outbox: the app has a flask_mail.Mail, too: app.extensions["mail"] is the outbox\'s'
+        " now, and Mail's own send() is refused: put OutboxMail in its place"
+    )
+    return MailEntry.of(app, given)
 
 
 def is_suppressed(app: Flask) -> bool:
@@ -83,35 +89,3 @@ def is_suppressed(app: Flask) -> bool:
     if isinstance(found, _Mail):
         return bool(found.suppress)
     return bool(app.config.get("MAIL_SUPPRESS_SEND", app.testing))
-
-
-def stranger_of(app: Flask) -> str | None:
-    """Return an error text for an entry that is neither Flask-Mail's nor ours, or None."""
-    found = app.extensions.get("mail")
-    if found is None or isinstance(found, _Mail):
-        return None
-    kind = f"{type(found).__module__}.{type(found).__qualname__}"
-    return (
-        f'app.extensions["mail"] holds a {kind}: the outbox can replace only Flask-Mail there,'
-        " and messages that other extensions send would bypass it"
-    )
-
-
-_told: set[int] = set()
-
-
-def _keep(app: Flask, **_: object) -> None:
-    """Put our entry back if a `Mail` that was made later has replaced it.
-
-    An error raised here would leave the context pushed. So an entry of another extension is
-    reported by the log, and by `flask outbox check`.
-    """
-    found = app.extensions.get("mail")
-    if isinstance(found, MailEntry):
-        return
-    stranger = stranger_of(app)
-    if stranger is None:
-        take(app)
-    elif id(found) not in _told:
-        _told.add(id(found))
-        _log.error("outbox: %s", stranger)

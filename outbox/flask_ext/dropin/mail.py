@@ -5,7 +5,8 @@ from __future__ import annotations
 from flask import Flask, current_app
 from flask_mail import Connection, Mail
 
-from .entry import MailEntry, take
+from .entry import MailEntry
+from .extensions import take
 from .sending import OutboxConnection
 
 
@@ -17,8 +18,14 @@ class OutboxMail(Mail):
     """
 
     def init_app(self, app: Flask) -> MailEntry:
-        """Read the `MAIL_…` settings and put what `app.extensions["mail"].send` needs there."""
-        return take(app, self.init_mail(app.config, app.debug, app.testing))
+        """Read the `MAIL_…` settings and put what `app.extensions["mail"].send` needs there.
+
+        Raises ConfigurationError where the entry belongs to an extension other than Flask-Mail.
+        """
+        take(app)
+        entry = MailEntry.of(app, self.init_mail(app.config, app.debug, app.testing))
+        app.extensions["mail"] = entry
+        return entry
 
     def connect(self) -> Connection:
         """Return a context manager whose `send` enqueues; it opens no connection."""

@@ -1,4 +1,4 @@
-"""Flask-Mail itself and the drop-in on one app, before one real SMTP server."""
+"""Flask-Mail itself and the drop-in, each on an app, before one real SMTP server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import flask_mail
 import pytest
+from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 
 from outbox import OutboxMail
@@ -39,8 +40,9 @@ def catcher() -> Iterator[Catcher]:
 
 @dataclass(frozen=True, kw_only=True)
 class Both:
-    """Flask-Mail and the drop-in on one app."""
+    """Flask-Mail on an app of its own, because beside an outbox it is refused; and the drop-in."""
 
+    plain: Flask
     shop: Shop
     db: SQLAlchemy
     catcher: Catcher
@@ -57,8 +59,8 @@ class Both:
             return flask_mail.Message(**DEFAULTS | given)
 
     def theirs(self, message: flask_mail.Message) -> None:
-        with self.shop.app.app_context():
-            flask_mail.Mail(self.shop.app).send(message)
+        with self.plain.app_context():
+            flask_mail.Mail(self.plain).send(message)
 
     def ours(self, message: flask_mail.Message) -> None:
         with self.shop.app.app_context():
@@ -70,7 +72,14 @@ class Both:
 @pytest.fixture
 def both(shops: Shops, catcher: Catcher) -> Both:
     shop, db = shops.open_flask(MAIL_PORT=catcher.port)
-    return Both(shop=shop, db=db, catcher=catcher)
+    return Both(plain=plain(MAIL_PORT=catcher.port), shop=shop, db=db, catcher=catcher)
+
+
+def plain(**config: Any) -> Flask:
+    """Return an app without an outbox."""
+    app = Flask("plain")
+    app.config.update(MAIL_SERVER="127.0.0.1", **config)
+    return app
 
 
 def parsed(mail: CaughtMail) -> email.message.Message[Any, Any]:

@@ -1,6 +1,7 @@
 """A program written for Flask-Mail 0.10, run with its `Mail` and unchanged with the drop-in.
 
-Nothing below asks which of the two it has, but `deliver`: the outbox sends after the commit.
+Nothing below asks which of the two it has, but `start` and `deliver`. Flask-Mail's has an app of
+its own, because beside an outbox it is refused. The outbox sends after the commit.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from flask_sqlalchemy import SQLAlchemy
 
 from outbox import OutboxMail
 from outbox.worker.drain import drain
+from tests.integration.dropin.conftest import plain
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.shop.shop import Shop, Shops
 
@@ -33,19 +35,17 @@ class Program:
     """An app with the one or the other `Mail`."""
 
     kind: type[Mail]
-    shop: Shop
-    db: SQLAlchemy
+    app: Flask
+    outbox: tuple[Shop, SQLAlchemy] | None
     catcher: Catcher
     mail: Mail
 
-    @property
-    def app(self) -> Flask:
-        return self.shop.app
-
     def deliver(self) -> tuple[CaughtMail, ...]:
         """Return what arrived so far."""
-        self.db.session.commit()
-        drain(self.shop.runtime)
+        if self.outbox is not None:
+            shop, db = self.outbox
+            db.session.commit()
+            drain(shop.runtime)
         return self.catcher.emails
 
 
@@ -59,11 +59,12 @@ def start(request: pytest.FixtureRequest, shops: Shops, catcher: Catcher) -> Ite
 
     def start(**config: object) -> Program:
         settings = {"MAIL_PORT": catcher.port, "MAIL_DEFAULT_SENDER": "shop@shop.example"}
-        shop, db = shops.open_flask(**settings | config)
-        contexts.append(shop.app.app_context())
+        outbox = shops.open_flask(**settings | config) if request.param is OutboxMail else None
+        app = plain(**settings | config) if outbox is None else outbox[0].app
+        contexts.append(app.app_context())
         contexts[-1].push()
-        mail = request.param(shop.app)
-        return Program(kind=request.param, shop=shop, db=db, catcher=catcher, mail=mail)
+        mail = request.param(app)
+        return Program(kind=request.param, app=app, outbox=outbox, catcher=catcher, mail=mail)
 
     yield start
     for context in contexts:

@@ -1,0 +1,69 @@
+"""Keeps the mail entry of `app.extensions` the outbox's, whatever is put there and whenever."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from flask import Flask
+from flask_mail import Mail
+
+from .entry import MailEntry, adopt
+
+
+class Extensions(dict[str, Any]):
+    """An app's extensions, where the entry of Flask-Mail is the outbox's.
+
+    Flask-Mail replaces its entry whenever somebody makes a `Mail`, also within a request. Each way
+    to put one there raises ConfigurationError for a "mail" of another extension.
+    """
+
+    def __init__(self, app: Flask) -> None:
+        super().__init__()
+        self._app = app
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, self._own(name, value))
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Put an entry there if there is none, and return what is there."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *given: Any, **named: Any) -> None:
+        """Put each of these entries there."""
+        for name, value in dict(*given, **named).items():
+            self[name] = value
+
+    def __ior__(self, given: Any) -> Self:  # type: ignore[override,misc]
+        self.update(given)
+        return self
+
+    def _own(self, name: str, value: Any) -> Any:
+        if name == "mail":
+            return adopt(self._app, value)
+        return value
+
+
+def take(app: Flask) -> None:
+    """Make the app's mail entry the outbox's, now and for all that comes.
+
+    Raises ConfigurationError where the entry belongs to an extension other than Flask-Mail.
+    """
+    if not isinstance(app.extensions, Extensions):
+        own, found = Extensions(app), app.extensions
+        own.update(found)
+        app.extensions = own
+    if "mail" not in app.extensions:
+        state = Mail().init_mail(app.config, app.debug, app.testing)
+        app.extensions["mail"] = MailEntry.of(app, state)
+
+
+def ways_round(app: Flask) -> list[str]:
+    """Return a text for each way by which messages bypass the outbox."""
+    if not isinstance(app.extensions, Extensions):
+        return [
+            "app.extensions was replaced after init_app: messages of Flask-Mail"
+            " bypass the outbox; add to it instead"
+        ]
+    return []
