@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from email.message import Message
 from email.utils import format_datetime, formatdate, make_msgid
@@ -35,6 +36,15 @@ _MESSAGE_ID = re.compile(r"<[!-~]+@[!-~]+>")
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
+class GivenEnvelope:
+    """An envelope that the message's headers do not tell: checked addresses and options."""
+
+    sender: str
+    recipients: tuple[str, ...]
+    mail_options: tuple[str, ...]
+
+
+@value_type(frozen=True, kw_only=True, slots=True)
 class RenderedMessage:
     """One email, ready to be stored. The bytes on the wire are `headers` + `content`."""
 
@@ -57,6 +67,17 @@ class RenderedMessage:
     def eightbit(self) -> bool:
         """Whether the content needs 8BITMIME (RFC 6152)."""
         return not (self.content.isascii() and self.headers.isascii())
+
+    def under(self, envelope: GivenEnvelope) -> RenderedMessage:
+        """Return the same email with another envelope."""
+        people = (envelope.sender, *envelope.recipients)
+        return replace(
+            self,
+            sender=envelope.sender,
+            recipients=envelope.recipients,
+            mail_options=envelope.mail_options,
+            smtputf8=self.smtputf8 or not all(map(str.isascii, people)),
+        )
 
     def fingerprint(self) -> bytes:
         """Return a digest of the envelope and the email, without Date and Message-ID.

@@ -18,7 +18,7 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import FieldsOf
 from ...domain.message.personalize import Recipient, address_of, individuals, message_ids
-from ...domain.message.render import RenderedMessage
+from ...domain.message.render import GivenEnvelope, RenderedMessage
 from ...store.connection.prepared_statements import unprepared
 from ...store.new_email import NewEmail
 from ...store.records import Email
@@ -52,9 +52,10 @@ class Writing:
             settings=settings, options=self.options, added_headers=self.added_headers
         )
 
-    def enqueue(self, message: object) -> Email:
-        """Write one email."""
-        new = self._new(self.renderer.render(message), self.options)
+    def enqueue(self, message: object, envelope: GivenEnvelope | None = None) -> Email:
+        """Write one email; its headers tell the envelope unless one is given."""
+        rendered = self.renderer.render(message)
+        new = self._new(rendered if envelope is None else rendered.under(envelope), self.options)
         with self._writer() as writer:
             email = writer.add(new)
         self._note(int(email.created))

@@ -1,7 +1,8 @@
-"""Keeps the mail entry of `app.extensions` the outbox's, whatever is put there and whenever."""
+"""Keeps the mail entries of `app.extensions` the outbox's, whatever is put there and whenever."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Self
 
 from flask import Flask
@@ -11,9 +12,9 @@ from .entry import MailEntry, adopt
 
 
 class Extensions(dict[str, Any]):
-    """An app's extensions, where the entry of Flask-Mail is the outbox's.
+    """An app's extensions, where the entries of Flask-Mail and Flask-Mailman are the outbox's.
 
-    Flask-Mail replaces its entry whenever somebody makes a `Mail`, also within a request. Each way
+    Both replace their entry whenever somebody makes their `Mail`, also within a request. Each way
     to put one there raises ConfigurationError for a "mail" of another extension.
     """
 
@@ -42,11 +43,15 @@ class Extensions(dict[str, Any]):
     def _own(self, name: str, value: Any) -> Any:
         if name == "mail":
             return adopt(self._app, value)
+        if name == "mailman" and "flask_mailman" in sys.modules:
+            from . import mailman_entry  # it imports Flask-Mailman, which few apps have
+
+            return mailman_entry.adopt(self._app, value)
         return value
 
 
 def take(app: Flask) -> None:
-    """Make the app's mail entry the outbox's, now and for all that comes.
+    """Make the app's mail entries the outbox's, now and for all that comes.
 
     Raises ConfigurationError where the entry belongs to an extension other than Flask-Mail.
     """
@@ -63,7 +68,11 @@ def ways_round(app: Flask) -> list[str]:
     """Return a text for each way by which messages bypass the outbox."""
     if not isinstance(app.extensions, Extensions):
         return [
-            "app.extensions was replaced after init_app: messages of Flask-Mail"
+            "app.extensions was replaced after init_app: messages of Flask-Mail and Flask-Mailman"
             " bypass the outbox; add to it instead"
         ]
-    return []
+    if "mailman" not in app.extensions or "flask_mailman" not in sys.modules:
+        return []
+    from . import mailman_entry
+
+    return mailman_entry.ways_round(app)

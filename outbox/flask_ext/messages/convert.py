@@ -84,13 +84,12 @@ def _compose(
     return message
 
 
-def _check_options(source: flask_mail.Message) -> None:
+def check_options(mail_options: object, rcpt_options: object) -> None:
     """Raise InvalidMessage for an invalid ESMTP parameter (RFC 5321 §4.1.2).
 
     One with a line break would be a second command.
     """
-    given = (("mail_options", source.mail_options), ("rcpt_options", source.rcpt_options))
-    for field, options in given:
+    for field, options in (("mail_options", mail_options), ("rcpt_options", rcpt_options)):
         if not isinstance(options, (list, tuple)):
             raise InvalidMessage(field, "must be a list of texts")
         for option in options:
@@ -112,27 +111,27 @@ class Head:
 
 def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
     """Return the fields without the extra headers. Raises InvalidMessage, also for the options."""
-    _check_options(source)
+    check_options(source.mail_options, source.rcpt_options)
     people = []
     if source.subject:
         people.append(("Subject", _text("subject", source.subject, "Subject")))
     if not source.sender:
         raise InvalidMessage("sender", "is required; set it or MAIL_DEFAULT_SENDER")
-    sender = _pair("sender", source.sender)
-    people.append(("From", _listed("From", [sender])))
+    sender = pair_of("sender", source.sender)
+    people.append(("From", listed("From", [sender])))
     recipients: list[Pair] = []
     for name, addresses in (("To", source.recipients), ("Cc", source.cc), ("Bcc", source.bcc)):
         if addresses:
             field = "recipients" if name == "To" else name.lower()
-            pairs = [_pair(field, address) for address in addresses]
-            people.append((name, _listed(name, pairs)))
+            pairs = [pair_of(field, address) for address in addresses]
+            people.append((name, listed(name, pairs)))
             recipients += pairs
     rest = [] if source.date is None else [("Date", _date(source.date))]
     own_id = of_domain(source.msgId, id_domain or domain_for_id(sender[1]))
     message_id = own_id or _clean("msgId", source.msgId)
     rest.append(("Message-ID", message_id))
     if source.reply_to:
-        rest.append(("Reply-To", _listed("Reply-To", [_pair("reply_to", source.reply_to)])))
+        rest.append(("Reply-To", listed("Reply-To", [pair_of("reply_to", source.reply_to)])))
     return Head(
         sender=sender,
         recipients=tuple(recipients),
@@ -252,7 +251,8 @@ def _text(field: str, value: object, name: str) -> str:
     return in_words(text, name)
 
 
-def _listed(name: str, pairs: Iterable[Pair]) -> str:
+def listed(name: str, pairs: Iterable[Pair]) -> str:
+    """Return the value of a header that names these people."""
     text = ", ".join(dict.fromkeys([written(*pair) for pair in pairs]))
     return folded(name, text) if text.isascii() else text
 
@@ -262,10 +262,11 @@ def author(source: flask_mail.Message) -> str:
 
     A Sender among the extra headers does not replace it.
     """
-    return _pair("sender", source.sender)[1]
+    return pair_of("sender", source.sender)[1]
 
 
-def _pair(field: str, address: Address) -> Pair:
+def pair_of(field: str, address: Address) -> Pair:
+    """Return the name and the checked address of one person. Raises InvalidMessage."""
     if type(address) is str and is_ordinary(address):
         return "", address
     if not isinstance(address, tuple):
