@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import flask_mail
+import flask_mailman
 import pytest
 from flask_mail import email_dispatched
 
@@ -204,6 +205,15 @@ def test_what_another_extension_sends_is_seen(shops: Shops) -> None:
             shop.app.extensions["mail"].send(reset)
         assert [one.subject for one in tester.drain()] == ["Reset"]  # committed by itself
     assert recorded == ["Reset"]
+
+
+def test_what_flask_mailman_sends_is_seen(shops: Shops) -> None:
+    config = {"MAIL_BACKEND": "outbox.mailman", "MAIL_DEFAULT_SENDER": "shop@shop.example"}
+    shop, _ = shops.open_flask(TESTING=True, **config)
+    mailman = flask_mailman.Mail(shop.app)
+    with shop.app.app_context(), OutboxTester(shop.app) as tester:
+        mailman.send_mail("Hello", "Thanks.", None, ["ada@x.example"])
+        assert [one.subject for one in tester.drain()] == ["Hello"]  # committed by itself
 
 
 @pytest.mark.parametrize("suppressed", [True, False, None])
