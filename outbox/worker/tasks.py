@@ -11,6 +11,7 @@ from uuid import UUID
 from celery import Task, shared_task
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..domain.errors import ConfigurationError
 from ..domain.priority import Priority
 from ..store.connection.error_codes import NO_TABLES, describe, is_missing_table, is_outage
 from ..store.records import Claim
@@ -28,7 +29,7 @@ _log = logging.getLogger("outbox")
 
 @contextmanager
 def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
-    """Log an outage, or missing tables, in one line: a traceback each second tells no more.
+    """Log an outage in one line: a traceback each second tells no more. Other errors are raised.
 
     A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out.
     """
@@ -36,8 +37,7 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         if is_missing_table(error):
-            _log.error("outbox: %s gave up: %s", task.name, NO_TABLES)
-            return
+            raise ConfigurationError(NO_TABLES) from error
         if not is_outage(error):
             raise
         _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))

@@ -66,6 +66,7 @@ def test_a_missing_table_is_told_in_full(
     result = run(celery, "outbox.sweep")
     assert result.failed()
     assert "Traceback" in caplog.text
+    assert "run your migrations" in caplog.text
 
 
 def told(caplog: pytest.LogCaptureFixture, result: Any, error: str) -> None:
