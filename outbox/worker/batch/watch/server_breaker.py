@@ -81,8 +81,8 @@ class ServerBreaker:
 
     def alert(self, email_id: int, reason: str, *, seconds: float) -> None:
         """Keep a suspicion for so many seconds, with an alert: a person must see to it."""
-        log_alert(self._server, email_id)
         self._suspect(email_id=email_id, reason=reason, alert=True, seconds=seconds)
+        log_alert(self._server, email_id)
 
     def review_refusals(self, refusal: str, *, outsider_tells: Callable[[Common], bool]) -> None:
         """Open it if the refusals in the log, of all batches, show that the server is to blame.
@@ -95,11 +95,12 @@ class ServerBreaker:
 
     def _trip(self, why: str, **known: object) -> None:
         """Open it; log `why`, in words without an address, if it was not open already."""
-        if not (self.was_open or self.is_tripped):
-            log_breaker(self._server, why, alert=bool(known.get("alert")))
+        is_new = not (self.was_open or self.is_tripped)
         self.is_tripped = True
         trip: Callable[..., None] = partial(circuit_breaker.trip, self._database, self._server)
         until_written(partial(trip, **known))
+        if is_new:
+            log_breaker(self._server, why, alert=bool(known.get("alert")))
 
     def _suspect(self, **known: object) -> None:
         suspect: Callable[..., None] = partial(suspicion.suspect, self._database, self._server)

@@ -11,7 +11,7 @@ from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import runner, stuck
-from tests.support.shop.shop import LEASE, Shop
+from tests.support.shop.shop import LEASE, Shop, Shops
 
 pytestmark = pytest.mark.each_database
 
@@ -61,12 +61,31 @@ def test_a_lost_worker_is_logged_and_each_email_that_waits_for_a_person(
     assert "the worker was lost" in str(unknown["cause"])
 
 
-def test_a_server_that_is_away_is_logged_once(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_away_is_logged_once_whatever_its_probes_find(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(3):
         shop.enqueue()
         drain(shop.runtime)
+        shop.later(600)  # the next drain makes a probe
+    [breaker] = shop.rows(shop.tables.breaker)
+    assert breaker.failures == 3
     found = [(values["event"], values["server"], level) for _, level, values in events(caplog)]
     assert found == [("breaker_opened", shop.runtime.servers[0].name, logging.WARNING)]
+
+
+def test_a_server_that_lacks_what_an_email_needs_is_an_error(
+    shops: Shops, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Catcher(smtputf8=False) as plain:
+        shop = shops.open(MAIL_PORT=plain.port)
+        email = shop.enqueue("zoë@customers.example")
+        drain(shop.runtime)
+    [(text, level, values)] = events(caplog)
+    assert "zoë" not in text
+    assert level == logging.ERROR
+    name = shop.runtime.servers[0].name
+    assert values == {"event": "server_lacks", "server": name, "email_id": email.id}
 
 
 def test_what_a_person_says_is_logged_too(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
