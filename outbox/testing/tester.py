@@ -53,7 +53,7 @@ class OutboxTester:
 
         They are the committed ones and those of the current session, or of the one that you give.
         """
-        return tuple(filter(Wanted(**filters).matches, self._all(session)))
+        return tuple(filter(Wanted.of(filters).matches, self._all(session)))
 
     def assert_enqueued(
         self, *, count: int = 1, session: AnySession | None = None, **filters: Unpack[Filters]
@@ -66,7 +66,7 @@ class OutboxTester:
         __tracebackhide__ = True
         if count < 1:
             raise ValueError("count is a number from 1: use assert_nothing_enqueued")
-        wanted, emails = Wanted(**filters), self._all(session)
+        wanted, emails = Wanted.of(filters), self._all(session)
         found = list(filter(wanted.matches, emails))
         if not found:
             discarded = self._state.discarded - self._discarded
@@ -81,7 +81,7 @@ class OutboxTester:
         """Raise AssertionError if an email was enqueued, or one that matches."""
         __tracebackhide__ = True
         if found := self.emails(session=session, **filters):
-            raise AssertionError(misses.another_number(Wanted(**filters), found, 0))
+            raise AssertionError(misses.another_number(Wanted.of(filters), found, 0))
 
     def drain(self) -> tuple[Delivery, ...]:
         """Sweep and send until no email is due; return what the server took, in its order.

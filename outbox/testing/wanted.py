@@ -55,6 +55,18 @@ class Wanted:
     text_contains: str | None = None
     html_contains: str | None = None
 
+    @classmethod
+    def of(cls, filters: Filters) -> Wanted:
+        """Return the filters of a call.
+
+        Raises ValueError for a value that any email would match: such as None, where a test meant
+        an address that its own code has not set.
+        """
+        for name, value in filters.items():
+            if value is None or (not value and name not in ("subject", "tag", "key")):
+                raise ValueError(f"{name}={value!r} would match any email: leave it out, or set it")
+        return cls(**filters)
+
     def __str__(self) -> str:
         """Return the filters as they were given, or ""."""
         return ", ".join(f"{name}={value!r}" for name, value in self._given())

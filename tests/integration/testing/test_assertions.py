@@ -163,3 +163,16 @@ def test_a_wrong_call_is_told(tester: OutboxTester) -> None:
         tester.assert_enqueued(subjekt="Hi")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="assert_nothing_enqueued"):
         tester.assert_enqueued(count=0)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"to": None}, {"to": ""}, {"to": []}, {"subject": None}, {"tag": None}, {"text_contains": ""}],
+)
+def test_a_filter_that_any_email_would_match_is_refused(
+    shop: Shop, tester: OutboxTester, filters: Any
+) -> None:
+    shop.enqueue()
+    for ask in (tester.emails, tester.assert_enqueued, tester.assert_nothing_enqueued):
+        with pytest.raises(ValueError, match="would match any email"):
+            ask(**filters)
