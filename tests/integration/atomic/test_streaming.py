@@ -14,8 +14,9 @@ from tests.support.shop.shop import Shop, message, newsletter
 
 pytestmark = pytest.mark.each_database
 
-READERS = 2500
-READ = 250
+READERS = 1200
+"""More than one statement of `enqueue_many` writes."""
+READ = 120
 """How many rows the stream holds at a time: by far not all."""
 
 

@@ -49,6 +49,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send_window, "SLOW", 0.5)
     monkeypatch.setattr(send_window, "SLOW_DELAY", 1.0)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
+    monkeypatch.setattr(rules, "OPEN_FIRST", 0.5)
     monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)
     monkeypatch.setattr(rules, "SESSION_FIRST", 0.5)
 
