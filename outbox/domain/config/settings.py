@@ -174,9 +174,9 @@ class Settings:
         "", "the domain of Message-IDs made here; empty: the sender's", read=read_domain
     )
     servers: tuple[Any, ...] = setting(
-        (), "several SMTP servers, as above; empty: the one of `MAIL_…`", shown=False
+        (), "several SMTP servers; empty: the one of `MAIL_…`", shown=False
     )
-    routes: tuple[Any, ...] = setting((), "which emails go over which servers, as above")
+    routes: tuple[Any, ...] = setting((), "which emails go over which servers")
     envelope_from: str = setting(
         "", "bounces go to this address, unless a message names another one"
     )

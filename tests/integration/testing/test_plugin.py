@@ -62,7 +62,7 @@ def test_that_fails(app, outbox):
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A project with the README's conftest.py, where the package is installed."""
+    """A project with the page's conftest.py, where the package is installed."""
     entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     info = pytester.path / "installed" / "flask_mail_outbox-0.dist-info"
     info.mkdir(parents=True)
@@ -74,7 +74,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
-def test_the_readmes_example_runs_as_it_stands(project: pytest.Pytester) -> None:
+def test_the_pages_example_runs_as_it_stands(project: pytest.Pytester) -> None:
     example = _block("test_orders.py")
     project.makepyfile(test_orders=example)
     project.runpytest_subprocess().assert_outcomes(passed=example.count("\ndef test_"))
@@ -121,9 +121,8 @@ def test_the_tester_needs_no_pytest_and_the_package_no_tester() -> None:
 
 
 def _block(name: str) -> str:
-    """Return the README's code of this file."""
-    found = re.search(
-        rf"```python\n(# {name}\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
-    )
+    """Return the code of this file in the page on testing."""
+    text = (ROOT / "docs/how-to/testing.md").read_text()
+    found = re.search(rf"```python\n(# {name}\n.*?)```", text, re.DOTALL)
     assert found
     return found[1]

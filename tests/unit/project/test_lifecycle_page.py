@@ -1,6 +1,6 @@
-"""`docs/lifecycle.md` and the README's table of states are made from the code's own table.
+"""`docs/lifecycle.md` is made from the code's own table.
 
-`python -m tests.unit.project.test_lifecycle_page` writes both anew.
+`python -m tests.unit.project.test_lifecycle_page` writes it anew.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from outbox.domain.delivery.status import ARROWS, Status
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "outbox" / "store" / "transitions"
 PAGE = ROOT / "docs" / "lifecycle.md"
-README = ROOT / "README.md"
-BEGIN, END = "<!-- states -->\n", "<!-- /states -->\n"
 NO_ARROW = {
     "enqueue": "(nothing) to `pending`",
     "start": "`claimed` stays: the lease begins",
@@ -92,16 +90,7 @@ def page() -> str:
     )
 
 
-def with_states(text: str) -> str:
-    """Return the README with the table of arrows between its marks."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + states() + END + rest.partition(END)[2]
-
-
-def test_the_pages_show_the_lifecycle_as_the_code_has_it() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert BEGIN in text
-    assert text == with_states(text)
+def test_the_page_shows_the_lifecycle_as_the_code_has_it() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
@@ -123,5 +112,4 @@ def test_a_files_first_sentence_names_the_statuses_of_its_arrows(file: str) -> N
 
 
 if __name__ == "__main__":
-    README.write_text(with_states(README.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
