@@ -14,45 +14,6 @@ ROOT = Path(__file__).parents[3]
 
 pytest_plugins = ["pytester"]
 
-SHOP = """
-from datetime import timedelta, UTC, datetime
-
-from flask import Flask, request
-from flask_mail import Message
-from flask_sqlalchemy import SQLAlchemy
-from outbox import Outbox
-
-db, outbox = SQLAlchemy(), Outbox()
-
-
-class Order(db.Model):
-    id = db.Column(db.Integer, primary_key=True)
-    email = db.Column(db.String(200))
-
-
-def create_app(**config):
-    app = Flask("yourapp")
-    app.config.update(config)
-    db.init_app(app)
-    outbox.init_app(app, db=db)
-    app.post("/orders")(place_order)
-    return app
-
-
-def place_order():
-    order = Order(email=request.form["email"])
-    db.session.add(order)
-    db.session.flush()
-    outbox.enqueue(message("Your order", order), key=f"order-{order.id}")
-    in_a_week = datetime.now(UTC) + timedelta(days=7)
-    outbox.enqueue(message("How was it?", order), tag="reminder", send_at=in_a_week)
-    db.session.commit()
-    return {"id": order.id}
-
-
-def message(subject, order):
-    return Message(subject, [order.email], "Thank you.", sender="shop@shop.example")
-"""
 FAILING = """
 def test_that_fails(app, outbox):
     app.test_client().post("/orders", data={"email": "ada@customers.example"})
@@ -70,7 +31,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     lines = [f"{name} = {module}" for name, module in entries["pytest11"].items()]
     (info / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines]))
     monkeypatch.setenv("PYTHONPATH", f"{info.parent}:{ROOT}")
-    pytester.makepyfile(yourapp=SHOP, conftest=_block("conftest.py"))
+    pytester.makepyfile(yourapp=_block("yourapp.py"), conftest=_block("conftest.py"))
     return pytester
 
 

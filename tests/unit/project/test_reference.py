@@ -1,21 +1,24 @@
-"""What the reference says of settings and verbs is what the code says.
+"""What the reference says of settings, commands and verbs is what the code says.
 
-`python -m tests.unit.project.test_reference` writes the table of settings anew.
+`python -m tests.unit.project.test_reference` writes the settings and the commands anew.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from pathlib import Path
+
+import click
+import pytest
 
 from outbox import Outbox
 from outbox.domain.config.settings import Settings
+from outbox.flask_ext.cli.commands import commands
 from outbox.flask_ext.management.management import Management
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
-SETTINGS = REFERENCE / "settings.md"
-BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->\n"
 
 
 def settings() -> str:
@@ -27,16 +30,34 @@ def settings() -> str:
     return "\n".join(["| key | default | what |", "| --- | --- | --- |", *rows]) + "\n"
 
 
-def with_settings(text: str) -> str:
-    """Return the page with the table of settings between its marks."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + settings() + END + rest.partition(END)[2]
+def helps() -> str:
+    """Return what `--help` says of each command."""
+    group = click.Context(commands, info_name="flask outbox")
+    parts = []
+    for name, command in sorted(commands.commands.items()):
+        context = click.Context(command, group, info_name=name, terminal_width=78)
+        text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+        parts.append(f"### {name}\n\n```text\n{text}\n```\n")
+    return "\n" + "\n".join(parts) + "\n"
 
 
-def test_every_setting_is_listed_with_its_default_and_its_meaning() -> None:
-    text = SETTINGS.read_text(encoding="utf-8")
-    assert BEGIN in text
-    assert text == with_settings(text)
+MADE: dict[str, Callable[[], str]] = {"settings": settings, "commands": helps}
+"""The pages with a part that is made of the code, between two comments that name it."""
+
+
+def made_anew(name: str) -> tuple[str, str]:
+    """Return a page as it is, and as it must be."""
+    text = (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    before, _, rest = text.partition(begin)
+    assert rest, f"{name}.md has no {begin}"
+    return text, before + begin + MADE[name]() + end + rest.partition(end)[2]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_page_says_what_the_code_says(name: str) -> None:
+    text, wanted = made_anew(name)
+    assert text == wanted
 
 
 def test_every_verb_is_listed_once() -> None:
@@ -53,4 +74,5 @@ def _shown(value: object) -> str:
 
 
 if __name__ == "__main__":
-    SETTINGS.write_text(with_settings(SETTINGS.read_text(encoding="utf-8")), encoding="utf-8")
+    for each in MADE:
+        (REFERENCE / f"{each}.md").write_text(made_anew(each)[1], encoding="utf-8")

@@ -120,3 +120,17 @@ def test_an_upgraded_database_has_the_constraints_of_a_new_one(engine: sa.Engine
     assert {re.sub(r"[\"`]", "", text) for text in upgraded.values()} == {
         re.sub(r"[\"`]", "", text) for text in new.values()
     }
+
+
+def test_the_page_s_statements_for_older_tables_run(engine: sa.Engine) -> None:
+    page = PAGE.read_text("utf-8").partition("Version 6 renames")[0]
+    storage, contents = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    metadata = sa.MetaData()
+    database = Database(engine, define(metadata))
+    metadata.create_all(engine)
+    run(engine, [_CONTENT.replace("2026-01-01", "2025-12-31"), contents.replace(";", "")])
+    with engine.connect() as connection:
+        assert connection.scalar(sa.select(sa.func.count(database.tables.content.c.id))) == 0
+    if engine.dialect.name == "postgresql":
+        run(engine, [one for one in storage.split(";") if one.strip()])
+    assert inspect_schema(database) == Schema(version=6)
