@@ -6,9 +6,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-from pygments.lexers.special import TextLexer
-from sphinx.application import Sphinx
-
 ROOT = Path(__file__).parents[1]
 _project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -19,7 +16,8 @@ version = release = _project["version"]
 sys.path.insert(0, str(Path(__file__).parent / "_sphinx"))  # value_fields.py
 extensions = ["myst_parser", "pallets_sphinx_themes", "sphinx.ext.autodoc", "value_fields"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_sphinx", "images"]
+exclude_patterns = ["_sphinx"]
+default_role = "code"  # docstrings have Markdown's backticks
 suppress_warnings = ["myst.header"]  # a page may begin a part with a smaller heading
 nitpicky = True
 # What other projects document: their pages are not read, because a build needs no network.
@@ -27,19 +25,22 @@ nitpick_ignore_regex = [
     ("py:.*", r"(blinker|celery|click|collections|datetime|email|flask|flask_mail)\b.*"),
     ("py:.*", r"(kombu|pathlib|sqlalchemy|typing|uuid)\b.*"),
     ("py:.*", r"(Any|Callable|Connection|Engine|Flask|Iterable|Mapping|MetaData|Sequence)"),
+    # Our names of unions and functions, and types within the package: the text says what they are.
+    ("py:class", r"(Any\w+|URLs|Recipient|[A-Z]\w+Of)"),
+    ("py:class", r"outbox\.(domain|flask_ext|store|testing|worker)\..*"),
 ]
 
 myst_heading_anchors = 3  # [a link](page.md#a-heading)
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 80
 
 html_theme = "flask"
 html_title = project
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 html_show_copyright = False
 html_copy_source = False
 html_show_sourcelink = False
@@ -47,8 +48,3 @@ html_sidebars = {
     "index": ["project.html", "localtoc.html", "searchbox.html"],
     "**": ["localtoc.html", "relations.html", "searchbox.html"],
 }
-
-
-def setup(app: Sphinx) -> None:
-    """Show what GitHub draws as it is written: drawing it needs a browser and a script."""
-    app.add_lexer("mermaid", TextLexer)

@@ -19,7 +19,7 @@ from tests.docs.terminal import PATIENCE, Terminal
 
 TABLES = "flask --app shop init-db"
 
-PICTURES = frozenset({"text", "mermaid"})
+PICTURES = frozenset({"text"})
 """Languages of drawings, and of what programs print."""
 
 

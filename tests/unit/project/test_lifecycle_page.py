@@ -1,6 +1,6 @@
-"""`docs/lifecycle.md` is made from the code's own table.
+"""`docs/lifecycle.md` and its picture are made from the code's own table.
 
-`python -m tests.unit.project.test_lifecycle_page` writes it anew.
+`python -m tests.unit.project.test_lifecycle_page` writes both anew.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from outbox.domain.delivery.status import ARROWS, Status
+from tests.unit.project.lifecycle_drawing import drawing
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "outbox" / "store" / "transitions"
 PAGE = ROOT / "docs" / "lifecycle.md"
+PICTURE = ROOT / "docs" / "images" / "lifecycle.svg"
 NO_ARROW = {
     "enqueue": "(nothing) to `pending`",
     "start": "`claimed` stays: the lease begins",
@@ -36,12 +38,6 @@ The transaction that enqueues an email writes it as `pending`. A sweep claims it
 window, sends the email, and records what became of it. An email can come to be in doubt only while
 it is `sending`, in an open window.
 """
-
-
-def drawing() -> str:
-    """Return the arrows in Mermaid's language."""
-    steps = [f"    {arrow.source} --> {arrow.target}" for arrow in ARROWS]
-    return "\n".join(["stateDiagram-v2", "    [*] --> pending", *steps])
 
 
 def states() -> str:
@@ -79,7 +75,7 @@ def page() -> str:
             INTRODUCTION,
             "## The statuses\n",
             comments(),
-            f"\n```mermaid\n{drawing()}\n```\n",
+            f"\n![Each status, and the arrows between them](images/{PICTURE.name})\n",
             "## The arrows\n",
             "Each file stands in `outbox/store/transitions`.\n",
             states(),
@@ -92,6 +88,7 @@ def page() -> str:
 
 def test_the_page_shows_the_lifecycle_as_the_code_has_it() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
+    assert PICTURE.read_text(encoding="utf-8") == drawing()
 
 
 def test_every_file_of_the_folder_makes_an_arrow_and_every_arrow_has_a_file() -> None:
@@ -113,3 +110,4 @@ def test_a_files_first_sentence_names_the_statuses_of_its_arrows(file: str) -> N
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    PICTURE.write_text(drawing(), encoding="utf-8")
