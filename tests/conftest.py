@@ -19,12 +19,14 @@ from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.brokers.rabbitmq import RabbitMQ
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.databases import sqlite
+from tests.support.servers.databases.drivers import over
 from tests.support.servers.databases.mariadb import MariaDB
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.server import memory
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 from tests.support.turns import (
+    DRIVERS,
     add_options,
     leave_out,
     measure_once,
@@ -129,10 +131,11 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         with TemporaryDirectory(prefix="outbox-sqlite-", dir=memory() or tmp_path) as directory:
             yield sqlite.new_database(Path(directory), fill)
         return
-    fixture = {"postgresql": "postgres", "mariadb": "mariadb"}[request.param]
+    database = DRIVERS.get(request.param, request.param)
+    fixture = {"postgresql": "postgres", "mariadb": "mariadb"}[database]
     server: Postgres | MariaDB = request.getfixturevalue(fixture)
     url = server.new_database(fill)
-    yield url
+    yield over(url, request.param) if request.param in DRIVERS else url
     server.drop_database(url)
 
 

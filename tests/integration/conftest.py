@@ -35,7 +35,7 @@ def _common(request: pytest.FixtureRequest, url: str) -> Common:
     if "monkeypatch" in request.fixturenames:
         return Common()  # what a test replaces may get into its statements
     measured = request.node.get_closest_marker("no_cover") is None
-    return common(sa.make_url(url).get_backend_name(), measured=measured)
+    return common(sa.make_url(url).drivername, measured=measured)
 
 
 @pytest.fixture

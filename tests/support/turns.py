@@ -9,6 +9,10 @@ itself or for its file:
 - `@pytest.mark.databases("postgresql", "mariadb")`: on each of these, for what the others have not.
 
 So it is with `broker`: `each_broker`, `one_broker`, `brokers`.
+
+A test runs over the usual driver of its database. With `@pytest.mark.each_driver` it runs over the
+other ones as well, and with `@pytest.mark.drivers("psycopg2")` over that one alone. `--database
+psycopg2` runs over that driver whatever can run on its database.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ _TESTS = Path(__file__).parents[1]
 _MEASURED = ("unit", "integration")
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
+DRIVERS = {"psycopg2": "postgresql", "mysqldb": "mariadb"}
+"""The other drivers, each with its database. The usual ones are psycopg and PyMySQL."""
 BROKERS = ("redis", "rabbitmq")
 QUICK = ("sqlite", "postgresql", "redis")
 """The servers of `make test`, as the Makefile says."""
@@ -32,7 +38,8 @@ _KINDS = {"database_url": ("database", DATABASES), "broker": ("broker", BROKERS)
 
 def add_options(parser: pytest.Parser) -> None:
     """Let a person run one of them only: `pytest --database sqlite --broker rabbitmq`."""
-    parser.addoption("--database", action="append", choices=DATABASES, help="only on this database")
+    databases = [*DATABASES, *DRIVERS]
+    parser.addoption("--database", action="append", choices=databases, help="only on this database")
     parser.addoption("--broker", action="append", choices=BROKERS, help="on this broker, all of it")
     parser.addoption("--whole", action="store_true", help="all, on every database and broker")
     parser.addoption("--rest", action="store_true", help="only what `make test` leaves out")
@@ -48,6 +55,8 @@ def register(config: pytest.Config) -> None:
         ):
             config.addinivalue_line("markers", marker)
     for marker in (
+        "each_driver: run over the other drivers of its databases, too",
+        "drivers(*names): run over each of these drivers only",
         "over_and_over: runs the same lines very often, so that coverage is not measured",
         "long: takes seconds, or a whole system: left out by `make test`",
     ):
@@ -72,13 +81,19 @@ def on_its_servers(metafunc: pytest.Metafunc) -> None:
 def _wanted(metafunc: pytest.Metafunc, kind: str, known: Sequence[str]) -> list[str]:
     config, test = metafunc.config, metafunc.definition
     names = {f"each_{kind}", f"one_{kind}", f"{kind}s"}
+    names |= {"drivers"} if kind == "database" else set()
     said = [(node, mark) for node, mark in test.iter_markers_with_node() if mark.name in names]
     if not said:
         pytest.fail(f"{test.nodeid} says no {kind}: see tests/support/turns.py", pytrace=False)
     closest = {mark.name: mark for node, mark in said if node is said[0][0]}
     able = next((mark.args for _, mark in said if mark.name == f"{kind}s"), known)
-    allowed = config.getoption(f"--{kind}") or known
+    asked = config.getoption(f"--{kind}")
+    allowed = asked or (*known, *DRIVERS)
+    if "drivers" in closest:
+        return [name for name in closest["drivers"].args if name in allowed]
     left = [name for name in known if name in able and name in allowed]
+    if kind == "database" and (asked or test.get_closest_marker("each_driver")):
+        left += [name for name, of in DRIVERS.items() if of in able and name in allowed]
     if (one := closest.get(f"one_{kind}")) and not config.getoption("--whole"):
         assert one.args[0] in able, f"{test.nodeid} cannot run on {one.args[0]}"
         return list(one.args) if one.args[0] in left else left[:1]
@@ -87,9 +102,10 @@ def _wanted(metafunc: pytest.Metafunc, kind: str, known: Sequence[str]) -> list[
 
 def _is_run(database: str, broker: str, databases: set[str]) -> bool:
     """RabbitMQ takes MariaDB's turn where a test has it, and is one turn more where it has not."""
+    databases = databases & {*DATABASES} or databases
     if "mariadb" in databases:
         return (database == "mariadb") == (broker == "rabbitmq")
-    return broker == "redis" or database == max(databases, key=DATABASES.index)
+    return broker == "redis" or database == max(databases, key=(*DATABASES, *DRIVERS).index)
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -139,7 +155,7 @@ def _cases(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
         if _is_homeless(item):
             continue
         test, _, turn = item.nodeid.rstrip("]").partition("[")
-        parts = [part for part in turn.split("-") if part not in DATABASES]
+        parts = [part for part in turn.split("-") if part not in (*DATABASES, *DRIVERS)]
         cases.setdefault("-".join([test, *parts]), []).append(item)
     return cases
 

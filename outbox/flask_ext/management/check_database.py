@@ -8,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.errors import ConfigurationError
 from ...store.connection import prepared_statements
-from ...store.connection.drivers import in_memory
+from ...store.connection.drivers import in_memory, untried
 from ...store.connection.error_codes import NO_TABLES
 from ...store.queries.inspect_schema import (
     Schema,
@@ -63,6 +63,7 @@ def _version(schema: Schema) -> list[Finding]:
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
     findings = [warn(_IN_MEMORY)] if in_memory(database.engine) else []
+    findings += [warn(text) for text in untried(database.engine)]
     findings += [
         warn(f"{text}: a committed email can be lost") for text in durability_warnings(database)
     ]

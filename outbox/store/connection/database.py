@@ -154,8 +154,25 @@ class Database:
         """Return a connection for the outbox. Raises Busy if the only one is in a transaction."""
         if self._shared is not None:
             return self._shared.lent(isolation)
-        options: dict[str, Any] = {"isolation_level": isolation}
-        return self.engine.connect().execution_options(**options)
+        return _isolated(self.engine.connect(), isolation)
+
+
+def _isolated(connection: Connection, isolation: str) -> Connection:
+    """Set a connection's isolation level. Raises DBAPIError, also where SQLAlchemy does not.
+
+    On MariaDB and MySQL it is a statement, and SQLAlchemy lets the driver's own error out of it. So
+    a connection that was lost while it waited in the pool would not be known as an outage.
+    """
+    options: dict[str, Any] = {"isolation_level": isolation}
+    dialect = connection.dialect
+    errors = dialect.loaded_dbapi.Error
+    try:
+        return connection.execution_options(**options)
+    except errors as error:
+        with connection:
+            # If the connection is lost, SQLAlchemy finds that out here, and empties the pool.
+            connection.exec_driver_sql("SELECT 1")
+        raise DBAPIError.instance(None, None, error, errors, dialect=dialect) from error
 
 
 def _begin_immediate(connection: Connection, patience: float) -> None:

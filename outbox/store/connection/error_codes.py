@@ -7,6 +7,7 @@ its code in a different place.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
@@ -37,6 +38,8 @@ _MISTAKES: frozenset[int | str] = frozenset(
 """Faults of the statement, its tables or its rights, which some drivers call operational. They are
 classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
 
+_SQLSTATE = re.compile(r"[0-9A-Z]{5}")
+
 _NO_TABLE: frozenset[int | str] = frozenset({"42P01", 1146})
 
 NO_TABLES = (
@@ -53,11 +56,19 @@ def code_of(error: BaseException) -> int | str | None:
     """Return the database's code, or None: an SQLSTATE, MariaDB's number, or SQLite's name."""
     original: Any = error.orig if isinstance(error, StatementError) else error
     first = next(iter(getattr(original, "args", ())), None)
-    if isinstance(first, int):  # PyMySQL, mysqlclient; their SQLSTATE is less exact
+    if isinstance(first, int):  # PyMySQL, mysqlclient, asyncmy; their SQLSTATE is less exact
         return first
-    for name in ("sqlstate", "pgcode", "sqlite_errorname"):  # psycopg, psycopg2, sqlite3
+    if hasattr(original, "sqlstate") and isinstance(getattr(original, "errno", None), int):
+        return original.errno  # type: ignore[no-any-return]  # MariaDB's connector
+    for name in (
+        "sqlstate",
+        "pgcode",
+        "sqlite_errorname",
+    ):  # psycopg and asyncpg, psycopg2, sqlite3
         if code := getattr(original, name, None):
             return code  # type: ignore[no-any-return]
+    if isinstance(first, str) and _SQLSTATE.fullmatch(first):
+        return first  # pyodbc
     return first.get("C") if isinstance(first, dict) else None  # pg8000
 
 

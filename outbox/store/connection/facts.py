@@ -92,3 +92,8 @@ _UNKNOWN = Facts()
 def facts_of(dialect: str) -> Facts:
     """Return the facts of the database with this dialect name."""
     return _FACTS.get(dialect, _UNKNOWN)
+
+
+def is_known(dialect: str) -> bool:
+    """Return whether the facts of this database are known."""
+    return dialect in _FACTS

@@ -55,8 +55,8 @@ class Common:
 
 
 @cache
-def common(dialect: str, *, measured: bool) -> Common:
-    """Return what is common to all tests on this database that are measured, or are not.
+def common(driver: str, *, measured: bool) -> Common:
+    """Return what is common to all tests over this driver that are measured, or are not.
 
     Only what runs in a measured test counts as covered: so those build for themselves.
     """

@@ -47,6 +47,15 @@ def test_able(database_url): ...
 @on.one_database("mariadb")
 @on.databases("sqlite", "mariadb")
 def test_both(database_url): ...
+
+
+@on.each_driver
+@on.each_database
+def test_over(database_url): ...
+
+
+@on.drivers("psycopg2")
+def test_alone(database_url): ...
 """
 
 
@@ -72,17 +81,26 @@ def collected(folder: Path, text: str, *options: str) -> str:
         (
             [],
             "file postgresql, each sqlite, each postgresql, each mariadb, able sqlite,"
-            " able mariadb, both mariadb",
+            " able mariadb, both mariadb, over sqlite, over postgresql, over mariadb,"
+            " over psycopg2, over mysqldb, alone psycopg2",
         ),
-        (["--database", "sqlite"], "file sqlite, each sqlite, able sqlite, both sqlite"),
-        (["--database", "postgresql"], "file postgresql, each postgresql"),
+        (
+            ["--database", "sqlite"],
+            "file sqlite, each sqlite, able sqlite, both sqlite, over sqlite",
+        ),
+        (["--database", "postgresql"], "file postgresql, each postgresql, over postgresql"),
+        (
+            ["--database", "psycopg2"],
+            "file psycopg2, each psycopg2, over psycopg2, alone psycopg2",
+        ),
         (
             ["--whole"],
             "file sqlite, file postgresql, file mariadb, each sqlite, each postgresql,"
-            " each mariadb, able sqlite, able mariadb, both sqlite, both mariadb",
+            " each mariadb, able sqlite, able mariadb, both sqlite, both mariadb, over sqlite,"
+            " over postgresql, over mariadb, over psycopg2, over mysqldb, alone psycopg2",
         ),
     ],
-    ids=["as they say", "on one", "on one that some cannot take", "whole"],
+    ids=["as they say", "on one", "on one that some cannot take", "over a driver", "whole"],
 )
 def test_a_test_runs_where_it_says(tmp_path: Path, options: list[str], expected: str) -> None:
     said = collected(tmp_path, _TESTS, *options)

@@ -25,11 +25,19 @@ from outbox.store.connection.error_codes import code_of, describe, is_refusal, i
 
 
 class Psycopg2Error(Exception):
-    """A double of a driver's error: psycopg2 is not among the tests' packages."""
+    """A double of a driver's error: psycopg2 itself fills in the code only from a server."""
 
     def __init__(self, pgcode: str) -> None:
         super().__init__("the row of jo@x.example")
         self.pgcode = pgcode
+
+
+class ConnectorError(Exception):
+    """A double of an error of MariaDB's connector, which is not among the tests' packages."""
+
+    def __init__(self, errno: int, sqlstate: str) -> None:
+        super().__init__("the row of jo@x.example")
+        self.errno, self.sqlstate = errno, sqlstate
 
 
 def wrapped(original: BaseException, kind: type[DBAPIError] = OperationalError) -> DBAPIError:
@@ -56,9 +64,12 @@ CHECK = "SQLITE_CONSTRAINT_CHECK"
         (Psycopg2Error("25006"), "25006"),
         (pymysql.err.OperationalError(1836, "read only"), 1836),
         (Exception({"S": "ERROR", "C": "25006"}), "25006"),  # pg8000
+        (Exception("40001", "[40001] deadlock victim"), "40001"),  # pyodbc
+        (ConnectorError(1205, "HY000"), 1205),
         (sqlite_error("CREATE TABLE t (n CHECK (n > 0))", "INSERT INTO t VALUES (0)"), CHECK),
         (sqlite_error("PRAGMA query_only = 1", "CREATE TABLE t (n)"), "SQLITE_READONLY"),
         (OSError("gone"), None),
+        (Exception("could not connect"), None),
         (psycopg.OperationalError("the connection is lost"), None),
     ],
 )
@@ -128,6 +139,8 @@ def test_anything_else_is_tried_again(error: Exception) -> None:
         (sqlstate("40P01"), True),
         (Psycopg2Error("40P01"), True),
         (pymysql.err.OperationalError(1213, "deadlock"), True),
+        (ConnectorError(1205, "HY000"), True),
+        (Exception("40001", "[40001] deadlock victim"), True),
         (sqlstate("25006"), False),
         (sqlite3.OperationalError("no such table: t"), False),
     ],

@@ -21,7 +21,7 @@ from sqlalchemy.pool import (
 )
 
 from outbox import ConfigurationError, Outbox
-from outbox.store.connection.drivers import in_memory, unsuited
+from outbox.store.connection.drivers import in_memory, unsuited, untried
 
 POSTGRESQL = r"postgresql\+psycopg://.*pip install 'flask-mail-outbox\[postgresql\]'"
 MYSQL = r"mysql\+pymysql://.*pip install 'flask-mail-outbox\[mysql\]'"
@@ -57,6 +57,11 @@ def test_a_driver_that_works_is_taken(url: str) -> None:
     assert unsuited(engine(url, NullPool)) is None
 
 
+def test_a_database_that_nobody_tried_is_told_of_by_name() -> None:
+    assert "no test of the outbox runs on oracle" in untried(engine("oracle+oracledb://db/shop"))[0]
+    assert untried(engine("mariadb+mysqldb://db/shop")) == untried(engine("sqlite://")) == []
+
+
 @pytest.mark.parametrize(
     ("url", "remedy"),
     [
@@ -64,6 +69,7 @@ def test_a_driver_that_works_is_taken(url: str) -> None:
         ("postgresql+asyncpg://db/shop", POSTGRESQL),
         ("postgresql+psycopg_async://db/shop", POSTGRESQL),
         ("mysql+mysqlconnector://db/shop", MYSQL),
+        ("mariadb+mariadbconnector://db/shop", r"mariadb\+pymysql://.*\[mysql\]"),
         ("mysql+aiomysql://db/shop", MYSQL),
         ("mariadb+asyncmy://db/shop", r"mariadb\+pymysql://.*\[mysql\]"),
         ("sqlite+aiosqlite:///shop.db", r"sqlite\+pysqlite://$"),

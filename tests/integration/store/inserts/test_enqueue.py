@@ -14,6 +14,7 @@ from tests.support.shop.shop import Shop, message
 pytestmark = pytest.mark.each_database
 
 
+@pytest.mark.each_driver
 def test_a_mail_commits_with_its_business_row(shop: Shop) -> None:
     with shop.session() as session:
         shop.order(session)
@@ -24,6 +25,7 @@ def test_a_mail_commits_with_its_business_row(shop: Shop) -> None:
     assert (row.status, row.message_id) == (Status.PENDING, email.message_id)
 
 
+@pytest.mark.each_driver
 def test_a_mail_vanishes_with_its_transactions_rollback(shop: Shop) -> None:
     with shop.session() as session:
         shop.order(session)
@@ -45,6 +47,7 @@ def test_enqueue_commits_nothing_by_itself(shop: Shop) -> None:
     assert shop.count(shop.tables.email) == 0
 
 
+@pytest.mark.each_driver
 @pytest.mark.parametrize("key", [None, "order-1"])
 def test_a_mail_vanishes_with_its_savepoint_and_the_rest_commits(
     shop: Shop, key: str | None
@@ -78,6 +81,7 @@ def test_a_newsletter_as_the_first_statement_of_a_session_vanishes_with_its_roll
     assert shop.count(shop.tables.email) == 0
 
 
+@pytest.mark.each_driver
 def test_a_failed_business_row_takes_its_mail_along(shop: Shop) -> None:
     with shop.session() as session:
         shop.order(session, "Ada")

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.each_database
 MEBI = 1024 * 1024
 
 
+@pytest.mark.each_driver
 def test_a_newsletter_stores_its_content_once(shop: Shop) -> None:
     with shop.session() as session:
         added = shop.outbox.enqueue_many(newsletter(), addresses(2500), session=session, tag="n")
@@ -44,6 +45,7 @@ def test_a_newsletter_vanishes_with_its_rollback(shop: Shop) -> None:
     assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 0
 
 
+@pytest.mark.each_driver
 @pytest.mark.usefixtures("small_chunks")
 def test_an_iterable_of_messages_is_a_mail_each(shop: Shop) -> None:
     with shop.session() as session:
@@ -56,6 +58,7 @@ def test_an_iterable_of_messages_is_a_mail_each(shop: Shop) -> None:
     assert all(f"Subject: {row.recipient}".encode() in contents[row.content_id] for row in rows)
 
 
+@pytest.mark.each_driver
 def test_messages_with_several_recipients_keep_a_row_for_each(shop: Shop) -> None:
     with shop.session() as session:
         shop.outbox.enqueue_many(
@@ -86,6 +89,7 @@ def test_a_bad_recipient_in_the_middle_stores_nothing_and_leaves_the_transaction
     assert shop.count(shop.orders) == 1
 
 
+@pytest.mark.each_driver
 @pytest.mark.usefixtures("small_chunks")
 def test_a_bad_message_in_the_middle_stores_nothing_and_leaves_the_transaction_usable(
     shop: Shop,

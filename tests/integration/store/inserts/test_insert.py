@@ -14,7 +14,7 @@ from outbox import Priority, Status
 from outbox.store.postgresql import copy, insert
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
 
 LATER = datetime(2099, 5, 4, 12, 0, tzinfo=UTC)
 OWN = ("id", "content_id", "message_id", "headers", "created_at", "due_at")

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from outbox import Email, KeyConflict, KeyContention
 from tests.support.shop.shop import Shop, Shops, message
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
 
 PATIENCE = 60.0
 SERVERS = pytest.mark.databases("postgresql", "mariadb")

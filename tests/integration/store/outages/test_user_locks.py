@@ -148,6 +148,7 @@ STEPS: dict[str, Step] = {
 }
 
 
+@pytest.mark.each_driver
 @pytest.mark.parametrize("step", STEPS)
 def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
     shop: Shop, workers: Shops, step: str

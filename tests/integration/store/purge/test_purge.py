@@ -63,6 +63,7 @@ def test_only_finished_mails_are_ever_removed(shop: Shop, status: Status) -> Non
     assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 1 - removed
 
 
+@pytest.mark.each_driver
 def test_a_mail_is_removed_with_its_recipients_attempts_and_content(shop: Shop) -> None:
     finished(shop, "a@x.example", "b@x.example")
     shop.later(DAY - 5)
@@ -138,6 +139,7 @@ def test_purge_and_an_enqueue_that_reuses_a_content_at_once_lose_neither(shop: S
     assert kept == {row.id for row in shop.rows(shop.tables.content)}
 
 
+@pytest.mark.each_driver
 def test_waiting_mails_end_when_their_time_has_passed(shop: Shop) -> None:
     start = utc(shop.mail(shop.enqueue().id).created_at)
     soon = shop.enqueue(expires_at=start + timedelta(seconds=60))

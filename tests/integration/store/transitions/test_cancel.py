@@ -55,6 +55,7 @@ def partly(shop: Shop, **changes: RecipientStatus) -> int:
     return email.id
 
 
+@pytest.mark.each_driver
 def test_mails_are_withdrawn_by_id_key_or_tag(shop: Shop) -> None:
     by_id, by_key = shop.enqueue(), shop.enqueue(key="order-1")
     tagged = [shop.enqueue(tag="news") for _ in range(2)]
@@ -154,6 +155,7 @@ def test_a_mail_that_a_recipient_has_already_got_ends_sent_when_it_is_withdrawn(
     assert shop.status(email.id) is Status.SENT
 
 
+@pytest.mark.each_driver
 def test_a_withdrawal_and_a_claim_at_once_agree_on_every_mail(shop: Shop) -> None:
     ids = [shop.enqueue(tag="t").id for _ in range(60)]
     barrier = Barrier(2)

@@ -21,7 +21,7 @@ from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
 
 
 def claimed(shop: Shop) -> list[int]:

@@ -21,7 +21,7 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.facts import facts
 from tests.support.shop.shop import START, WORKER, Shop, Shops, entry, sent
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
 
 TWO = ("a@x.example", "b@x.example")
 
