@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from email.message import Message
-from typing import Any, TypeAlias
+from typing import Any
 
 import flask_mail
 from flask import Flask
@@ -33,6 +33,7 @@ from ..worker.process.runtime import Runtime
 from .app.engines import engine_of, engines_of, is_known
 from .app.enqueue import Writing
 from .app.state import State, state_of
+from .asynchronous import AnyMessage, Asynchronous
 from .cli.commands import commands
 from .dropin.entry import is_suppressed
 from .dropin.extensions import take
@@ -42,10 +43,8 @@ from .session.source import AnySession, SessionSource, refuse_maker
 
 _log = logging.getLogger("outbox")
 
-AnyMessage: TypeAlias = "flask_mail.Message | Message[Any, Any]"
 
-
-class Outbox(Management):
+class Outbox(Management, Asynchronous):
     """A transactional outbox for e-mail.
 
     With Flask-SQLAlchemy::

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from ...domain.errors import ConfigurationError
+from .async_session import AWAIT, is_async
 
 AnySession = Session | scoped_session[Any]
 SessionSource = Callable[[], AnySession]
@@ -21,11 +22,17 @@ _ANOTHER = (
     "the session source of init_app returns another session each time: nobody would commit what"
     " is enqueued in it. Give a scoped_session, or a function that returns the request's session"
 )
+_ASYNC = (
+    "init_app takes no asynchronous session: give it to each call, as in"
+    " await outbox.enqueue_async(…, session=session)"
+)
 _NONE = "session=… must be a sqlalchemy.orm.Session or a scoped_session, but is a {kind}"
 
 
 def refuse_maker(source: object) -> None:
-    """Raise ConfigurationError for a source that makes a session at each call."""
+    """Raise ConfigurationError for a source that makes a session at each call, or needs await."""
+    if is_async(source):
+        raise ConfigurationError(_ASYNC)
     if isinstance(source, sessionmaker | type):
         raise ConfigurationError(_MAKER)
 
@@ -45,6 +52,8 @@ def current(source: SessionSource) -> Session:
 def one_of(found: object) -> Session:
     """Return the session itself; raise ConfigurationError for anything else."""
     session = found() if isinstance(found, scoped_session) else found
+    if is_async(session):
+        raise ConfigurationError(AWAIT)
     if not isinstance(session, Session):
         raise ConfigurationError(_NONE.format(kind=type(found).__qualname__))
     return session

@@ -13,7 +13,7 @@ import flask_mail
 import pytest
 
 from outbox import InvalidMessage, OutboxMail
-from outbox.flask_ext.extension import AnyMessage
+from outbox.flask_ext.asynchronous import AnyMessage
 from tests.support.shop.shop import Shop, Shops, message, newsletter
 
 MEGABYTE = 10**6
