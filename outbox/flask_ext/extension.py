@@ -24,7 +24,6 @@ from ..domain.message.merge_fields import FieldsOf
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority
 from ..store.connection.endings import noted
-from ..store.connection.prepared_statements import unprepared
 from ..store.queries import reports
 from ..store.records import Email
 from ..store.schema.tables import define
@@ -53,7 +52,9 @@ class Outbox(Management, Asynchronous):
         outbox.init_app(app, db=db)
 
     With plain SQLAlchemy give a `session` source (a `scoped_session`, or any callable that
-    returns the request's session), the `metadata` of your tables and the `engine`.
+    returns the request's session), the `metadata` of your tables and the `engine`. With
+    `SQLALCHEMY_BINDS` give `metadata=db.metadatas["a bind"]`: the bind of the rows that have
+    emails.
 
     Settings are read from `app.config`: every `OUTBOX_…` key of `domain.config.settings.Settings`.
     Where `OUTBOX_SERVERS` lists no servers, Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`,
@@ -87,7 +88,7 @@ class Outbox(Management, Asynchronous):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
         refuse_maker(session)
         if is_known(app, engine):
-            engine_of(app, db, engine)
+            engine_of(app, db, engine, metadata)
         settings = Settings.from_config(app.config)
         servers = servers_from_config(app.config, settings)
         if settings.redirect_to:  # the log gets no address, and so not this one either
@@ -98,7 +99,7 @@ class Outbox(Management, Asynchronous):
             servers=servers,
             routes=Routes.read(settings.routes, servers),
             tables=define(metadata),
-            engine=lambda: engine_of(app, db, engine),
+            engine=lambda: engine_of(app, db, engine, metadata),
             engines=lambda: engines_of(app, engine),
             celery=lambda: app.extensions.get("celery"),
             suppressed=lambda: is_suppressed(app),
@@ -227,8 +228,7 @@ class Outbox(Management, Asynchronous):
         which = check_id(id)
         state = state_of(self._app)
         chosen, database = state.session(session), state.runtime.database
-        connection = state.connection(chosen)
-        with unprepared(connection), noted(connection) as endings:
+        with state.writing(chosen) as connection, noted(connection) as endings:
             total = withdraw(connection, database, id=which, **names)
         if endings:
             cancelled_unknown.note(chosen, endings, tell=database.tell)

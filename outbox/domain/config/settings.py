@@ -153,6 +153,11 @@ class Settings:
     mail_autocommit: bool = setting(
         False, "`OutboxMail` commits when the session holds nothing else"
     )
+    allow_two_commits: bool = setting(
+        False,
+        "allow emails in another database than the rows of their transaction: if the second of the"
+        " two commits fails, there is an email without its rows, or there are rows without it",
+    )
     connect_timeout: float = setting(10.0, "to connect to the SMTP server", least=0.1, most=DAY)
     command_timeout: float = setting(300.0, "for one SMTP reply, as a whole", least=0.1, most=DAY)
     dot_timeout: float = setting(

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from flask import Flask
-from sqlalchemy import Engine
+from sqlalchemy import Engine, MetaData
 
 from ...domain.errors import ConfigurationError
 from ...store.connection.drivers import unsuited
@@ -15,18 +15,38 @@ from ...store.connection.drivers import unsuited
 Found = TypeVar("Found")
 
 
-def engine_of(app: Flask, db: Any, given: Engine | None) -> Engine:
-    """Return the engine of our tables: the `given` one, or Flask-SQLAlchemy's default.
+_NO_BIND = (
+    "the outbox's tables are on the bind {key!r}, which Flask-SQLAlchemy does not have: set"
+    " SQLALCHEMY_BINDS[{key!r}]"
+)
+_NO_DEFAULT = (
+    "the outbox's tables are on Flask-SQLAlchemy's default database, and there is none: set"
+    " SQLALCHEMY_DATABASE_URI, or give init_app metadata=db.metadatas[…] with the bind of the rows"
+    " that have emails"
+)
 
-    Raises ConfigurationError for a driver or a pool with which the outbox cannot work.
+
+def engine_of(app: Flask, db: Any, given: Engine | None, metadata: MetaData) -> Engine:
+    """Return the engine of our tables: the `given` one, or that of the metadata's bind.
+
+    A metadata of Flask-SQLAlchemy knows its bind; any other metadata is on the default one. Raises
+    ConfigurationError for a bind that is not there, and for a driver or a pool with which the
+    outbox cannot work.
     """
     found = given
     if found is None:
-        found = _asked_of(app, lambda: db.engine)
+        found = _asked_of(app, lambda: _bound(db, metadata.info.get("bind_key")))
     if found is not None and (reason := unsuited(found)):
         raise ConfigurationError(reason)
     engine: Engine = found
     return engine
+
+
+def _bound(db: Any, key: str | None) -> Any:
+    try:
+        return db.engine if key is None else db.engines[key]
+    except KeyError:
+        raise ConfigurationError((_NO_BIND if key else _NO_DEFAULT).format(key=key)) from None
 
 
 def is_known(app: Flask, given: Engine | None) -> bool:

@@ -19,7 +19,6 @@ from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import FieldsOf
 from ...domain.message.personalize import Recipient, address_of, individuals, message_ids
 from ...domain.message.render import GivenEnvelope, RenderedMessage
-from ...store.connection.prepared_statements import unprepared
 from ...store.new_email import NewEmail
 from ...store.records import Email
 from ...store.session.all_or_none import Caller
@@ -138,8 +137,7 @@ class Writing:
     def _writer(self) -> Iterator[Writer]:
         runtime = self.state.runtime
         try:
-            connection = self.state.connection(self.session)
-            with unprepared(connection):
+            with self.state.writing(self.session) as connection:
                 yield Writer(
                     connection=connection,
                     database=runtime.database,

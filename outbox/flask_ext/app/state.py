@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,9 +14,11 @@ from sqlalchemy.orm import Session, scoped_session
 
 from ...domain.errors import ConfigurationError
 from ...store.connection.drivers import in_memory
+from ...store.connection.prepared_statements import unprepared
 from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
+from ..session import one_commit
 from ..session.reading import has_written
 from ..session.source import AnySession, SessionSource, current, one_of
 
@@ -59,6 +63,22 @@ class State:
         refuse_autocommit(connection, database.facts)
         self.identity.refuse_another(connection, database)
         return connection
+
+    @contextmanager
+    def writing(self, session: Session) -> Iterator[Connection]:
+        """Give the connection for a block that writes in the session's transaction.
+
+        Raises ConfigurationError as `connection` does, and where the session has written rows to
+        another database. If it writes them after the block, its flush or its commit raises.
+        """
+        connection = self.connection(session)
+        may_part = self.runtime.settings.allow_two_commits
+        if not may_part:
+            one_commit.refuse_apart(session, connection)
+        with unprepared(connection):
+            yield connection
+        if not may_part:
+            one_commit.watch(session, connection)
 
     @cached_property
     def _write(self) -> Insert:

@@ -24,6 +24,10 @@ from .server_lines import standing_line
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
+_TWO_COMMITS = (
+    "OUTBOX_ALLOW_TWO_COMMITS is set: if the second of two commits fails, an email leaves without"
+    " its rows, or never"
+)
 _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
 
 
@@ -64,6 +68,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
     findings = [warn(_IN_MEMORY)] if in_memory(database.engine) else []
     findings += [warn(text) for text in untried(database.engine)]
+    findings += [warn(_TWO_COMMITS)] if runtime.settings.allow_two_commits else []
     findings += [
         warn(f"{text}: a committed email can be lost") for text in durability_warnings(database)
     ]

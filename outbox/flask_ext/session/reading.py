@@ -19,6 +19,10 @@ _COMMENTS = re.compile(r"\s*(--[^\n]*\n|/\*(?!M?!).*?\*/)", re.DOTALL)
 _READS = ("SELECT", "WITH", "VALUES", "TABLE", "SHOW", "SAVEPOINT", "RELEASE SAVEPOINT")
 _WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|MERGE)\b")
 _LOCKS = ("FOR UPDATE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR KEY SHARE", "IN SHARE MODE")
+_CHANGES = (
+    *("INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "COPY", "CALL", "DO", "LOAD", "TRUNCATE"),
+    *("CREATE", "ALTER", "DROP"),
+)
 _LASTS = ("PG_NOTIFY", "SET_CONFIG")
 """Functions whose effect begins or ends with the commit; PostgreSQL does not report them."""
 _ANOTHER = re.compile(r";\s*\S")
@@ -56,6 +60,20 @@ def has_written(session: Session) -> bool:
     return any(mark.has_written() for mark in marks if mark is not None)
 
 
+def writers(session: Session) -> set[Connection]:
+    """Return the connections in the session's transaction over which the app itself has written.
+
+    The outbox's own statements do not count. A connection of which this is not known counts.
+    """
+    found = session.info.get(_KEY, ())
+    return {one for one in found if (mark := _marks.get(one)) is None or mark.wrote}
+
+
+def begun(session: Session) -> int:
+    """Return how often the session's transaction began on a connection, with its savepoints."""
+    return len(session.info.get(_KEY, ()))
+
+
 def _is_held(connection: Connection) -> bool:
     mark = _marks.get(connection)
     return mark is None or mark.is_held(connection)
@@ -66,11 +84,14 @@ def _before(_cursor: Any, statement: str, *rest: Any) -> None:
     # A connection without a session is not in `_marks`: its statements cost this one lookup.
     # Statements without a context are SQLAlchemy's own, such as a sequence's next value.
     mark = None if context is None else _marks.get(context.root_connection)
-    if mark is None or mark.is_broken:
+    if mark is None or mark.wrote:
         return
-    mark.before()
-    if not _reads(statement, context.dialect.name):
-        mark.is_broken = True
+    if not mark.is_broken:
+        mark.before()
+        if not _reads(statement, context.dialect.name):
+            mark.is_broken = True
+    if mark.is_broken and _writes(statement):
+        mark.wrote = True
 
 
 def _before_on(
@@ -88,10 +109,7 @@ def _after(connection: Connection, *_: Any) -> None:
 @lru_cache(maxsize=500)
 def _reads(statement: str, dialect: str) -> bool:
     """Return whether a statement only reads, as far as its words tell."""
-    text = statement.upper()
-    while comment := _COMMENTS.match(text):
-        text = text[comment.end() :]
-    text = text.lstrip().removeprefix("(")
+    text = _bare(statement)
     if text == "BEGIN":  # ours, before a savepoint on SQLite
         return True
     if not text.startswith(_READS) or any(word in text for word in _LOCKS + _LASTS):
@@ -99,6 +117,23 @@ def _reads(statement: str, dialect: str) -> bool:
     if _ANOTHER.search(text) or may_call(dialect, text):
         return False
     return not (text.startswith("WITH") and _WRITES.search(text))
+
+
+@lru_cache(maxsize=500)
+def _writes(statement: str) -> bool:
+    """Return whether a statement surely writes, and not to the outbox's tables."""
+    text = _bare(statement)
+    if "OUTBOX_" in text:
+        return False
+    return text.startswith(_CHANGES) or (text.startswith("WITH") and bool(_WRITES.search(text)))
+
+
+def _bare(statement: str) -> str:
+    """Return a statement in capitals, without comments before it."""
+    text = statement.upper()
+    while comment := _COMMENTS.match(text):
+        text = text[comment.end() :]
+    return text.lstrip().removeprefix("(")
 
 
 def _after_begin(session: Session, _: Any, connection: Connection) -> None:
@@ -114,6 +149,7 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
             isinstance(session.bind, Connection)
             and session.join_transaction_mode == "control_fully"
         )
+        mark.wrote = mark.is_broken
     session.info.setdefault(_KEY, []).append(connection)
 
 

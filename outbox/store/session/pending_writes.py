@@ -17,11 +17,13 @@ from ..connection.facts import facts_of
 class Mark:
     """A connection's state when its session's transaction began, and what was seen since."""
 
-    __slots__ = ("_changes", "_driver", "_facts", "_state", "is_broken")
+    __slots__ = ("_changes", "_driver", "_facts", "_state", "is_broken", "wrote")
 
     def __init__(self, connection: Connection) -> None:
         self.is_broken = False
         """Whether a statement was seen that may be more than a plain read."""
+        self.wrote = False
+        """Whether a statement was seen that writes other tables than the outbox's."""
         self._facts = facts_of(connection.dialect.name)
         # Where the driver shows nothing, None stands for it, and its state never changes.
         shows = self._facts.driver_use

@@ -1,0 +1,62 @@
+"""Refuses emails that would not commit together with the rows of their transaction.
+
+A session that writes to two databases commits them one after the other. If the second commit fails,
+the first one stands. So rows that stand in one database and their emails in another are refused as
+soon as that is seen: at the enqueue, at a flush or at the commit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sqlalchemy import Connection, event
+from sqlalchemy.orm import Session, SessionTransaction
+
+from ...domain.errors import ConfigurationError
+from .reading import begun, writers
+
+_KEY = "outbox.one_commit"
+
+_APART = (
+    "the session writes rows to one database, and the outbox's tables are in another: these are two"
+    " commits, and an email could leave without its order, or never. Put the outbox's tables beside"
+    " those rows (with Flask-SQLAlchemy's binds: metadata=db.metadatas[…] of init_app), open the"
+    " session with twophase=True, or set OUTBOX_ALLOW_TWO_COMMITS and accept that loss"
+)
+
+
+def refuse_apart(session: Session, connection: Connection) -> None:
+    """Raise ConfigurationError if emails on this connection do not commit with the session's rows.
+
+    Nothing was written, and the transaction stays usable.
+    """
+    if begun(session) < 2 or session.twophase:
+        return
+    found = writers(session)
+    if found and connection not in found:
+        raise ConfigurationError(_APART)
+
+
+def watch(session: Session, connection: Connection) -> None:
+    """Refuse rows that the session writes later, too, until its transaction ends."""
+    _listen()
+    session.info[_KEY] = connection
+
+
+def _refuse(session: Session, _: object = None) -> None:
+    if _KEY in session.info:
+        refuse_apart(session, session.info[_KEY])
+
+
+def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
+    if transaction.parent is None:
+        session.info.pop(_KEY, None)
+
+
+@cache
+def _listen() -> None:
+    """Listen to all sessions from the first enqueue on."""
+    # A commit flushes after `before_commit`, and statements of Core flush nothing.
+    event.listen(Session, "before_commit", _refuse)
+    event.listen(Session, "after_flush", _refuse)
+    event.listen(Session, "after_transaction_end", _after_transaction_end)

@@ -1,0 +1,201 @@
+"""Several databases in one app: the outbox is on the bind of the rows that have emails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy.orm import Session
+
+from outbox import ConfigurationError, Outbox, Status
+from outbox.flask_ext.app.state import state_of
+from outbox.worker.drain import drain
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop import schema
+from tests.support.shop.shop import Shop, message
+
+pytestmark = pytest.mark.one_database("sqlite")
+
+APART = "two commits"
+
+
+@dataclass
+class Binds:
+    """An app with a default database and the bind "shop"; the outbox is on one of them."""
+
+    app: Flask
+    db: SQLAlchemy
+    outbox: Outbox
+    default: sa.Table
+    shop: sa.Table
+
+    def count(self, table: sa.Table) -> int:
+        """Return how many committed rows the table has."""
+        with self.db.engines[table.metadata.info["bind_key"]].connect() as connection:
+            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+    def emails(self) -> int:
+        return sum(self.outbox.counts().values())
+
+    def order(self, customer: str = "Ada", *, on: sa.Table | None = None) -> None:
+        """Write an order to the bind "shop", or to another table."""
+        chosen = self.shop if on is None else on
+        self.db.session.execute(sa.insert(chosen).values(customer=customer))
+
+
+Opened = Callable[..., Binds]
+
+
+@pytest.fixture
+def opened(database_url: str, elsewhere: str, shops: object) -> Iterator[Opened]:
+    """Opens such an app in an app context, with the outbox on the bind with this key."""
+    made, contexts = list[Binds](), ExitStack()
+
+    def open_on(key: str | None, **config: Any) -> Binds:
+        app, db, outbox = Flask("shop"), SQLAlchemy(), Outbox()
+        urls = {"SQLALCHEMY_DATABASE_URI": elsewhere, "SQLALCHEMY_BINDS": {"shop": database_url}}
+        app.config.update({"MAIL_SERVER": "127.0.0.1", "MAIL_PORT": 1} | urls | config)
+        db.init_app(app)
+        outbox.init_app(app, db=db, metadata=db.metadatas[key])
+        tables = [schema.orders(db.metadatas[each]) for each in (None, "shop")]
+        made.append(Binds(app, db, outbox, *tables))
+        contexts.enter_context(app.app_context())
+        return made[-1]
+
+    yield open_on
+    for one in made:
+        state_of(one.app).runtime.disconnect()
+        one.db.session.remove()
+        for engine in one.db.engines.values():
+            engine.dispose()
+    contexts.close()
+
+
+@pytest.mark.each_database
+def test_the_outbox_is_on_the_bind_of_its_metadata(opened: Opened, catcher: Catcher) -> None:
+    binds = opened("shop", MAIL_PORT=catcher.port)
+    runtime = state_of(binds.app).runtime
+    assert runtime.database.engine is binds.db.engines["shop"]
+    binds.order()
+    binds.outbox.enqueue(message())
+    binds.db.session.commit()
+    drain(runtime)
+    assert [mail.recipients for mail in catcher.emails] == [("a@customers.example",)]
+    assert binds.outbox.counts() == {Status.SENT: 1}
+    assert binds.count(binds.shop) == 1
+
+
+def test_commands_find_the_bind(opened: Opened) -> None:
+    binds = opened("shop")
+    binds.outbox.enqueue(message())
+    binds.db.session.commit()
+    told = binds.app.test_cli_runner().invoke(args=["outbox", "list"])
+    assert (told.exit_code, "pending" in told.output) == (0, True)
+
+
+@pytest.mark.each_database
+def test_an_order_in_another_database_is_refused_and_may_be_committed_alone(
+    opened: Opened,
+) -> None:
+    binds = opened(None)
+    binds.order()
+    for call in (
+        lambda: binds.outbox.enqueue(message()),
+        lambda: binds.outbox.enqueue_many([message()]),
+        lambda: binds.outbox.cancel(id=1),
+    ):
+        with pytest.raises(ConfigurationError, match=APART):
+            call()
+    binds.db.session.commit()
+    assert (binds.count(binds.shop), binds.emails()) == (1, 0)
+
+
+@pytest.mark.each_database
+def test_an_order_that_comes_after_its_email_is_refused_at_the_commit(opened: Opened) -> None:
+    binds = opened(None)
+    binds.outbox.enqueue(message())
+    binds.order()
+    with pytest.raises(ConfigurationError, match=APART):
+        binds.db.session.commit()
+    binds.db.session.rollback()
+    assert (binds.count(binds.shop), binds.emails()) == (0, 0)
+
+
+def test_an_order_that_the_commit_itself_flushes_is_refused(opened: Opened) -> None:
+    binds = opened(None)
+    kind = type("Order", (), {})
+    sa.orm.registry(metadata=binds.shop.metadata).map_imperatively(kind, binds.shop)
+    binds.outbox.enqueue(message())
+    row = kind()
+    row.customer = "Ada"
+    binds.db.session.add(row)
+    with pytest.raises(ConfigurationError, match=APART):
+        binds.db.session.commit()
+    binds.db.session.rollback()
+    assert (binds.count(binds.shop), binds.emails()) == (0, 0)
+    binds.outbox.enqueue(message())
+    binds.db.session.commit()
+    assert binds.emails() == 1, "the session is usable"
+
+
+def test_rows_elsewhere_may_be_read_and_written_beside_orders_that_commit_with_the_email(
+    opened: Opened,
+) -> None:
+    binds = opened("shop")
+    binds.db.session.execute(sa.select(binds.default)).all()
+    binds.outbox.enqueue(message())
+    binds.order()
+    binds.order("a line of the log", on=binds.default)
+    binds.db.session.commit()
+    assert (binds.count(binds.shop), binds.count(binds.default), binds.emails()) == (1, 1, 1)
+    binds.db.session.execute(sa.select(binds.default)).all()
+    binds.outbox.enqueue(message())
+    binds.db.session.commit()
+    assert binds.emails() == 2
+
+
+def test_a_setting_allows_two_commits_and_check_says_what_is_lost(opened: Opened) -> None:
+    binds = opened(None, OUTBOX_ALLOW_TWO_COMMITS=True)
+    binds.order()
+    binds.outbox.enqueue(message())
+    binds.db.session.commit()
+    assert (binds.count(binds.shop), binds.emails()) == (1, 1)
+    told = binds.app.test_cli_runner().invoke(args=["outbox", "check"])
+    assert "OUTBOX_ALLOW_TWO_COMMITS is set: if the second of two commits fails" in told.output
+
+
+@pytest.mark.databases("postgresql")
+def test_two_databases_in_one_commit_of_two_phases_are_taken(shop: Shop, elsewhere: str) -> None:
+    other = sa.create_engine(elsewhere)
+    audit = schema.orders(sa.MetaData())
+    tables: dict[Any, Any] = dict.fromkeys(shop.orders.metadata.sorted_tables, shop.engine)
+    for twophase in (False, True):
+        with Session(binds={**tables, audit: other}, twophase=twophase) as session:
+            session.execute(sa.insert(audit).values(customer="Ada"))
+            if not twophase:
+                with pytest.raises(ConfigurationError, match="twophase=True"):
+                    shop.outbox.enqueue(message(), session=session)
+                continue
+            shop.outbox.enqueue(message(), session=session)
+            session.commit()
+    with other.connect() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(audit)).scalar() == 1
+    other.dispose()
+    assert shop.count(shop.tables.email) == 1
+
+
+def test_a_bind_that_is_not_there_is_named(database_url: str) -> None:
+    app, db = Flask("shop"), SQLAlchemy()
+    app.config["SQLALCHEMY_BINDS"] = {"shop": database_url}
+    db.init_app(app)
+    with pytest.raises(ConfigurationError, match="SQLALCHEMY_DATABASE_URI, or give init_app"):
+        Outbox().init_app(app, db=db)
+    elsewhere = sa.MetaData(info={"bind_key": "mial"})
+    with pytest.raises(ConfigurationError, match=r"set SQLALCHEMY_BINDS\['mial'\]"):
+        Outbox().init_app(app, db=db, metadata=elsewhere)
