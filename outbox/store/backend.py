@@ -139,6 +139,7 @@ class Backend:
 
     # `flask outbox check`
     durability_warnings: Callable[[Connection], list[str]] | None = None
+    replica_warnings: Callable[[Connection], list[str]] | None = None
     packet_warnings: Callable[[Connection, int], list[str]] | None = None
 
 
@@ -153,6 +154,7 @@ _POSTGRESQL = Backend(
     identity=postgresql_server.identity,
     holds=pending_writes.holds,
     durability_warnings=postgresql_server.durability_warnings,
+    replica_warnings=postgresql_server.replica_warnings,
 )
 _SQLITE = Backend(
     lane_keys=sqlite_lane_keys,

@@ -15,6 +15,7 @@ from ...store.queries.inspect_schema import (
     durability_warnings,
     inspect_schema,
     packet_warnings,
+    replica_warnings,
 )
 from ...store.queries.server_status import alerts, standings
 from ...store.schema.version import VERSION
@@ -72,6 +73,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings += [
         warn(f"{text}: a committed email can be lost") for text in durability_warnings(database)
     ]
+    findings += [warn(text) for text in replica_warnings(database)]
     findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails") for text in packets]

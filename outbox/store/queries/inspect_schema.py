@@ -45,6 +45,12 @@ def durability_warnings(database: Database) -> list[str]:
     return [] if own is None else database.read(own)
 
 
+def replica_warnings(database: Database) -> list[str]:
+    """Return a warning if plain reads go to a replica, which may lag behind."""
+    own = backend_of(database.dialect).replica_warnings
+    return [] if own is None else database.read(own)
+
+
 def packet_warnings(database: Database, size: int) -> list[str]:
     """Return a warning if a server's limit of a statement is too low for `size` octets."""
     own = backend_of(database.dialect).packet_warnings

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Literal
+from uuid import uuid4
 
 import psycopg
 import pytest
 from sqlalchemy import create_engine, select, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.pool import NullPool
 
 from outbox.worker.drain import drain
+from tests.support.servers.databases.drivers import over
 from tests.support.servers.databases.pgbouncer import PgBouncer
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.ports import LOOPBACK
@@ -68,6 +74,7 @@ def prepared_statements(server: PgBouncer, shop: Shop) -> set[str]:
     return found
 
 
+@pytest.mark.each_driver
 def test_each_mail_is_sent_once_by_several_workers_behind_a_pool(
     pooled: PgBouncer, shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -87,6 +94,50 @@ def test_each_mail_is_sent_once_by_several_workers_behind_a_pool(
     assert len(catcher.copies()) == MAILS
     assert not caplog.records
     assert prepared_statements(pooled, shop) == set()
+
+
+def test_an_asynchronous_session_over_asyncpg_enqueues_behind_a_pool(
+    pooled: PgBouncer, shops: Shops
+) -> None:
+    """With the settings that SQLAlchemy's page on asyncpg names."""
+    shop = shops.open()
+    arguments = {
+        "statement_cache_size": 0,
+        "prepared_statement_cache_size": 0,
+        "prepared_statement_name_func": lambda: f"__asyncpg_{uuid4()}__",
+    }
+
+    async def run() -> None:
+        engine = create_async_engine(
+            over(shops.url, "asyncpg"), poolclass=NullPool, connect_args=arguments
+        )
+        for address in addresses(ALONE):
+            async with AsyncSession(engine) as session:
+                await shop.outbox.enqueue_async(message(address), session=session, key=address)
+                await session.commit()
+        await engine.dispose()
+
+    asyncio.run(run())
+    assert shop.count(shop.tables.email) == ALONE
+
+
+def test_start_up_options_are_refused_and_the_roles_own_settings_hold(
+    pooled: PgBouncer, shops: Shops
+) -> None:
+    """As docs/how-to/postgresql-behind-a-proxy.md says."""
+    with pytest.raises(OperationalError, match="unsupported startup parameter"):
+        create_engine(shops.url, connect_args={"options": "-c statement_timeout=31s"}).connect()
+    engine = create_engine(shops.url, poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE ROLE patient LOGIN")
+        connection.exec_driver_sql("ALTER ROLE patient SET statement_timeout = '31s'")
+    try:
+        patient = create_engine(engine.url.set(username="patient"), poolclass=NullPool)
+        with patient.connect() as connection:
+            assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "31s"
+    finally:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("DROP ROLE patient")
 
 
 def test_the_setting_of_the_apps_own_engine_stays_as_it_was(pooled: PgBouncer, shop: Shop) -> None:

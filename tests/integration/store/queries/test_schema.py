@@ -10,7 +10,8 @@ from sqlalchemy import create_engine, event
 from outbox.store.connection.database import Database
 from outbox.store.queries.inspect_schema import Schema, durability_warnings, inspect_schema
 from outbox.store.schema.version import VERSION
-from tests.support.shop.shop import Shop
+from tests.support.shop.shell import runner
+from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.each_database
 
@@ -80,3 +81,13 @@ def test_a_postgresql_that_may_forget_a_commit_is_told(shop: Shop, database_url:
     found = durability_warnings(Database(engine, shop.tables))
     engine.dispose()
     assert "PostgreSQL's synchronous_commit is off" in found
+
+
+@pytest.mark.databases("postgresql")
+def test_a_postgresql_whose_reads_go_to_a_replica_is_told(shops: Shops, database_url: str) -> None:
+    """A replica is read-only, and a statement in autocommit sees that."""
+    read_only = {"options": "-c default_transaction_read_only=on"}
+    for arguments in ({}, read_only):
+        shop = shops.open_on(create_engine(database_url, connect_args=arguments))
+        told = "plain reads go to a replica" in runner(shop)("check", code=1).output
+        assert told is bool(arguments)

@@ -49,7 +49,7 @@ class PgBouncer(Server):
 
     def prepare(self) -> None:
         users = self.directory / "users.txt"
-        users.write_text('"postgres" ""\n')
+        users.write_text('"postgres" ""\n"patient" ""\n')  # without passwords
         text = _CONFIGURATION.format(
             host=LOOPBACK,
             port=self.port,
