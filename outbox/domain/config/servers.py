@@ -13,24 +13,25 @@ from ..errors import ConfigurationError
 from ..header.address import CONTROL
 from ..scheduling.token_bucket import Rate, read_rate
 from .settings import Settings, hint
+from .typed_values import as_kind, as_whole
 
 MAX_HOST = 255
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}")
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "name": (str,),
-    "server": (str,),
-    "port": (int,),
-    "username": (str,),
-    "password": (str,),
-    "use_tls": (bool,),
-    "use_ssl": (bool,),
-    "rate": (str,),
-    "connections": (int,),
-    "order": (int,),
-    "weight": (int, float),
+_KINDS: dict[str, type] = {
+    "name": str,
+    "server": str,
+    "port": int,
+    "username": str,
+    "password": str,
+    "use_tls": bool,
+    "use_ssl": bool,
+    "rate": str,
+    "connections": int,
+    "order": int,
+    "weight": float,
 }
-"""The keys of one entry of `OUTBOX_SERVERS`, and the types of their values besides None."""
+"""The keys of one entry of `OUTBOX_SERVERS`, and the kinds of their values besides None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,16 +76,16 @@ class ServerSettings:
         `MAIL_MAX_EMAILS`, emails over one connection, may lower `OUTBOX_CONNECTION_EMAILS`.
         """
         keys = ("server", "port", "username", "password", "use_tls", "use_ssl")
-        given = {key: config.get(f"MAIL_{key.upper()}") for key in keys}
-        for key in ("server", "username", "password"):
-            if not isinstance(given[key] or "", str):
-                raise ConfigurationError(f"MAIL_{key.upper()} must be text")
+        given = {
+            key: _value(f"MAIL_{key.upper()}", config.get(f"MAIL_{key.upper()}"), _KINDS[key])
+            for key in keys
+        }
         host = given["server"] or ""
         if CONTROL.search(host) or len(host) > MAX_HOST:
             raise ConfigurationError("MAIL_SERVER must be a host's name or address")
         server = _server(given, settings)
-        most = config.get("MAIL_MAX_EMAILS") or server.connection_emails
-        if type(most) is not int or most < 1:
+        most = as_whole(config.get("MAIL_MAX_EMAILS") or server.connection_emails)
+        if most is None or most < 1:
             raise ConfigurationError("MAIL_MAX_EMAILS must be a whole number of at least 1")
         return dataclasses.replace(server, connection_emails=min(most, server.connection_emails))
 
@@ -111,12 +112,10 @@ def _entry(place: int, entry: Any, settings: Settings) -> ServerSettings:
     where = f"OUTBOX_SERVERS[{place}]"
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"{where} must be dict, not {type(entry).__name__}")
-    for key, value in entry.items():
+    for key in entry:
         if key not in _KINDS:
             raise ConfigurationError(f"unknown key {key!r} in {where}{hint(key, _KINDS)}")
-        if value is not None and type(value) not in _KINDS[key]:
-            kinds = " or ".join(kind.__name__ for kind in _KINDS[key])
-            raise ConfigurationError(f"{where}[{key!r}] must be {kinds}")
+    entry = {key: _value(f"{where}[{key!r}]", entry[key], _KINDS[key]) for key in entry}
     if not entry.get("server"):
         raise ConfigurationError(f"{where}['server'] is missing: it names the server's host")
     for key in ("connections", "weight"):
@@ -131,6 +130,11 @@ def _entry(place: int, entry: Any, settings: Settings) -> ServerSettings:
     return server
 
 
+def _value(key: str, value: Any, kind: type) -> Any:
+    """Return a value of this kind, or None. An empty one counts as none, as in Flask-Mail."""
+    return None if value is None or value == "" else as_kind(key, value, kind)
+
+
 def _server(entry: Mapping[str, Any], settings: Settings, where: str = "") -> ServerSettings:
     def key(name: str) -> str:
         return f"{where}[{name!r}]" if where else f"MAIL_{name.upper()}"
@@ -141,7 +145,7 @@ def _server(entry: Mapping[str, Any], settings: Settings, where: str = "") -> Se
             f"{key('use_tls')} (STARTTLS) and {key('use_ssl')} exclude each other"
         )
     port = entry.get("port") or (465 if tls else 587 if starttls else 25)
-    if type(port) is not int or not 0 < port < 65536:
+    if not 0 < port < 65536:
         raise ConfigurationError(f"{key('port')} must be a number from 1 to 65535")
     shared = {f.name for f in dataclasses.fields(ServerSettings)} & {
         f.name for f in dataclasses.fields(Settings)

@@ -13,6 +13,7 @@ from ..errors import ConfigurationError, InvalidMessage
 from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
 from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
+from .typed_values import as_kind
 
 PREFIX = "OUTBOX_"
 KIBI = 1024
@@ -251,16 +252,10 @@ def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
             raise ConfigurationError(f"{key} must be one of {', '.join(OnUnknown)}")
         return OnUnknown(value)
     kind = type(default)
-    if kind is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise ConfigurationError(f"{key} must be list, not {type(value).__name__}")
-        return tuple(value)
-    whole = type(value) is int and kind is float  # not bool, which is an int too
-    if type(value) is not kind and not whole:
-        raise ConfigurationError(f"{key} must be {kind.__name__}, not {type(value).__name__}")
+    found = as_kind(key, value, kind)
     # `not >=` also refuses NaN, which compares false with everything.
-    if least is not None and not value >= least:
+    if least is not None and not found >= least:
         raise ConfigurationError(f"{key} must be at least {least}")
-    if least is not None and value > most:
+    if least is not None and found > most:
         raise ConfigurationError(f"{key} must be at most {most}")
-    return float(value) if whole else value
+    return float(found) if kind is float else found

@@ -8,6 +8,7 @@ from typing import cast
 from flask import Flask
 from flask_mail import _Mail
 
+from ...domain.config.typed_values import as_truth
 from ...domain.errors import ConfigurationError
 from .direct_sending import DirectSending
 from .sending import OutboxConnection
@@ -31,7 +32,7 @@ class MailEntry(_Mail):
 
         So a connection that somebody makes of `mail.state` is the outbox's, too, or is refused.
         """
-        wanted = bool(vars(state).pop("suppress"))
+        wanted = _truth(vars(state).pop("suppress"))
         state.__class__ = MailEntry
         entry = cast(MailEntry, state)
         entry._app, entry._suppress = app, None
@@ -48,7 +49,7 @@ class MailEntry(_Mail):
         """Whether nothing is to be sent: the value that was set here, or else the app's config."""
         if self._suppress is not None:
             return self._suppress
-        return bool(self._app.config.get("MAIL_SUPPRESS_SEND", self._app.testing))
+        return _wanted(self._app)
 
     @suppress.setter
     def suppress(self, value: bool) -> None:
@@ -88,4 +89,14 @@ def is_suppressed(app: Flask) -> bool:
     found = app.extensions.get("mail")
     if isinstance(found, _Mail):
         return bool(found.suppress)
-    return bool(app.config.get("MAIL_SUPPRESS_SEND", app.testing))
+    return _wanted(app)
+
+
+def _wanted(app: Flask) -> bool:
+    return _truth(app.config.get("MAIL_SUPPRESS_SEND", app.testing))
+
+
+def _truth(value: object) -> bool:
+    """Return what a setting says; "false" from an environment is false, as in every setting."""
+    found = as_truth(value)
+    return bool(value) if found is None else found

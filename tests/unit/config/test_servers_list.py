@@ -79,15 +79,16 @@ def test_servers_stand_in_their_order() -> None:
     [
         ({"server": "a", "pasword": "x"}, "did you mean password?"),
         ({"server": "a", "xyzzy": 1}, "unknown key 'xyzzy' in OUTBOX_SERVERS[0]"),
-        ({"server": "a", "port": "25"}, "OUTBOX_SERVERS[0]['port'] must be int"),
-        ({"server": "a", "port": True}, "OUTBOX_SERVERS[0]['port'] must be int"),
+        ({"server": "a", "port": "smtp"}, "OUTBOX_SERVERS[0]['port'] must be a whole number"),
+        ({"server": "a", "port": True}, "OUTBOX_SERVERS[0]['port'] must be a whole number"),
+        ({"server": "a", "use_tls": "maybe"}, "['use_tls'] must be True or False, not this text"),
         ({"server": "a", "port": 70000}, "['port'] must be a number from 1 to 65535"),
-        ({"server": "a", "weight": "3"}, "['weight'] must be int or float"),
+        ({"server": "a", "weight": "much"}, "['weight'] must be a number"),
         ({"server": "a", "weight": 0}, "['weight'] must be greater than 0"),
         ({"server": "a", "weight": float("nan")}, "['weight'] must be greater than 0"),
         ({"server": "a", "weight": float("inf")}, "['weight'] must be greater than 0"),
         ({"server": "a", "connections": 0}, "['connections'] must be greater than 0"),
-        ({"server": "a", "rate": 14}, "['rate'] must be str"),
+        ({"server": "a", "rate": 14}, "['rate'] must be text, not int"),
         ({"server": "a", "use_tls": True, "use_ssl": True}, "exclude each other"),
         ({"name": "ses"}, "OUTBOX_SERVERS[0]['server'] is missing"),
         ({"server": "a", "name": "two words"}, "['name'] must be 1 to 100 letters"),
@@ -97,6 +98,13 @@ def test_servers_stand_in_their_order() -> None:
 )
 def test_a_wrong_entry_is_refused_with_its_place_and_the_rule(entry: Any, told: str) -> None:
     assert told in refused(entry)
+
+
+def test_the_values_of_an_entry_may_be_texts_as_those_of_mail_settings() -> None:
+    entry = {"server": "a", "port": "2525", "use_tls": "true", "use_ssl": "", "weight": "0.5"}
+    [server] = read(entry | {"connections": "4", "order": "2"})
+    assert (server.port, server.security, server.weight) == (2525, "starttls", 0.5)
+    assert (server.connections, server.order) == (4, 2)
 
 
 def test_a_name_belongs_to_one_server() -> None:

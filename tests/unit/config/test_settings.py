@@ -74,9 +74,18 @@ def test_less_than_the_least_is_refused_and_the_least_is_taken(
     assert getattr(read(**{**small, key(field): kind(least)}), field.name) == least
 
 
+WORDS = {
+    bool: "True or False",
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+    tuple: "a list",
+}
+
+
 @pytest.mark.parametrize("field", FIELDS, ids=key)
-@pytest.mark.parametrize("value", ["yes", "5", 1, 1.5, True, None, [], b"x"], ids=repr)
-def test_a_value_of_another_type_is_refused_with_both_types(
+@pytest.mark.parametrize("value", ["maybe", 2, 1.5, True, None, [], b"x"], ids=repr)
+def test_a_value_of_another_kind_is_refused_with_both_kinds(
     field: dataclasses.Field[Any], value: Any
 ) -> None:
     kind = type(field.default)
@@ -88,9 +97,35 @@ def test_a_value_of_another_type_is_refused_with_both_types(
     elif type(value) is not kind and not (kind is float and type(value) is int):
         if kind is tuple and isinstance(value, list):
             return
-        name = "list" if kind is tuple else kind.__name__
-        text = f"{key(field)} must be {name}, not {type(value).__name__}"
-        assert refused(**{key(field): value}) == text
+        told = {str: "this text", type(None): "None: leave the key out for its default"}
+        name = told.get(type(value), type(value).__name__)
+        assert refused(**{key(field): value}) == f"{key(field)} must be {WORDS[kind]}, not {name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "read_as"),
+    [
+        ("SLOTS", "8", 8),
+        ("SLOTS", " 8 ", 8),
+        ("LEASE", "45", 45.0),
+        ("LEASE", "45.5", 45.5),
+        ("NUDGE", "false", False),
+        ("NUDGE", "Off", False),
+        ("NUDGE", "0", False),
+        ("NUDGE", 0, False),
+        ("CLEARTEXT_AUTH", "TRUE", True),
+        ("CLEARTEXT_AUTH", "yes", True),
+        ("CLEARTEXT_AUTH", 1, True),
+    ],
+)
+def test_a_text_is_read_as_an_environment_gives_it(name: str, given: Any, read_as: Any) -> None:
+    found = getattr(read(**{f"OUTBOX_{name}": given}), name.lower())
+    assert (found, type(found)) == (read_as, type(read_as))
+
+
+@pytest.mark.parametrize("text", ["", "8.0", "0x8", "1e1", "nan", "inf", "\u0668", "8 9", "--8"])
+def test_a_text_that_is_no_whole_number_is_refused_without_being_told(text: str) -> None:
+    assert refused(OUTBOX_SLOTS=text) == "OUTBOX_SLOTS must be a whole number, not this text"
 
 
 def test_an_integer_serves_as_seconds() -> None:

@@ -52,9 +52,30 @@ def test_starttls_and_tls_exclude_each_other() -> None:
     assert "exclude each other" in refused(MAIL_USE_TLS=True, MAIL_USE_SSL=True)
 
 
-@pytest.mark.parametrize("port", ["25", 25.0, True, -1, 65536, [25]])
+@pytest.mark.parametrize("port", ["25", 25, " 25"])
+def test_a_port_may_be_a_text(port: Any) -> None:
+    assert read(MAIL_PORT=port).port == 25
+
+
+@pytest.mark.parametrize("port", ["smtp", 25.0, True, [25]])
+def test_a_port_is_a_whole_number(port: Any) -> None:
+    assert refused(MAIL_PORT=port).startswith("MAIL_PORT must be a whole number, not ")
+
+
+@pytest.mark.parametrize("port", [-1, 65536, "65536"])
 def test_a_port_is_a_number_in_its_range(port: Any) -> None:
     assert refused(MAIL_PORT=port) == "MAIL_PORT must be a number from 1 to 65535"
+
+
+@pytest.mark.parametrize("text", ["false", "False", "0", "no", "off", ""])
+def test_a_text_that_says_no_does_not_turn_tls_on(text: str) -> None:
+    """Python, and so Flask-Mail, takes every text for true that is not empty."""
+    assert read(MAIL_USE_TLS=text, MAIL_USE_SSL="true").security == "tls"
+
+
+@pytest.mark.parametrize("value", ["maybe", 2, [True]])
+def test_what_is_neither_true_nor_false_is_refused(value: Any) -> None:
+    assert refused(MAIL_USE_TLS=value).startswith("MAIL_USE_TLS must be True or False, not ")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +86,7 @@ def test_flask_mail_s_mails_a_connection_can_only_lower_ours(most: int | None, e
     assert read(MAIL_MAX_EMAILS=most, OUTBOX_CONNECTION_EMAILS=1).connection_emails == 1
 
 
-@pytest.mark.parametrize("most", ["5", 2.5, True, -1])
+@pytest.mark.parametrize("most", ["five", 2.5, True, -1, "-1"])
 def test_flask_mail_s_mails_a_connection_are_a_number(most: Any) -> None:
     assert refused(MAIL_MAX_EMAILS=most) == "MAIL_MAX_EMAILS must be a whole number of at least 1"
 
