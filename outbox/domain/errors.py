@@ -11,17 +11,44 @@ class InvalidMessage(OutboxError, ValueError):
     """A message or an argument that cannot be taken: `field` names it, `rule` the rule it breaks.
 
     Nothing was written, and the caller's transaction is usable. The value itself is not repeated,
-    because addresses and subjects do not belong in logs.
+    because addresses and subjects do not belong in logs. Where `enqueue_many` read a list, `index`
+    is the place in it, from 0, and `value` what stands there.
     """
 
     def __init__(self, field: str, rule: str) -> None:
         super().__init__(f"{field}: {rule}")
         self.field = field
         self.rule = rule
+        self.index: int | None = None
+        self.value: object = None
+
+    def at(self, name: str, index: int, value: object) -> InvalidMessage:
+        """Return the same error, told as that of one place in a list with this name."""
+        of = "" if self.field == name else f"{self.field}: "
+        found = InvalidMessage(self.field, self.rule)
+        found.args = (f"{name}[{index}]: {of}{self.rule}",)
+        found.index, found.value = index, value
+        return found
 
 
 class KeyConflict(OutboxError):
-    """The idempotency key is taken by an email with other content; the transaction is usable."""
+    """The idempotency key is taken by an email with other content; the transaction is usable.
+
+    `key` is that key. Of an `enqueue_many`, `index` is the place in its list, from 0, and `value`
+    what stands there.
+    """
+
+    def __init__(self, rule: str, key: str | None = None) -> None:
+        super().__init__(rule)
+        self.key = key
+        self.index: int | None = None
+        self.value: object = None
+
+    def at(self, name: str, index: int, value: object) -> KeyConflict:
+        """Return the same error, told as that of one place in a list with this name."""
+        found = KeyConflict(f"{name}[{index}]: {self}", self.key)
+        found.index, found.value = index, value
+        return found
 
 
 class KeyContention(OutboxError):
@@ -36,5 +63,6 @@ class ConfigurationError(OutboxError):
     """A setting is unknown, has the wrong type or contradicts another one.
 
     It is raised too for a session, an engine or a driver with which an email could be lost, or
-    could leave without its order. Nothing was written, and the caller's transaction is usable.
+    could leave without its order. Nothing was written, and the caller's transaction is usable. Only
+    where the outbox's tables are missing must it be rolled back.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from email.message import Message
 from typing import Any
 
@@ -13,6 +13,7 @@ from flask import Flask
 from sqlalchemy import Engine, MetaData
 from sqlalchemy.orm import scoped_session
 
+from ..domain.config.doubtful_settings import doubtful
 from ..domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options, check_id, check_name
 from ..domain.config.routing import Routes
 from ..domain.config.servers import servers_from_config
@@ -24,6 +25,7 @@ from ..domain.message.merge_fields import FieldsOf
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority
 from ..store.connection.endings import noted
+from ..store.connection.error_codes import tables_needed
 from ..store.queries import reports
 from ..store.records import Email
 from ..store.schema.tables import define
@@ -41,6 +43,15 @@ from .session import cancelled_unknown, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
 
 _log = logging.getLogger("outbox")
+
+_TWICE = (
+    "this app has an outbox already: call init_app once for an app, and import the Outbox that it"
+    " was called on"
+)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 class Outbox(Management, Asynchronous):
@@ -80,8 +91,11 @@ class Outbox(Management, Asynchronous):
 
         Raises ConfigurationError for a setting that is unknown or wrong, and for a `sessionmaker`
         in the place of a session source. Raises it too for a database driver or a pool with which
-        the outbox cannot work.
+        the outbox cannot work, and for an app that has an outbox already. Settings that are most
+        likely a mistake are logged.
         """
+        if isinstance(app.extensions.get("outbox"), State):
+            raise ConfigurationError(_TWICE)
         if db is not None:
             session, metadata = session or db.session, metadata or db.metadata
         if metadata is None or (db is None and engine is None):
@@ -91,6 +105,8 @@ class Outbox(Management, Asynchronous):
             engine_of(app, db, engine, metadata)
         settings = Settings.from_config(app.config)
         servers = servers_from_config(app.config, settings)
+        for line in doubtful(app.config, servers):
+            _log.warning("outbox: %s", line)
         if settings.redirect_to:  # the log gets no address, and so not this one either
             _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no email goes to its recipients")
         runtime = Runtime(
@@ -135,6 +151,9 @@ class Outbox(Management, Asynchronous):
         https URL for the one-click unsubscription (RFC 8058) of the message's only recipient. It
         may be a pair of that URL and a mailto URL.
 
+        An `expires_at` that has passed is refused. It is compared with this host's clock, by which
+        you computed it; the outbox itself goes by the database's clock.
+
         Raises InvalidMessage, KeyConflict or KeyContention. Then nothing of the email is written,
         and the transaction stays usable.
         """
@@ -147,6 +166,7 @@ class Outbox(Management, Asynchronous):
             on_unknown=on_unknown,
             max_attempts=max_attempts,
             envelope_from=envelope_from,
+            now=_now,
         )
         added_headers = AddedHeaders.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
         return self._writing(session, options, added_headers).enqueue(message)
@@ -182,7 +202,8 @@ class Outbox(Management, Asynchronous):
         arguments are as in `enqueue`.
 
         All emails are written, or none. The iterables are read in chunks; with a `key` they are
-        read as a whole and sorted first.
+        read as a whole and sorted first. InvalidMessage and KeyConflict have the `index` in the
+        list and the `value` that stands there.
         """
         options = Options.check(
             priority=priority,
@@ -192,6 +213,7 @@ class Outbox(Management, Asynchronous):
             on_unknown=on_unknown,
             max_attempts=max_attempts,
             envelope_from=envelope_from,
+            now=_now,
         )
         if unsubscribe is not None and not callable(unsubscribe):
             raise InvalidMessage(
@@ -200,6 +222,8 @@ class Outbox(Management, Asynchronous):
         if fields is not None and not callable(fields):
             raise InvalidMessage("fields", "must be a function: each reader has their own values")
         added_headers = AddedHeaders.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
+        if isinstance(recipients, (str, bytes)):
+            raise InvalidMessage("recipients", "must be a list of addresses, and not one text")
         writing = self._writing(session, options, added_headers)
         if recipients is not None:
             return writing.enqueue_shared(messages, recipients, key, fields)
@@ -228,7 +252,11 @@ class Outbox(Management, Asynchronous):
         which = check_id(id)
         state = state_of(self._app)
         chosen, database = state.session(session), state.runtime.database
-        with state.writing(chosen) as connection, noted(connection) as endings:
+        with (
+            tables_needed(),
+            state.writing(chosen) as connection,
+            noted(connection) as endings,
+        ):
             total = withdraw(connection, database, id=which, **names)
         if endings:
             cancelled_unknown.note(chosen, endings, tell=database.tell)

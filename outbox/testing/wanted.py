@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, ndiff
 from typing import NamedTuple, TypedDict
 
+from ..domain.config.settings import hint
 from .enqueued import EnqueuedEmail
 
 BEGINNING = 80
@@ -59,10 +60,14 @@ class Wanted:
     def of(cls, filters: Filters) -> Wanted:
         """Return the filters of a call.
 
-        Raises ValueError for a value that any email would match: such as None, where a test meant
-        an address that its own code has not set.
+        Raises TypeError for a name that is no filter. Raises ValueError for a value that any email
+        would match: such as None, where a test meant an address that its own code has not set.
         """
+        names = Filters.__annotations__
         for name, value in filters.items():
+            if name not in names:
+                known = f"the filters are {', '.join(names)}"
+                raise TypeError(f"there is no filter {name!r}{hint(name, names)}; {known}")
             if value is None or (not value and name not in ("subject", "tag", "key")):
                 raise ValueError(f"{name}={value!r} would match any email: leave it out, or set it")
         return cls(**filters)

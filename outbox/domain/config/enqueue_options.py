@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -39,13 +40,19 @@ class Options(NamedTuple):
         on_unknown: Any = None,
         max_attempts: Any = None,
         envelope_from: Any = None,
+        now: Callable[[], datetime] | None = None,
     ) -> Options:
-        """Return the options, or raise InvalidMessage for the first one that breaks a rule."""
+        """Return the options, or raise InvalidMessage for the first one that breaks a rule.
+
+        With `now`, an `expires_at` that has passed by this clock is refused.
+        """
         # Most emails have none of these: every enqueue passes here.
         starts = None if send_at is None else _moment("send_at", send_at)
         ends = None if expires_at is None else _moment("expires_at", expires_at)
         if starts and ends and ends <= starts:
             raise InvalidMessage("expires_at", "must be after send_at")
+        if ends and now is not None and ends <= now():
+            raise InvalidMessage("expires_at", "has passed already, by this host's clock")
         if on_unknown is not None and on_unknown not in list(OnUnknown):
             raise InvalidMessage("on_unknown", f"must be one of {', '.join(OnUnknown)}")
         if max_attempts is not None and not _is_count(max_attempts):

@@ -50,6 +50,7 @@ def individuals(
     recipients: Iterable[Recipient],
     ids: Iterator[str],
     *,
+    places: Iterable[int] | None = None,
     sender: str,
     content: bytes,
     smtputf8: bool,
@@ -62,21 +63,26 @@ def individuals(
 
     With `merge` each reader has their own content, and with `header_of` further header lines. Both
     get the address as it was given. The emails are made lazily, so that a hundred thousand
-    recipients need no more memory than one chunk of them.
+    recipients need no more memory than one chunk of them. An error names the recipient's place:
+    one of `places`, or else its number in this run.
     """
-    for recipient, message_id in zip(recipients, ids, strict=False):
-        name, given = _pair(recipient)
-        address = check_address(given, "recipients")
-        own, values = b"", None
-        if merge is not None:
-            own, content, values = merge.of(given)
-        if header_of is not None:
-            own += header_of(given)
+    numbers = count() if places is None else places
+    for recipient, message_id, place in zip(recipients, ids, numbers, strict=False):
+        try:
+            name, given = _pair(recipient)
+            address = check_address(given, "recipients")
+            own, values, to = b"", None, _to(name, address)
+            if merge is not None:
+                own, content, values = merge.of(given)
+            if header_of is not None:
+                own += header_of(given)
+        except InvalidMessage as error:
+            raise error.at("recipients", place, recipient) from None
         yield RenderedMessage(
             sender=sender,
             recipients=(address,),
             message_id=message_id,
-            headers=b"%sMessage-ID: %s\r\n%s" % (_to(name, address), message_id.encode(), own),
+            headers=b"%sMessage-ID: %s\r\n%s" % (to, message_id.encode(), own),
             content=content,
             smtputf8=smtputf8 or not address.isascii(),
             mail_options=mail_options,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import count, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -14,11 +14,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
-from ...domain.errors import InvalidMessage
+from ...domain.errors import InvalidMessage, KeyConflict
 from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import FieldsOf
 from ...domain.message.personalize import Recipient, address_of, individuals, message_ids
 from ...domain.message.render import GivenEnvelope, RenderedMessage
+from ...store.connection.error_codes import refuse_missing_tables
 from ...store.new_email import NewEmail
 from ...store.records import Email
 from ...store.session.all_or_none import Caller
@@ -42,6 +43,8 @@ class Writing:
     options: Options
     added_headers: AddedHeaders = field(default_factory=AddedHeaders)
     renderer: Renderer = field(init=False)
+    places: dict[str, tuple[str, int, object]] = field(default_factory=dict)
+    """Of many emails with keys: by key the list's name, the place in it, and what stands there."""
 
     def __post_init__(self) -> None:
         settings = self.state.runtime.settings
@@ -62,17 +65,16 @@ class Writing:
 
     def enqueue_many(self, messages: Iterable[object], key: KeyOf | None) -> int:
         """Write an email for each message; return how many are new."""
-        render = self.renderer.render
         with midst(self.session), self._writer() as writer:
-            given: Iterable[NewEmail]
+            given: Iterable[tuple[int, object, Options]]
             if key is None:
                 unread = read_first(writer.connection, messages)
-                given = (self._new(render(message), self.options) for message in unread)
+                given = ((place, one, self.options) for place, one in enumerate(unread))
             else:
                 chosen = list(messages)
-                pairs = _by_key(key(message) for message in chosen)
-                given = (self._new(render(chosen[i]), self._keyed(k)) for k, i in pairs)
-            added = writer.add_many(given, self._caller)
+                pairs = self._by_key("messages", chosen, key)
+                given = ((place, chosen[place], self._keyed(k)) for k, place in pairs)
+            added = writer.add_many(self._rendered(given), self._caller)
         self._note(added)
         return added
 
@@ -89,6 +91,7 @@ class Writing:
         write = partial(
             individuals,
             ids=message_ids(sender, self.state.runtime.settings.message_id_domain),
+            places=count(),  # goes on from chunk to chunk, as the ids do
             sender=sender,
             content=body,
             smtputf8=smtputf8,
@@ -110,9 +113,18 @@ class Writing:
         self._note(added)
         return added
 
+    def _rendered(self, given: Iterable[tuple[int, object, Options]]) -> Iterator[NewEmail]:
+        """Yield the emails of messages that stand at these places in the user's list."""
+        for place, message, options in given:
+            try:
+                rendered = self.renderer.render(message)
+            except InvalidMessage as error:
+                raise error.at("messages", place, message) from None
+            yield self._new(rendered, options)
+
     def _own(
         self,
-        write: Callable[[Iterable[Recipient]], Iterator[RenderedMessage]],
+        write: partial[Iterator[RenderedMessage]],
         recipients: Iterable[Recipient],
         key: KeyOf | None,
     ) -> Iterator[NewEmail]:
@@ -120,15 +132,31 @@ class Writing:
         options: Iterable[Options] = repeat(self.options)
         if key is not None:
             chosen = list(recipients)
-            pairs = _by_key(key(address_of(recipient)) for recipient in chosen)
+            pairs = self._by_key("recipients", chosen, lambda one: key(address_of(one)))
             recipients = [chosen[i] for _, i in pairs]
             options = (self._keyed(k) for k, _ in pairs)
+            write = partial(write, places=[i for _, i in pairs])
         return map(self._new, write(recipients), options)
 
     def _new(self, message: RenderedMessage, options: Options) -> NewEmail:
         runtime = self.state.runtime
         route = runtime.routes.route_of(message.sender, options.tag)
         return NewEmail(message, options, runtime.lanes.of(route, message.recipients))
+
+    def _by_key(self, name: str, chosen: Sequence[Any], key_of: KeyOf) -> list[tuple[str, int]]:
+        """Return (key, place) pairs of the user's list with this name, in the order of the keys.
+
+        Sorted, two transactions that share keys may wait for each other, but never deadlock.
+        """
+        pairs = []
+        for place, one in enumerate(chosen):
+            try:
+                pairs.append((_key(key_of(one)), place))
+            except InvalidMessage as error:
+                raise error.at(name, place, one) from None
+        pairs.sort(key=itemgetter(0))
+        self.places = {key: (name, place, chosen[place]) for key, place in pairs}
+        return pairs
 
     def _keyed(self, key: str) -> Options:
         return self.options._replace(key=key)
@@ -145,7 +173,12 @@ class Writing:
                 )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs
+            refuse_missing_tables(error)
             raise
+        except KeyConflict as error:
+            if error.key not in self.places:
+                raise
+            raise error.at(*self.places[error.key]) from None
 
     @property
     def _caller(self) -> Caller:
@@ -162,14 +195,6 @@ class Writing:
                 wake=runtime.nudge.wake if at_once else None,
                 discarded=self.state.discard,
             )
-
-
-def _by_key(keys: Iterable[object]) -> list[tuple[str, int]]:
-    """Return (key, place) pairs in the order of the keys.
-
-    Sorted, two transactions that share keys may wait for each other, but never deadlock.
-    """
-    return sorted(((_key(key), place) for place, key in enumerate(keys)), key=itemgetter(0))
 
 
 def _key(value: object) -> str:

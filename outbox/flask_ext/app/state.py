@@ -10,7 +10,7 @@ from functools import cached_property
 
 from flask import Flask, current_app, has_app_context
 from sqlalchemy import Connection, Insert, insert
-from sqlalchemy.orm import Session, scoped_session
+from sqlalchemy.orm import Session
 
 from ...domain.errors import ConfigurationError
 from ...store.connection.drivers import in_memory
@@ -19,15 +19,19 @@ from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
 from ..session import one_commit
-from ..session.reading import has_written
+from ..session.reading import any_has_written
 from ..session.source import AnySession, SessionSource, current, one_of
 
 _log = logging.getLogger("outbox")
 
 _OWN_WRITE = (
-    "the session of this request has written, and SQLite has one writer at a time: commit or roll"
+    "a session of this thread has written, and SQLite has one writer at a time: commit or roll"
     " back first, because this call works in a transaction of its own"
 )
+
+
+class MissingApp(ConfigurationError, RuntimeError):
+    """No app is current, or it has no outbox."""
 
 
 @dataclass(kw_only=True)
@@ -89,27 +93,30 @@ class State:
         """Raise ConfigurationError if a write of ours would wait for the caller's own session.
 
         SQLite's lock is the session's until its commit, which comes after this call: the wait would
-        take minutes and end in an error. A database in memory is left to `Database.refuse_busy`:
-        there the driver counts our own writes as the session's.
+        be in vain, and end in an error. Any session of this thread counts, whatever made it. A
+        database in memory is left to `Database.refuse_busy`: there the driver counts our own writes
+        as the session's.
         """
-        source, database = self.source, self.runtime.database
-        if not database.facts.one_writer or not isinstance(source, scoped_session):
+        database = self.runtime.database
+        if not database.facts.one_writer or in_memory(database.engine):
             return
-        if in_memory(database.engine):
-            return
-        if has_app_context() and source.registry.has() and has_written(one_of(source())):
+        if any_has_written(database.engine):
             raise ConfigurationError(_OWN_WRITE)
 
     def discard(self, emails: int) -> None:
         """Count and log emails whose session was closed without a commit."""
         self.discarded += emails
-        _log.warning("outbox: %d emails were discarded: nobody committed their session", emails)
+        _log.warning(
+            "outbox: %d emails were discarded: nobody committed their session; call its commit()"
+            " after enqueue",
+            emails,
+        )
 
 
 def state_of(app: Flask | None = None) -> State:
     """Return the state of the current app, or of `app` outside an app context."""
     found = current_app if has_app_context() else app
     if found is None or "outbox" not in found.extensions:
-        raise RuntimeError("the outbox has no app: call outbox.init_app(app, …) first")
+        raise MissingApp("the outbox has no app: call outbox.init_app(app, …) first")
     state: State = found.extensions["outbox"]
     return state

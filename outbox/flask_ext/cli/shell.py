@@ -6,12 +6,12 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
-from flask import current_app
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.errors import ConfigurationError, InvalidMessage
-from ...store.connection.error_codes import NO_TABLES, describe, is_missing_table
+from ...store.connection.error_codes import describe
+from ..app.state import state_of
 from ..management.management import Management
 
 if TYPE_CHECKING:
@@ -47,14 +47,12 @@ class CommandGroup(click.Group):
         except ConfigurationError as error:
             raise click.ClickException(str(error)) from error
         except SQLAlchemyError as error:  # its text quotes values, which belong in no log
-            told = NO_TABLES if is_missing_table(error) else f"the database: {describe(error)}"
-            raise click.ClickException(told) from error
+            raise click.ClickException(f"the database: {describe(error)}") from error
 
 
 def current_runtime() -> Runtime:
-    """Return the parts of the current app's outbox."""
-    found: Runtime = current_app.extensions["outbox"].runtime
-    return found
+    """Return the parts of the current app's outbox. Raises ConfigurationError without one."""
+    return state_of().runtime
 
 
 def current_outbox() -> Management:

@@ -8,7 +8,22 @@ from typing import Any, Self
 from flask import Flask
 from flask_mail import Mail
 
+from ...domain.errors import ConfigurationError
 from .entry import MailEntry, adopt
+
+_REMOVED = (
+    'app.extensions["mail"] was removed after init_app. It is the outbox\'s, and a'
+    " flask_mail.Message without a sender looks for MAIL_DEFAULT_SENDER there: leave it, or call"
+    " OutboxMail().init_app(app)"
+)
+
+
+class MissingEntry(ConfigurationError, KeyError):
+    """The outbox's entry of the mail is gone."""
+
+    def __str__(self) -> str:
+        """Return the text as it is: a KeyError would quote it."""
+        return _REMOVED
 
 
 class Extensions(dict[str, Any]):
@@ -24,6 +39,11 @@ class Extensions(dict[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, self._own(name, value))
+
+    def __missing__(self, name: str) -> Any:
+        if name == "mail":
+            raise MissingEntry(_REMOVED)
+        raise KeyError(name)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
         """Put an entry there if there is none, and return what is there."""
@@ -71,6 +91,8 @@ def ways_round(app: Flask) -> list[str]:
             "app.extensions was replaced after init_app: messages of Flask-Mail and Flask-Mailman"
             " bypass the outbox; add to it instead"
         ]
+    if "mail" not in app.extensions:
+        return [_REMOVED]
     if "mailman" not in app.extensions or "flask_mailman" not in sys.modules:
         return []
     from . import mailman_entry

@@ -2,10 +2,10 @@
 
 Each verb works in short transactions of its own, over connections of the outbox's engine. They are
 committed when it returns. So a verb sees only committed emails, and a rollback of yours does not
-undo it. On SQLite a verb that writes raises ConfigurationError while the app's scoped session has
-written and is not committed: it would wait for that session's lock. With another source of sessions
-it does wait, for minutes, and fails. A SQLite database in memory has only one connection.
-There each verb except `health` raises ConfigurationError while a transaction of yours is open.
+undo it. Without the outbox's tables each verb except `health` raises ConfigurationError. On SQLite
+a verb that writes raises it while a session of the same thread has written and is not committed: it
+would wait for that session's lock. A SQLite database in memory has only one connection. There each
+verb except `health` raises ConfigurationError while a transaction of yours is open.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import Connection, Dialect, event
+from sqlalchemy import Connection, Dialect, Engine, event
 from sqlalchemy.orm import Session, SessionTransactionOrigin
 
 from ...store.connection.facts import facts_of
@@ -29,6 +30,9 @@ _ANOTHER = re.compile(r";\s*\S")
 
 _marks: WeakKeyDictionary[Connection, Mark] = WeakKeyDictionary()
 """The connections in sessions' transactions, each with what is known of it."""
+
+_of_thread = threading.local()
+"""The connections in transactions that sessions of a thread began, where only one may write."""
 
 _heard: WeakSet[Dialect] = WeakSet()
 """The dialects, one per engine, whose statements are listened to: those that sessions use. A
@@ -54,9 +58,12 @@ def holds_nothing(session: Session) -> bool:
     return not any(map(_is_held, session.info.get(_KEY, ())))
 
 
-def has_written(session: Session) -> bool:
-    """Return whether the session's transaction has surely written; its driver has to tell."""
-    marks = (_marks.get(connection) for connection in session.info.get(_KEY, ()))
+def any_has_written(engine: Engine) -> bool:
+    """Return whether a session's transaction that this thread began has surely written there.
+
+    Its driver has to tell. The engine's pool counts: an engine may be a copy with other options.
+    """
+    marks = [_marks.get(each) for each in list(_own()) if each.engine.pool is engine.pool]
     return any(mark.has_written() for mark in marks if mark is not None)
 
 
@@ -72,6 +79,14 @@ def writers(session: Session) -> set[Connection]:
 def begun(session: Session) -> int:
     """Return how often the session's transaction began on a connection, with its savepoints."""
     return len(session.info.get(_KEY, ()))
+
+
+def _own() -> WeakSet[Connection]:
+    try:
+        found: WeakSet[Connection] = _of_thread.connections
+    except AttributeError:
+        found = _of_thread.connections = WeakSet()
+    return found
 
 
 def _is_held(connection: Connection) -> bool:
@@ -150,6 +165,8 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
             and session.join_transaction_mode == "control_fully"
         )
         mark.wrote = mark.is_broken
+        if facts_of(connection.dialect.name).one_writer:
+            _own().add(connection)
     session.info.setdefault(_KEY, []).append(connection)
 
 

@@ -19,7 +19,7 @@ from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
-from .error_codes import is_transient
+from .error_codes import is_transient, refuse_missing_tables
 from .facts import facts_of
 from .prepared_statements import asked
 from .sqlite_memory import Shared
@@ -30,6 +30,7 @@ TRIES = 8
 STATEMENTS = 200
 """The most statements that are kept. They differ by few keys: batch sizes, lanes, priorities."""
 
+_BEGIN = "BEGIN IMMEDIATE"
 _POLL = 0.001
 """About how many seconds pass between two tries for SQLite's write lock."""
 
@@ -95,7 +96,7 @@ class Database:
         """Run `work` in one transaction, commit it and return its result.
 
         After a deadlock it runs again, up to TRIES times in all. So `work` may do nothing but SQL.
-        Raises DBAPIError.
+        Raises DBAPIError, and MissingTables in its place where the tables do not exist.
         """
         for left in reversed(range(TRIES)):
             try:
@@ -119,9 +120,16 @@ class Database:
                 self.audience.tell(found)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run `work`, which only reads, in autocommit: without locks and extra round trips."""
-        with self._lent("AUTOCOMMIT") as connection, asked(connection):
-            return work(connection)
+        """Run `work`, which only reads, in autocommit: without locks and extra round trips.
+
+        Raises DBAPIError, and MissingTables in its place where the tables do not exist.
+        """
+        try:
+            with self._lent("AUTOCOMMIT") as connection, asked(connection):
+                return work(connection)
+        except DBAPIError as error:
+            refuse_missing_tables(error)
+            raise
 
     def run_alone(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
         """Run one statement in the driver's own form as a transaction; retry it on a deadlock.
@@ -185,10 +193,11 @@ def _begin_immediate(connection: Connection, patience: float) -> None:
         connection.exec_driver_sql("ROLLBACK")  # the app's own "begin" listener opened one
     connection.exec_driver_sql("PRAGMA synchronous = FULL")
     connection.exec_driver_sql("PRAGMA busy_timeout = 0")
-    begun = _begun_within(driver, patience)
-    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-    if not begun:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLAlchemy's error, if it fails again
+    try:
+        if not _begun_within(driver, patience):
+            connection.exec_driver_sql(_BEGIN)  # SQLAlchemy's error, if it fails again
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience * 1000)}")
 
 
 def _begun_within(driver: Any, patience: float) -> bool:
@@ -200,7 +209,7 @@ def _begun_within(driver: Any, patience: float) -> bool:
     deadline = time.monotonic() + patience
     while True:
         try:
-            driver.execute("BEGIN IMMEDIATE")
+            driver.execute(_BEGIN)
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 return False
@@ -211,7 +220,9 @@ def _begun_within(driver: Any, patience: float) -> bool:
 
 def _wait_or_raise(error: DBAPIError, left: int) -> None:
     error.hide_parameters = True  # addresses do not belong in logs
-    if left == 0 or not is_transient(error):
+    refuse_missing_tables(error)
+    # Who has waited for SQLite's lock with all patience does not wait again.
+    if left == 0 or error.statement == _BEGIN or not is_transient(error):
         raise error
     # Full jitter: two transactions that met in a deadlock must not meet again.
     time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311

@@ -8,11 +8,14 @@ its code in a different place.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from ...domain.errors import ConfigurationError
 from .sqlite_memory import Busy
 
 ANSWERS = (SQLAlchemyError, OSError)
@@ -41,10 +44,16 @@ classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 
 _NO_TABLE: frozenset[int | str] = frozenset({"42P01", 1146})
+_NO_COLUMN: frozenset[int | str] = frozenset({"42703", 1054})
 
 NO_TABLES = (
     "the outbox's tables are missing: run your migrations (flask db migrate, then"
     " flask db upgrade), or metadata.create_all(engine)"
+)
+
+OLD_TABLES = (
+    "the outbox's tables lack a column that this version needs: run your migrations (flask db"
+    " migrate, then flask db upgrade), see docs/upgrading.md"
 )
 
 _BAD_VALUES = (ValueError, OverflowError)
@@ -101,17 +110,46 @@ def is_outage(error: BaseException) -> bool:
     return (str(code)[:2] if is_state else code) not in _MISTAKES
 
 
+class MissingTables(ConfigurationError, SQLAlchemyError):
+    """The outbox's tables do not exist, or are an older version's. The text names the remedy."""
+
+
 def is_missing_table(error: BaseException) -> bool:
-    """Return whether a table that the statement names does not exist."""
-    if code_of(error) in _NO_TABLE:
-        return True
+    """Return whether the outbox's tables are missing, or a column of them."""
+    return isinstance(error, MissingTables) or _lack(error) is not None
+
+
+def refuse_missing_tables(error: BaseException) -> None:
+    """Raise MissingTables in the place of such an error; return for any other one."""
+    if (text := _lack(error)) is not None:
+        raise MissingTables(text) from error
+
+
+def _lack(error: BaseException) -> str | None:
     original = error.orig if isinstance(error, StatementError) else error
-    return "no such table" in str(original)  # SQLite has no code for it
+    told, statement = str(original), str(getattr(error, "statement", ""))
+    if "outbox_" not in told + statement:  # a table of the app's own
+        return None
+    code = code_of(error)  # SQLite has none for this
+    if code in _NO_TABLE or "no such table" in told:
+        return NO_TABLES
+    is_column = "no such column" in told or "has no column named" in told
+    return OLD_TABLES if code in _NO_COLUMN or is_column else None
+
+
+@contextmanager
+def tables_needed() -> Iterator[None]:
+    """Raise MissingTables for statements of the block that lack the outbox's tables."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        refuse_missing_tables(error)
+        raise
 
 
 def describe(error: BaseException) -> str:
     """Return the error's class and code. Its text quotes rows, which do not belong in logs."""
-    if isinstance(error, Busy):
+    if isinstance(error, (Busy, MissingTables)):
         return str(error)  # the outbox's own text, with the remedy
     original = error.orig if isinstance(error, StatementError) else error
     code = code_of(error)

@@ -140,7 +140,7 @@ class Writer:
                 taken[key] = fingerprint
                 fresh.append(new)
             elif taken[key] != fingerprint:
-                raise KeyConflict(_CONFLICT)
+                raise KeyConflict(_CONFLICT, key)
         return fresh
 
     def _fingerprints(self, keys: list[str]) -> dict[str | None, bytes]:
@@ -197,7 +197,7 @@ class Writer:
         if row is None:
             return None
         if row.fingerprint != fingerprint:
-            raise KeyConflict(_CONFLICT)
+            raise KeyConflict(_CONFLICT, key)
         return Email(
             id=row.id,
             message_id=row.message_id,

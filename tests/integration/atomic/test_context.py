@@ -95,6 +95,7 @@ def test_init_app_keeps_a_session_that_is_in_use(shop: ThreadsShop) -> None:
     with shop.app.app_context():
         session = shop.db.session()
         session.execute(insert(shop.orders).values(customer="Ada"))
+        del shop.app.extensions["outbox"]  # an app has one outbox
         Outbox().init_app(shop.app, db=shop.db)
         assert shop.db.session() is session
         session.commit()

@@ -77,6 +77,16 @@ def test_a_mail_must_not_expire_before_it_is_sent(minutes: int) -> None:
     assert (error.field, error.rule) == ("expires_at", "must be after send_at")
 
 
+@pytest.mark.parametrize(("seconds", "is_past"), [(-1, True), (0, True), (1, False)])
+def test_a_mail_must_not_have_expired_already(seconds: int, is_past: bool) -> None:
+    ends = NOON + timedelta(seconds=seconds)
+    if not is_past:
+        assert Options.check(priority=1, expires_at=ends, now=lambda: NOON).expires_at == ends
+        return
+    error = refused(expires_at=ends, now=lambda: NOON)
+    assert (error.field, error.rule) == ("expires_at", "has passed already, by this host's clock")
+
+
 @pytest.mark.parametrize("field", ["key", "tag"])
 @pytest.mark.parametrize("control", CONTROLS, ids=ascii)
 def test_control_characters_in_a_key_or_a_tag_are_refused(field: str, control: str) -> None:
@@ -86,7 +96,8 @@ def test_control_characters_in_a_key_or_a_tag_are_refused(field: str, control: s
 
 @pytest.mark.parametrize(("field", "longest"), [("key", MAX_KEY), ("tag", MAX_TAG)])
 def test_a_key_or_a_tag_has_its_length(field: str, longest: int) -> None:
-    assert getattr(Options.check(priority=1, **{field: "x" * longest}), field) == "x" * longest
+    taken: dict[str, Any] = {field: "x" * longest}
+    assert getattr(Options.check(priority=1, **taken), field) == "x" * longest
     for wrong in ("", "x" * (longest + 1), 5, b"x", ["x"]):
         assert refused(**{field: wrong}).field == field
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from email.message import EmailMessage
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from celery import Celery, Task
 from flask import Flask
+from sqlalchemy.orm import Session
 
 from outbox import ConfigurationError, Outbox
+from outbox.flask_ext.app.state import state_of
 from outbox.worker import tasks
 from tests.support.shop.shell import parsed
+from tests.support.shop.shop import addresses, message, newsletter
 
 pytestmark = pytest.mark.each_database
 
@@ -28,12 +32,26 @@ def engine(database_url: str) -> Iterator[sa.Engine]:
 
 
 @pytest.fixture
-def app(engine: sa.Engine) -> Flask:
+def outbox() -> Outbox:
+    return Outbox()
+
+
+@pytest.fixture(autouse=True)
+def app(engine: sa.Engine, outbox: Outbox) -> Flask:
     """An app whose database has no tables yet."""
     app = Flask("shop")
     app.extensions["celery"] = Celery("shop", set_as_current=False)
-    Outbox().init_app(app, metadata=sa.MetaData(), engine=engine)
+    outbox.init_app(app, metadata=sa.MetaData(), engine=engine)
     return app
+
+
+def outbox_tables(outbox: Outbox) -> sa.MetaData:
+    return state_of(outbox._app).runtime.tables.email.metadata
+
+
+def orders_of(session: Session) -> Iterator[EmailMessage]:
+    for _ in session.execute(sa.text("SELECT * FROM orders")):
+        yield message()
 
 
 def test_check_and_health_name_them_until_they_are_there(app: Flask, engine: sa.Engine) -> None:
@@ -77,6 +95,61 @@ def test_each_command_ends_with_the_remedy(app: Flask, command: str) -> None:
     last = found.output.splitlines()[-1]
     assert last.startswith("Error: ")
     assert REMEDY in last
+
+
+VERBS: dict[str, Callable[[Outbox], object]] = {
+    "stats": lambda outbox: outbox.stats(),
+    "list": lambda outbox: outbox.list(),
+    "get": lambda outbox: outbox.get(1),
+    "counts": lambda outbox: outbox.counts(),
+    "retry": lambda outbox: outbox.retry(1),
+    "resolve": lambda outbox: outbox.resolve(1, "sent"),
+    "suppressed": lambda outbox: outbox.suppressed(),
+    "suppress": lambda outbox: outbox.suppress("a@x.example"),
+    "pause": lambda outbox: outbox.pause(),
+    "resume": lambda outbox: outbox.resume(),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_raises_the_remedy(app: Flask, outbox: Outbox, verb: str) -> None:
+    with app.app_context(), pytest.raises(ConfigurationError, match=re.escape(REMEDY)):
+        VERBS[verb](outbox)
+
+
+def test_each_write_in_ones_own_transaction_raises_the_remedy(
+    app: Flask, outbox: Outbox, engine: sa.Engine
+) -> None:
+    writes: list[Callable[[Session], object]] = [
+        lambda session: outbox.enqueue(message(), session=session),
+        lambda session: outbox.enqueue(message(), session=session, key="order-1"),
+        lambda session: outbox.enqueue_many(newsletter(), addresses(2), session=session),
+        lambda session: outbox.enqueue_many([message(), message()], session=session),
+        lambda session: outbox.cancel(tag="news", session=session),
+    ]
+    for write in writes:
+        with Session(engine) as session, pytest.raises(ConfigurationError, match=REMEDY[:40]):
+            write(session)
+
+
+def test_an_older_versions_tables_are_told_as_such(
+    app: Flask, outbox: Outbox, engine: sa.Engine
+) -> None:
+    outbox_tables(outbox).create_all(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE outbox_email RENAME COLUMN sender TO author")
+    found = app.test_cli_runner().invoke(args=["outbox", "list"])
+    assert (found.exit_code, "lack a column that this version needs" in found.output) == (1, True)
+    with Session(engine) as session, pytest.raises(ConfigurationError, match="lack a column"):
+        outbox.enqueue(message(), session=session)
+
+
+def test_a_missing_table_of_the_app_is_not_told_as_the_outboxs(
+    outbox: Outbox, engine: sa.Engine
+) -> None:
+    outbox_tables(outbox).create_all(engine)
+    with Session(engine) as session, pytest.raises(sa.exc.DBAPIError, match="orders"):
+        outbox.enqueue_many(orders_of(session), session=session)
 
 
 @pytest.mark.parametrize("task", [tasks.sweep, tasks.purge])

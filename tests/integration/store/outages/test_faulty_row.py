@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import update
@@ -14,7 +14,7 @@ from outbox.store.transitions.rescue import RESCUED
 from outbox.worker.sweep import sweep
 from tests.integration.store.transitions.test_rescue import judge
 from tests.support.shop.schema import refusing
-from tests.support.shop.shop import LEASE, START, Shop
+from tests.support.shop.shop import LEASE, Shop
 
 pytestmark = pytest.mark.each_database
 
@@ -61,8 +61,10 @@ def test_a_faulty_row_keeps_no_other_of_its_claim_nor_of_another(
 def test_a_faulty_row_that_has_expired_keeps_no_other_from_its_end(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    emails = [shop.enqueue(expires_at=START - timedelta(seconds=n)) for n in range(MANY)]
+    end = datetime.now(UTC) + timedelta(hours=1)
+    emails = [shop.enqueue(expires_at=end - timedelta(seconds=n)) for n in range(MANY)]
     faulty = emails.pop(3)
+    shop.later(2 * 3600)
     with refusing(shop.engine, "outbox_email", f"OLD.id = {faulty.id}"):
         assert expire.expire(shop.database) == MANY - 1
         assert statuses(shop, emails) == {Status.EXPIRED}
@@ -77,7 +79,7 @@ def test_a_sweep_that_can_neither_rescue_nor_expire_claims(
 ) -> None:
     shop.enqueue()
     shop.started()
-    shop.enqueue(priority=Priority.BULK, expires_at=START)
+    shop.enqueue(priority=Priority.BULK, expires_at=datetime.now(UTC) + timedelta(seconds=10))
     shop.later(LEASE + 1)
     due = shop.enqueue()
     condition = "1 = 1" if table == "outbox_lease" else "NEW.status <> 'claimed'"
