@@ -141,6 +141,7 @@ class Backend:
     durability_warnings: Callable[[Connection], list[str]] | None = None
     replica_warnings: Callable[[Connection], list[str]] | None = None
     packet_warnings: Callable[[Connection, int], list[str]] | None = None
+    vacuum_warnings: Callable[[Connection, Sequence[str]], list[str]] | None = None
 
 
 _POSTGRESQL = Backend(
@@ -155,6 +156,7 @@ _POSTGRESQL = Backend(
     holds=pending_writes.holds,
     durability_warnings=postgresql_server.durability_warnings,
     replica_warnings=postgresql_server.replica_warnings,
+    vacuum_warnings=postgresql_server.vacuum_warnings,
 )
 _SQLITE = Backend(
     lane_keys=sqlite_lane_keys,

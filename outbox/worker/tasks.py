@@ -11,12 +11,13 @@ from uuid import UUID
 from celery import Task, shared_task
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..domain.errors import ConfigurationError
 from ..domain.priority import Priority
-from ..store.connection.error_codes import NO_TABLES, describe, is_missing_table, is_outage
+from ..store.connection.error_codes import describe, is_outage, refuse_missing_tables
 from ..store.records import Claim
 from .batch.send_batch import send_batch
+from .beat_mark import note_beat
 from .process import shutdown
+from .process.publisher import OWN
 from .process.queue_length import Periodic
 from .process.runtime import Runtime, runtime_of
 from .process.strategy import CHECKED
@@ -36,8 +37,7 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        if is_missing_table(error):
-            raise ConfigurationError(NO_TABLES) from error
+        refuse_missing_tables(error)
         if not is_outage(error):
             raise
         _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))
@@ -47,7 +47,10 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
 def sweep(self: Task[Any, Any]) -> None:
     """Claim due emails and publish send tasks; send a small or urgent claim in this task."""
     with outage_in_a_line(self):
-        go_on(runtime_of(self.app))
+        runtime = runtime_of(self.app)
+        if not self.request.get(OWN):
+            note_beat(runtime)
+        go_on(runtime)
 
 
 @shared_task(bind=True, name="outbox.send", ignore_result=True, Strategy=CHECKED)
@@ -94,4 +97,6 @@ def _at_once(made: Sequence[Claim], window: int) -> Claim | None:
 def purge(self: Task[Any, Any]) -> None:
     """Remove finished emails that are past their retention, for a few seconds."""
     with outage_in_a_line(self):
-        purge_briefly(runtime_of(self.app))
+        runtime = runtime_of(self.app)
+        note_beat(runtime)  # where sweeps wait all the time, beat publishes no other
+        purge_briefly(runtime)

@@ -9,6 +9,7 @@ import pytest
 
 from outbox import Status
 from outbox.domain.priority import Priority
+from outbox.store.control import beat
 from outbox.store.transitions.claim import claim
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
@@ -19,12 +20,18 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgresql")]
 
 
+def beat_age(system: System) -> float | None:
+    database = system.runtime.database
+    return database.read(lambda connection: beat.age(connection, database))
+
+
 @pytest.mark.one_database("sqlite")
 def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) -> None:
     system.worker()
     system.newsletter(1000)  # its commit nudges
     system.wait_sent(1000)
     assert set(system.catcher.copies().values()) == {1}
+    assert beat_age(system) is None, "no sweep was beat's"
 
 
 @pytest.mark.long
@@ -42,6 +49,7 @@ def test_two_beats_and_two_workers_claim_no_mail_twice(
         system.wait_sent(1000)
         assert set(catcher.copies().values()) == {1}
         assert system.counters() == {}
+        wait_until(lambda: beat_age(system) is not None, 60, "a sweep of beat leaves its mark")
 
 
 @pytest.mark.long

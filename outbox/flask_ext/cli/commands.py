@@ -11,12 +11,13 @@ from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
 from ...store.control.pause import EVERYTHING
 from ...store.schema.column_types import REASON_LENGTH
+from ...worker.beat_mark import note_beat
 from ...worker.drain import drain as run_drain
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
 from ..management.server_lines import SUPPRESSED, printable, standing_line
 from .bulk_commands import cancel, purge, resolve, retry
-from .check import examine
+from .check import check
 from .email_lines import email_lines, list_line
 from .health import health
 from .json_output import print_json
@@ -26,7 +27,7 @@ from .stats import stats_lines
 commands = CommandGroup("outbox", help="See, send and correct the emails of the outbox.")
 """Added to the app's own commands by `Outbox.init_app`."""
 
-for each in (retry, resolve, cancel, purge, health):
+for each in (retry, resolve, cancel, purge, health, check):
     commands.add_command(each)
 
 _SCOPES = click.Choice([EVERYTHING, *(priority.name.lower() for priority in Priority)])
@@ -82,6 +83,7 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
 def sweep() -> None:
     """Claim what is due and hand it to the workers, from cron in the place of beat."""
     runtime = current_runtime()
+    note_beat(runtime)
     click.echo(f"{run_sweep(runtime, publish(runtime))} emails handed out")
     if runtime.suppressed():
         click.echo(SUPPRESSED)
@@ -92,6 +94,7 @@ def sweep() -> None:
 def drain() -> None:
     """Send without Celery until nothing is due."""
     runtime = current_runtime()
+    note_beat(runtime)
     due = sum(current_outbox().stats().due.values())
     with click.progressbar(length=due, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
@@ -149,22 +152,3 @@ def suppress(address: str | None, reason: str, remove: bool) -> None:
         click.echo("taken off the list" if done else "was not on the list")
     else:
         click.echo("suppressed" if done else "was suppressed already")
-
-
-@commands.command()
-@as_json
-@with_appcontext
-def check(as_json: bool) -> None:
-    """Examine configuration and schema; exit 1 when something is wrong."""
-    findings = examine(current_runtime())
-    if as_json:
-        print_json(findings)
-    else:
-        for finding in findings:
-            line = printable(f"{finding.level:<6} {finding.text}")
-            click.secho(line, fg=_COLOURS[finding.level])
-    if any(finding.level == "error" for finding in findings):
-        raise SystemExit(1)
-
-
-_COLOURS = {"ok": "green", "warn": "yellow", "error": "red"}

@@ -8,7 +8,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.errors import ConfigurationError
 from ...store.connection import prepared_statements
-from ...store.connection.drivers import in_memory, untried
+from ...store.connection.clock_skew import seconds_ahead, skew_warnings
+from ...store.connection.drivers import untried
 from ...store.connection.error_codes import NO_TABLES
 from ...store.queries.inspect_schema import (
     Schema,
@@ -16,6 +17,7 @@ from ...store.queries.inspect_schema import (
     inspect_schema,
     packet_warnings,
     replica_warnings,
+    vacuum_warnings,
 )
 from ...store.queries.server_status import alerts, standings
 from ...store.schema.version import VERSION
@@ -29,7 +31,6 @@ _TWO_COMMITS = (
     "OUTBOX_ALLOW_TWO_COMMITS is set: if the second of two commits fails, an email leaves without"
     " its rows, or never"
 )
-_IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
 
 
 def database_findings(runtime: Runtime) -> list[Finding]:
@@ -67,14 +68,17 @@ def _version(schema: Schema) -> list[Finding]:
 
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
-    findings = [warn(_IN_MEMORY)] if in_memory(database.engine) else []
-    findings += [warn(text) for text in untried(database.engine)]
+    findings = [warn(text) for text in untried(database.engine)]
     findings += [warn(_TWO_COMMITS)] if runtime.settings.allow_two_commits else []
     findings += [
         warn(f"{text}: a committed email can be lost") for text in durability_warnings(database)
     ]
     findings += [warn(text) for text in replica_warnings(database)]
+    told = prepared_statements.pooler(database.engine, connections=database.connections)
+    findings += map(ok, told)
     findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
+    findings += map(warn, vacuum_warnings(database))
+    findings += map(warn, skew_warnings(seconds_ahead(database)))
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails") for text in packets]
     names = [server.name for server in runtime.servers]

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from celery import Celery
+from typing import TYPE_CHECKING
 
+from celery import Celery
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...store.control import beat
 from ...worker.process.fleet import SENDING, NoAnswer, forgotten, unheard, workers
+from ...worker.process.queues import PURGE_INTERVAL
 from .finding import Finding, error, ok, warn
 
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+_NOBODY = (
+    "no worker answered over {broker}: start one (celery -A yourapp worker), or if one runs, give"
+    " it and this process the same broker_url"
+)
+_NO_BEAT = (
+    "start one beat (celery -A yourapp beat), or let cron run flask outbox sweep; if beat and a"
+    " worker run, they use another database or broker than this process. Without beat an email that"
+    " was put off, or whose worker died, waits until somebody commits"
+)
+NO_CELERY = 'app.extensions["celery"] holds no Celery app: only `flask outbox drain` sends'
+UNSEEN = 2 * PURGE_INTERVAL + beat.EVERY
+"""Seconds without a mark from which on beat counts as stopped. Under a heavy load sweeps wait in
+the queue all the time, so beat publishes no other, and only its purges leave marks."""
 _QUEUES = "task_queues = outbox.celery_config.QUEUES"
 
 
@@ -21,8 +42,7 @@ def fleet_findings(app: Celery) -> list[Finding]:
     except NoAnswer as silence:
         return [*_lacking(lacking), warn(f"workers: {silence}")]
     if not running:
-        text = "no worker answered: if none runs, start one (celery -A yourapp worker)"
-        return [*_lacking(lacking), warn(text)]
+        return [*_lacking(lacking), warn(_NOBODY.format(broker=app.connection().as_uri()))]
     if not (deaf := unheard(running)):
         return [ok(f"each of our queues has a worker that listens, of {len(running)}")]
     level = error if SENDING.intersection(deaf) else warn
@@ -37,3 +57,20 @@ def _lacking(names: list[str]) -> list[Finding]:
     level = error if SENDING.intersection(names) else warn
     told = f"task_queues has no {', '.join(names)}: a worker without -Q does not listen there"
     return [level(f"{told}; set {_QUEUES} in your Celery config")]
+
+
+def beat_findings(runtime: Runtime) -> list[Finding]:
+    """Return the finding on the last task of beat; none where the database does not tell."""
+    try:
+        return [beat_finding(runtime.database.read(lambda c: beat.age(c, runtime.database)))]
+    except SQLAlchemyError:  # the findings on the database tell of it
+        return []
+
+
+def beat_finding(age: float | None) -> Finding:
+    """Return the finding on a mark of beat that is so many seconds old; None: there is none."""
+    if age is None:
+        return warn(f"no task of beat was ever seen in this database: {_NO_BEAT}")
+    if age > UNSEEN:
+        return error(f"no task of beat was seen for {age:.0f} s: {_NO_BEAT}")
+    return ok(f"beat, or cron, was seen {age:.0f} s ago (noted once a minute)")

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...store.queries import reports
+from ...store.control import beat
+from ...store.control.pause import paused
+from ...store.queries import reports, standstill
 from ...store.queries.server_status import alerts, standings
 from ...store.report_records import Stats
 from .arguments import seconds_of
 from .check_database import database_findings
-from .check_fleet import fleet_findings
+from .check_fleet import NO_CELERY, UNSEEN, beat_finding, fleet_findings
 from .results import Health
+from .server_lines import SUPPRESSED
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -43,33 +47,59 @@ def health(runtime: Runtime, max_age: Any) -> Health:
 
 def _examined(runtime: Runtime, limit: float) -> Health:
     database, names = runtime.database, [server.name for server in runtime.servers]
-    due, claimed, servers = database.read(
-        lambda connection: (
-            reports.oldest_due(connection, database),
-            reports.oldest_claimed(connection, database),
-            standings(connection, database, names),
+
+    def look(connection: Connection) -> tuple[Health, float]:
+        due, claimed, stuck = standstill.counted(connection, database, limit)
+        found = standings(connection, database, names)
+        health = Health(
+            healthy=True,
+            limit=limit,
+            problems=(),
+            oldest_due_seconds=standstill.oldest_due(connection, database),
+            oldest_claimed_seconds=standstill.oldest_claimed(connection, database),
+            due=due,
+            claimed=claimed,
+            stuck=stuck,
+            beat_seconds=beat.age(connection, database),
+            alerts=alerts(found),
+            servers=found,
         )
-    )
-    raised, is_late = alerts(servers), max(due, claimed) > limit
-    return Health(
-        healthy=not (is_late or raised),
-        limit=limit,
-        problems=_nobody(runtime) if is_late else (),
-        oldest_due_seconds=due,
-        oldest_claimed_seconds=claimed,
-        alerts=raised,
-        servers=servers,
-    )
+        return health, standstill.longest_overdue(connection, database)
+
+    health, overdue = database.read(look)
+    problems = _problems(runtime, health, overdue)
+    return replace(health, healthy=not (problems or health.alerts), problems=problems)
+
+
+def _problems(runtime: Runtime, health: Health, overdue: float) -> tuple[str, ...]:
+    """Return what does not move, and why, as far as the tables and the workers can tell."""
+    found = []
+    if max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0) > health.limit:
+        found.append(f"{health.stuck} emails have been due or claimed for over {health.limit:g} s")
+    if overdue > health.limit:
+        found.append(f"a lease ran out {overdue:.0f} s ago, and no sweep has judged its emails")
+    seen = health.beat_seconds
+    if found:
+        found += _reasons(runtime)
+    if seen is not None and seen > max(health.limit, UNSEEN):
+        found.append(beat_finding(seen).text)
+    elif seen is None and found and runtime.find_celery() is not None:
+        found.append(beat_finding(None).text)
+    return tuple(found)
+
+
+def _reasons(runtime: Runtime) -> list[str]:
+    """Return why emails wait: they are held back, or no worker takes them."""
+    app = runtime.find_celery()
+    held = runtime.database.read(lambda c: paused(c, runtime.database))
+    reasons = [f"paused: {scope} (flask outbox resume {scope})" for scope in sorted(held)]
+    if runtime.suppressed():
+        return [*reasons, SUPPRESSED]
+    if app is None:
+        return [*reasons, NO_CELERY]
+    return [*reasons, *(one.text for one in fleet_findings(app) if one.level != "ok")]
 
 
 def _faults(runtime: Runtime) -> tuple[str, ...]:
     """Return what is wrong with the database."""
     return tuple(one.text for one in database_findings(runtime) if one.level == "error")
-
-
-def _nobody(runtime: Runtime) -> tuple[str, ...]:
-    """Return why no worker takes the waiting emails, as far as the workers can tell."""
-    app = runtime.find_celery()
-    if app is None or runtime.suppressed():
-        return ()
-    return tuple(one.text for one in fleet_findings(app) if one.level != "ok")

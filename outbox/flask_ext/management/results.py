@@ -59,5 +59,9 @@ class Health:
     problems: tuple[str, ...]  # what is wrong, and the remedy
     oldest_due_seconds: float | None = None
     oldest_claimed_seconds: float | None = None
+    due: int | None = None  # how many emails are due; at most 10,000 are counted of each kind
+    claimed: int | None = None  # how many a worker has, or should have
+    stuck: int | None = None  # how many have been due, or claimed, for longer than the limit
+    beat_seconds: float | None = None  # since a task of beat was seen; None: there never was one
     alerts: tuple[ServerStatus, ...] = ()  # servers that need a person
     servers: tuple[ServerStatus, ...] = ()

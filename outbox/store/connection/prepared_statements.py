@@ -86,3 +86,37 @@ def unsafe(engine: Engine) -> list[str]:
         "a pool stands before PostgreSQL, and psycopg prepares the app's statements: in transaction"
         ' mode they fail, unless the engine has connect_args={"prepare_threshold": None}'
     ]
+
+
+def pooler(engine: Engine, *, connections: float) -> list[str]:
+    """Return a line if a pool stands before PostgreSQL, with its mode if that can be seen.
+
+    `connections` is how many the engine's own pool gives out at once.
+    """
+    if not facts_of(engine.dialect.name).prepares:
+        return []
+    with _autocommitting(engine) as first:
+        server = _server(first)
+        info = getattr(first.connection.dbapi_connection, "info", None)
+        if getattr(info, "backend_pid", server) == server:
+            return []
+        # Between transactions, only a pool in session mode keeps the server's connection for its
+        # client. Otherwise the next client gets it, because a pool takes the one used last.
+        is_shared = False
+        if connections > 1:
+            with _autocommitting(engine) as second:
+                is_shared = _server(second) == server
+    mode = "in transaction mode" if is_shared else "most likely in session mode"
+    return [
+        f"a pool such as PgBouncer stands before PostgreSQL, {mode}: the outbox prepares no"
+        " statements there, and works in both modes"
+    ]
+
+
+def _autocommitting(engine: Engine) -> Connection:
+    return engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _server(connection: Connection) -> int:
+    with asked(connection):
+        return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())

@@ -10,6 +10,9 @@ from ..connection.insert_if_absent import insert_if_absent
 UNKNOWN = "unknown"
 """Counts unknown results: the connection or the worker was lost after the final dot."""
 
+BEAT = "beat"
+"""Counts nothing: its value is the moment of beat's last sweep, in seconds since 1970."""
+
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
     """Add to a counter, which begins at 0, in the transaction of the event that it counts."""
@@ -24,4 +27,5 @@ def bump(connection: Connection, database: Database, name: str, by: int = 1) -> 
 def read(connection: Connection, database: Database) -> dict[str, int]:
     """Return the counters by name."""
     table = database.tables.counter
-    return {row.name: row.value for row in connection.execute(select(table).order_by(table.c.name))}
+    counted = select(table).where(table.c.name != BEAT).order_by(table.c.name)
+    return {row.name: row.value for row in connection.execute(counted)}

@@ -25,7 +25,7 @@ class Schema:
 
 def inspect_schema(database: Database) -> Schema:
     """Compare the tables in the database with those that this code needs."""
-    tables = [getattr(database.tables, each.name) for each in fields(database.tables)]
+    tables = _tables(database)
 
     def work(connection: Connection) -> Schema:
         schema, inspector = Schema(), inspect(connection)
@@ -55,6 +55,19 @@ def packet_warnings(database: Database, size: int) -> list[str]:
     """Return a warning if a server's limit of a statement is too low for `size` octets."""
     own = backend_of(database.dialect).packet_warnings
     return [] if own is None else database.read(lambda connection: own(connection, size))
+
+
+def vacuum_warnings(database: Database) -> list[str]:
+    """Return a warning for each of our tables whose dead rows nothing removes."""
+    own = backend_of(database.dialect).vacuum_warnings
+    if own is None:
+        return []
+    names = [database.name(table) for table in _tables(database)]
+    return database.read(lambda connection: own(connection, names))
+
+
+def _tables(database: Database) -> list[Table]:
+    return [getattr(database.tables, each.name) for each in fields(database.tables)]
 
 
 def _compare(schema: Schema, inspector: Inspector, table: Table, place: str | None) -> None:

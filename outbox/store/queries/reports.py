@@ -9,7 +9,7 @@ from email.header import decode_header, make_header
 from email.parser import BytesHeaderParser
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, case, exists, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import FINISHED, Status
@@ -19,7 +19,6 @@ from ..connection.list_parts import among
 from ..control.counter import read as read_counters
 from ..control.pause import EVERYTHING, paused
 from ..control.rate_limits import rate_limited
-from ..due_times import first_due
 from ..report_records import (
     AttemptDetails,
     EmailDetails,
@@ -30,6 +29,7 @@ from ..report_records import (
 )
 from ..schema.clock import utc
 from .server_status import standings
+from .standstill import oldest_due
 
 
 def counts(connection: Connection, database: Database, tag: str | None = None) -> dict[Status, int]:
@@ -46,40 +46,6 @@ def statuses(connection: Connection, database: Database, ids: Collection[int]) -
     email = database.tables.email.c
     found = select(email.id, email.status).where(among(database, ids))
     return {row.id: Status(row.status) for row in connection.execute(found)}
-
-
-def oldest_due(connection: Connection, database: Database) -> float:
-    """Return how many seconds the oldest due email has waited; 0 if no email is due.
-
-    This is the one figure that shows every kind of standstill.
-    """
-    email = database.tables.email.c
-    statement = select(func.min(email.due_at).label("due_at"), database.now().label("now")).where(
-        email.due_at.is_not(None), email.due_at <= database.now()
-    )
-    row = connection.execute(statement).one()
-    return 0.0 if row.due_at is None else (utc(row.now) - utc(row.due_at)).total_seconds()
-
-
-def oldest_claimed(connection: Connection, database: Database) -> float:
-    """Return the longest time in seconds that a claimed email has waited; 0 if none is claimed.
-
-    It shows that workers are given batches but start none. A claim does not keep when its emails
-    were due. An email that was never tried was due at its first due time. For any other email, the
-    time of the claim is good enough.
-    """
-    email, lease, attempt = (getattr(database.tables, n) for n in ("email", "lease", "attempt"))
-    first = first_due(email)
-    tried = exists().where(attempt.c.email_id == email.c.id)
-    since = case((tried, func.coalesce(lease.c.claimed_at, first)), else_=first)
-    statement = (
-        select(func.min(since, type_=email.c.created_at.type).label("since"))
-        .add_columns(database.now().label("now"))
-        .select_from(email.outerjoin(lease, lease.c.token == email.c.token))
-        .where(email.c.token.is_not(None), email.c.status == Status.CLAIMED)
-    )
-    row = connection.execute(statement).one()
-    return 0.0 if row.since is None else (utc(row.now) - utc(row.since)).total_seconds()
 
 
 def stats(connection: Connection, database: Database, servers: Sequence[str] = ()) -> Stats:

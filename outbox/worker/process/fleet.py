@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 from celery import Celery
+from kombu.connection import Connection
 
 from .queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
+
+Result = TypeVar("Result")
 
 ANSWER = 1.0
 """Seconds in which workers answer. The whole time is waited: the number of workers is unknown."""
@@ -42,12 +45,21 @@ def unheard(listened: Mapping[str, Collection[str]]) -> list[str]:
 
 def workers(app: Celery) -> dict[str, list[str]]:
     """Ask the running workers, and return the queues that each listens to. Raises NoAnswer."""
-    found: list[dict[str, list[str]]] = []
+    return asked(app, lambda connection: _queues(app, connection))
+
+
+def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
+    """Ask over a connection to the broker, with bounded waits. Raises NoAnswer."""
+    found: list[Result] = []
     failed: list[Exception] = []
 
     def ask() -> None:
         try:
-            found.append(_ask(app))
+            with app.connection_for_write(
+                connect_timeout=ANSWER, transport_options=_bounded(str(app.conf.broker_write_url))
+            ) as connection:
+                connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
+                found.append(question(connection))
         except Exception as error:  # noqa: BLE001  (any broker, any error)
             failed.append(error)
 
@@ -62,13 +74,9 @@ def workers(app: Celery) -> dict[str, list[str]]:
     return found[0]
 
 
-def _ask(app: Celery) -> dict[str, list[str]]:
-    with app.connection_for_write(
-        connect_timeout=ANSWER, transport_options=_bounded(str(app.conf.broker_write_url))
-    ) as connection:
-        connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
-        inspect = app.control.inspect(timeout=ANSWER, connection=connection)
-        replies: dict[str, list[dict[str, Any]]] = inspect.active_queues() or {}
+def _queues(app: Celery, connection: Connection) -> dict[str, list[str]]:
+    inspect = app.control.inspect(timeout=ANSWER, connection=connection)
+    replies: dict[str, list[dict[str, Any]]] = inspect.active_queues() or {}
     return {name: [str(queue["name"]) for queue in queues] for name, queues in replies.items()}
 
 

@@ -19,6 +19,9 @@ SECONDS = 0.5
 TRANSIENT = 1
 """AMQP's delivery mode for a message that is not written to disk: a sweep replaces a lost one."""
 
+OWN = "outbox_own"
+"""A header of the messages that the outbox itself publishes. Beat's messages lack it."""
+
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 
 
@@ -56,6 +59,7 @@ class Publisher:
                     retry_policy=_RETRY,
                     ignore_result=True,
                     delivery_mode=TRANSIENT,
+                    headers={OWN: True},
                 )
             except Exception:
                 self._drop()

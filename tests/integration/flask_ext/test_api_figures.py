@@ -11,11 +11,11 @@ from sqlalchemy.exc import OperationalError
 
 from outbox import InvalidMessage, Priority, Status
 from outbox.domain.delivery.breaker_timing import BreakerState, Cause
-from outbox.store.control import circuit_breaker
+from outbox.store.control import beat, circuit_breaker
 from outbox.store.control.rate_limits import take
 from tests.support.servers.ports import free_port
 from tests.support.shop.shell import parsed, runner
-from tests.support.shop.shop import Shop, Shops, sent
+from tests.support.shop.shop import LEASE, Shop, Shops, sent
 
 pytestmark = pytest.mark.one_database("postgresql")
 
@@ -85,6 +85,46 @@ def test_health_measures_by_its_limit(shop: Shop) -> None:
     assert 301 <= late.oldest_due_seconds < 360
     assert shop.outbox.health(max_age=1000).healthy
     assert shop.outbox.health(1000).limit == 1000.0
+
+
+@pytest.mark.each_database
+def test_health_counts_what_is_due_claimed_and_stuck(shop: Shop) -> None:
+    for _ in range(2):
+        shop.enqueue()
+    shop.claim(limit=1)
+    health = shop.outbox.health()
+    assert (health.due, health.claimed, health.stuck) == (1, 1, 0)
+    shop.later(301)
+    health = shop.outbox.health()
+    assert (health.healthy, health.due, health.claimed, health.stuck) == (False, 1, 1, 2)
+    assert "2 emails have been due or claimed for over 300 s" in health.problems
+    figures = parsed(runner(shop)("health", "--json", code=1))
+    assert (figures["due"], figures["claimed"], figures["stuck"]) == (1, 1, 2)
+    assert figures["beat_seconds"] is None
+
+
+@pytest.mark.each_database
+def test_health_sees_an_email_whose_worker_died_while_nothing_sweeps(shop: Shop) -> None:
+    shop.sending(shop.enqueue().id)
+    shop.later(LEASE + 200)
+    assert shop.outbox.health().healthy
+    shop.later(200)
+    health = shop.outbox.health()
+    assert not health.healthy
+    assert health.problems[0].startswith("a lease ran out ")
+    shop.rescue()
+    assert shop.outbox.health().healthy
+
+
+def test_health_sees_that_beat_has_stopped_before_an_email_is_late(shop: Shop) -> None:
+    shop.database.run(lambda connection: beat.note(connection, shop.database))
+    shop.later(600)
+    assert shop.outbox.health().healthy
+    shop.later(100)
+    health = shop.outbox.health()
+    assert (health.healthy, health.oldest_due_seconds) == (False, 0.0)
+    assert health.problems[0].startswith("no task of beat was seen for 70")
+    assert shop.outbox.health(max_age=1000).healthy
 
 
 def test_health_is_bad_and_raises_nothing_where_the_tables_are_missing(shop: Shop) -> None:

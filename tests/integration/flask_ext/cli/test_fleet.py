@@ -160,6 +160,9 @@ def test_a_late_health_names_the_queue_that_nobody_listens_to(
     shop.later(301)
     with listening(redis, SWEEP_QUEUE):
         assert f"none listens to {SENDS}" in run("health", code=1).output
-        [problem] = parsed(run("health", "--json", code=1))["problems"]
-    assert problem.startswith("of the workers that run")
+        problems = parsed(run("health", "--json", code=1))["problems"]
+    late, deaf, beatless = problems
+    assert late == "1 emails have been due or claimed for over 300 s"
+    assert deaf.startswith("of the workers that run")
+    assert beatless.startswith("no task of beat was ever seen")
     app.close()

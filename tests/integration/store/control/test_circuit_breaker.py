@@ -14,7 +14,7 @@ from outbox import Priority, Status
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.counter import bump
-from outbox.store.queries import reports
+from outbox.store.queries import reports, standstill
 from outbox.store.records import Claim
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.claim import claim_probe
@@ -239,7 +239,7 @@ def test_the_figures_tell_of_everything(shop: Shop) -> None:
 
 def test_the_oldest_due_mail_sees_waiting_mails_only(shop: Shop) -> None:
     def oldest() -> float:
-        return shop.database.run(lambda c: reports.oldest_due(c, shop.database))
+        return shop.database.run(lambda c: standstill.oldest_due(c, shop.database))
 
     assert oldest() == 0.0
     shop.enqueue(send_at=START + timedelta(days=36_500))

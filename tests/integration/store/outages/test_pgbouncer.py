@@ -156,10 +156,13 @@ def test_check_tells_an_app_whose_own_statements_are_prepared_behind_a_pool(
     engines = [create_engine(shops.url, **each) for each in settings]
     outputs = [runner(shops.open_on(engine))("check", code=1).output for engine in engines]
     assert [said in output for output in outputs] == [True, False]
+    told = f"in {pooled.mode} mode: the outbox prepares no statements there"
+    assert all(told in output for output in outputs)
 
 
 def test_without_a_pool_statements_are_prepared(shop: Shop) -> None:
     """It saves the planning of each window, which is as long as its execution."""
+    assert "PgBouncer" not in runner(shop)("check", code=1).output
     with shop.session() as session:
         for address in addresses(ALONE):
             shop.outbox.enqueue(message(address), session=session)

@@ -44,7 +44,7 @@ class PgBouncer(Server):
     ) -> None:
         self.port = free_port()
         self._target = target
-        self._mode = mode
+        self.mode = mode
         self._connections = connections
 
     def prepare(self) -> None:
@@ -55,7 +55,7 @@ class PgBouncer(Server):
             port=self.port,
             target=self._target,
             users=users,
-            mode=self._mode,
+            mode=self.mode,
             connections=self._connections,
         )
         (self.directory / "pgbouncer.ini").write_text(text)

@@ -1,0 +1,131 @@
+"""Examines the settings for `check`; a worker logs at its start what is doubtful in them."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celery.signals import celeryd_after_setup
+
+from ...domain.config.doubtful_settings import doubtful
+from ...domain.config.servers import servers_from_config
+from ...domain.config.settings import PREFIX, Settings
+from ...domain.errors import ConfigurationError
+from ...store.connection.drivers import in_memory
+from ...worker.process.runtime import runtime_of
+from .finding import Finding, error, ok, warn
+from .server_lines import SUPPRESSED, redirect_line
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+_log = logging.getLogger("outbox")
+
+_IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
+_NO_SERVER = "no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to 127.0.0.1:25"
+_TAKEN_OUT = (
+    "flask db migrate would remove the outbox's tables: the metadata of Flask-Migrate's db does not"
+    " have them. Call init_app with this db, or with its metadata, before you migrate"
+)
+
+
+def settings_findings(runtime: Runtime) -> list[Finding]:
+    """Return the findings on the settings, without those on the database and on Celery."""
+    names = ", ".join(server.name for server in runtime.servers)
+    findings = [ok(f"settings are valid; emails go to {names}")]
+    findings += [
+        ok(f"route {route or 'default'}: {_over(runtime, route)}") for route in runtime.routes.names
+    ]
+    findings += map(warn, doubtful(runtime.app.config, runtime.servers))
+    return [*findings, *_later(runtime), *_migrations(runtime), *_quiet(runtime)]
+
+
+def _quiet(runtime: Runtime) -> list[Finding]:
+    """Return the findings that `init_app` does not log."""
+    findings = _server_findings(runtime)
+    if in_memory(runtime.database.engine):
+        findings.append(warn(_IN_MEMORY))
+    if runtime.suppressed():
+        findings.append(warn(SUPPRESSED))
+    if runtime.settings.redirect_to:
+        findings.append(warn(redirect_line(runtime.settings.redirect_to)))
+    return findings
+
+
+def _server_findings(runtime: Runtime) -> list[Finding]:
+    findings = []
+    for server in runtime.servers:
+        if server.security == "none":
+            text = f"{server.name}: SMTP is not encrypted (MAIL_USE_TLS, or use_tls)"
+            findings.append(warn(text))
+        elif not server.tls_verify:
+            findings.append(warn(f"{server.name}: TLS certificates are not verified"))
+    config = runtime.app.config
+    if not config.get("MAIL_SERVER") and not runtime.settings.servers:
+        is_unread = bool(os.environ.get("MAIL_SERVER"))
+        hint = "; the environment has MAIL_SERVER, but app.config does not" if is_unread else ""
+        findings.append(warn(_NO_SERVER + hint))
+    return findings
+
+
+def _over(runtime: Runtime, route: str) -> str:
+    return ", ".join(server.name for server in runtime.routes.servers_of(route))
+
+
+def _later(runtime: Runtime) -> list[Finding]:
+    """Return findings on settings that were changed after `init_app` had read them."""
+    config = runtime.app.config
+    try:
+        settings = Settings.from_config(config)
+        servers = servers_from_config(config, settings)
+    except ConfigurationError as refusal:
+        return [error(f"{refusal} (it was set after init_app)")]
+    changed = [
+        PREFIX + field.name.upper()
+        for field in dataclasses.fields(Settings)
+        if getattr(settings, field.name) != getattr(runtime.settings, field.name)
+    ]
+    if not changed and servers != runtime.servers:
+        changed = ["a MAIL_ setting of the server"]
+    text = "was changed after init_app, which reads it once: set it before init_app"
+    return [error(f"{name} {text}") for name in changed]
+
+
+def _migrations(runtime: Runtime) -> list[Finding]:
+    migrate: Any = runtime.app.extensions.get("migrate")
+    known = getattr(getattr(migrate, "db", None), "metadata", None)
+    email = runtime.tables.email
+    if known is None or email.key in known.tables:
+        return []
+    return [warn(_TAKEN_OUT)]
+
+
+def file_findings(runtime: Runtime) -> list[Finding]:
+    """Return a warning if the path of SQLite's file depends on where a process was started."""
+    database = runtime.database
+    path = database.engine.url.database
+    if not database.facts.is_file or in_memory(database.engine) or not path:
+        return []
+    if path.startswith("file:") or Path(path).is_absolute():
+        return []
+    text = (
+        f"SQLite's file is {Path(path).resolve()} because this process was started in that folder:"
+        " a process that starts elsewhere has another file; give the engine an absolute path"
+    )
+    return [warn(text)]
+
+
+def _tell(instance: Any, **_: Any) -> None:
+    """Log at a worker's start what `check` would warn of."""
+    try:
+        runtime = runtime_of(instance.app)
+    except ConfigurationError:  # another app's worker
+        return
+    for finding in (*_quiet(runtime), *file_findings(runtime)):
+        _log.warning("outbox: %s", finding.text)
+
+
+celeryd_after_setup.connect(_tell)

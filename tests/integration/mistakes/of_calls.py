@@ -1,0 +1,202 @@
+"""Mistakes in an app's code, where it calls the outbox."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from flask import Flask
+from flask_mail import Message
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy.orm import Session, sessionmaker
+
+from outbox import InvalidMessage, Outbox
+from outbox.testing import OutboxTester
+
+from .table import Table
+from .trial import Trial, letter
+
+CASES = Table()
+mistake = CASES.mistake
+
+
+def newsletter() -> Message:
+    return Message("News", body="New ink!", sender="shop@shop.example")
+
+
+def caught(trial: Trial, *arguments: Any, **options: Any) -> InvalidMessage:
+    """Return the error of an `enqueue_many`."""
+    with trial.app().app_context():
+        try:
+            trial.outbox.enqueue_many(*arguments, **options)
+        except InvalidMessage as error:
+            return error
+    raise AssertionError("it was taken")
+
+
+@mistake(
+    "one wrong address among thousands",
+    exception="InvalidMessage: recipients[1417]: an address has the form local-part@domain",
+)
+def _(trial: Trial) -> None:
+    people = [f"r{number}@readers.example" for number in range(2000)]
+    people[1417] = "Ada"
+    error = caught(trial, newsletter(), people)
+    assert (error.index, error.value, error.field) == (1417, "Ada", "recipients")
+    raise error
+
+
+@mistake(
+    "one wrong address among keyed ones, which are sorted",
+    exception="InvalidMessage: recipients[0]: an address has the form local-part@domain",
+)
+def _(trial: Trial) -> None:
+    error = caught(
+        trial, newsletter(), ["zoe", "ada@x.example"], key=lambda address: f"n-{address}"
+    )
+    assert (error.index, error.value) == (0, "zoe")
+    raise error
+
+
+@mistake(
+    "one wrong message among many",
+    exception="InvalidMessage: messages[1]: message: must be a flask_mail.Message",
+)
+def _(trial: Trial) -> None:
+    wrong = {"to": "ada@x.example"}
+    sender = "shop@shop.example"
+    error = caught(trial, [Message("1", ["a@x.example"], "x", sender=sender), wrong])
+    assert (error.index, error.value, error.field) == (1, wrong, "message")
+    raise error
+
+
+@mistake(
+    "a text in the place of a list of recipients",
+    exception="InvalidMessage: recipients: must be a list of addresses, and not one text",
+)
+def _(trial: Trial) -> None:
+    raise caught(trial, newsletter(), "ada@x.example")
+
+
+@mistake(
+    "expires_at in the past",
+    exception="InvalidMessage: expires_at: has passed already, by this host's clock",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    trial.enqueue(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+
+
+@mistake(
+    "a time without a zone",
+    exception="InvalidMessage: send_at: must be aware: give it a time zone, such as datetime.UTC",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    trial.enqueue(send_at=datetime(2030, 1, 1))  # noqa: DTZ001
+
+
+@mistake(
+    "no sender",
+    exception="InvalidMessage: sender: is required; set it or MAIL_DEFAULT_SENDER",
+)
+def _(trial: Trial) -> None:
+    trial.app(MAIL_DEFAULT_SENDER=None)
+    trial.enqueue()
+
+
+@mistake(
+    'app.extensions["mail"] taken out',
+    exception='app.extensions["mail"] was removed after init_app',
+    check='app.extensions["mail"] was removed after init_app',
+)
+def _(trial: Trial) -> None:
+    trial.app().extensions.pop("mail")
+    trial.enqueue()
+
+
+@mistake(
+    "no commit",
+    log="1 emails were discarded: nobody committed their session; call its commit()",
+)
+def _(trial: Trial) -> None:
+    with trial.app().app_context():
+        trial.outbox.enqueue(letter())
+
+
+@mistake(
+    "an enqueue outside of an app context",
+    exception="RuntimeError: Working outside of application context",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    trial.outbox.enqueue(letter(sender="shop@shop.example"))
+
+
+@mistake(
+    "two outboxes on one app, or init_app called twice",
+    exception="ConfigurationError: this app has an outbox already: call init_app once",
+)
+def _(trial: Trial) -> None:
+    Outbox(trial.app(), trial.db)
+
+
+@mistake(
+    "the db of another app",
+    exception="is not registered with this 'SQLAlchemy' instance",
+)
+def _(trial: Trial) -> None:
+    trial.app(init=False)
+    trial.outbox.init_app(trial.apps[-1], db=SQLAlchemy())
+
+
+@mistake(
+    "a session on another database",
+    exception="ConfigurationError: the session's engine leads to another database",
+)
+def _(trial: Trial) -> None:
+    engine = sa.create_engine(f"sqlite:///{trial.folder}/another.db")
+    with trial.app().app_context(), Session(engine) as session:
+        trial.outbox.enqueue(letter(), session=session)
+
+
+@mistake(
+    "a session in autocommit",
+    exception="ConfigurationError: the session's connection is in autocommit",
+)
+def _(trial: Trial) -> None:
+    trial.app(SQLALCHEMY_ENGINE_OPTIONS={"isolation_level": "AUTOCOMMIT"})
+    trial.enqueue()
+
+
+@mistake(
+    "a sessionmaker in the place of the request's session",
+    exception="session=… makes a new session at each call, and nobody would commit it",
+)
+def _(trial: Trial) -> None:
+    engine = sa.create_engine(trial.url)
+    Outbox().init_app(
+        Flask("shop"), session=sessionmaker(engine), metadata=sa.MetaData(), engine=engine
+    )
+
+
+@mistake(
+    "a verb that would wait for one's own session, on SQLite",
+    exception="ConfigurationError: a session of this thread has written",
+)
+def _(trial: Trial) -> None:
+    app = trial.app()
+    with app.app_context(), Session(trial.db.engine) as session:
+        trial.outbox.enqueue(letter(), session=session)
+        trial.outbox.pause()
+
+
+@mistake(
+    "a filter of assert_enqueued that does not exist",
+    exception="TypeError: there is no filter 'subjekt'; did you mean subject?",
+)
+def _(trial: Trial) -> None:
+    app = trial.app()
+    with app.app_context(), OutboxTester(app) as tester:
+        tester.assert_enqueued(subjekt="Your order")  # type: ignore[call-arg]
