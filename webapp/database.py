@@ -1,32 +1,41 @@
-"""`flask --app webapp init-db`: fills an empty database with tables and goods."""
+"""`flask --app webapp init-db`: brings the database to the tables of this code."""
 
 from __future__ import annotations
 
 import click
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from flask import current_app
 from flask.cli import with_appcontext
-from sqlalchemy import select
+from flask_migrate import upgrade
+from sqlalchemy import inspect
 
 from .extensions import db
-from .models import Product
-
-GOODS = (
-    ("notebook", "Ruled notebook", "160 pages that take ink without bleeding.", 1450),
-    ("pen", "Fountain pen", "Steel nib, medium. Refills from any bottle.", 3900),
-    ("ink", "Iron-gall ink", "Goes on blue, dries black, stays for centuries.", 1280),
-    ("envelopes", "Lined envelopes", "Twenty-five, gummed, with a tissue lining.", 950),
-    ("cards", "Correspondence cards", "Heavy cotton paper for the short answer.", 1600),
-    ("wax", "Sealing wax", "Four sticks in post-office red.", 740),
-)
 
 
 @click.command("init-db")
 @with_appcontext
 def init_db() -> None:
-    """Create the missing tables and add the missing goods. It is safe to repeat."""
-    db.create_all()
-    known = set(db.session.scalars(select(Product.slug)))
-    for slug, name, blurb, price in GOODS:
-        if slug not in known:
-            db.session.add(Product(slug=slug, name=name, blurb=blurb, price=price))
-    db.session.commit()
-    click.echo("The database is ready.")
+    """Make or migrate the tables. Repeat it as you like, also in several processes at once.
+
+    A database that newer code has migrated is left alone, so that older code can be rolled back to.
+    """
+    script = ScriptDirectory(current_app.extensions["migrate"].directory)
+    known = {step.revision for step in script.walk_revisions()}
+    if unknown := sorted(_revisions() - known):
+        click.echo(f"The database is newer than this code ({', '.join(unknown)}): nothing is done.")
+        return
+    upgrade()
+    click.echo(f"The database is ready: revision {script.get_current_head()}.")
+
+
+def _revisions() -> set[str]:
+    """Return the revisions that the database is at: one, or none if it is empty."""
+    with db.engine.connect() as connection:
+        revisions = set(MigrationContext.configure(connection).get_current_heads())
+        if not revisions and inspect(connection).has_table("shop_product"):
+            raise click.ClickException(
+                "the tables were made without migrations; if they are those of this version,"
+                " run `flask --app webapp db stamp head` once"
+            )
+    return revisions

@@ -1,0 +1,1 @@
+"""The shop on its databases."""
