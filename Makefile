@@ -18,7 +18,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-all check docs bench soak clean .venv
+.PHONY: help demo test test-unit test-all check docs bench soak image clean .venv
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,15 @@ bench: $(STAMP) ## measure everything beside the peers: ONLY=drain, ARGS="--core
 
 soak: $(STAMP) ## break everything at random under load, then audit: MINUTES=30, ARGS="--seed 7"
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
+image: $(STAMP) ## build the image and run compose.yaml on the Docker engine at hand, with kills
+	@$(BIN)/python -m tests.image $(ARGS)
+
+# Made once and kept: new passwords would lock the shop out of the database that has the old ones.
+.env: ## the secrets that compose.yaml needs, at random
+	@umask 077; for name in SECRET_KEY POSTGRES_PASSWORD DATABASE_PASSWORD FLOWER_PASSWORD; do \
+		echo "$$name=$$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')"; \
+	done > $@.new; echo BUILDX_NO_DEFAULT_ATTESTATIONS=1 >> $@.new; mv $@.new $@
 
 clean: ## remove the environment, caches and the demo's data
 	rm -rf .venv .demo .bench .soak .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \

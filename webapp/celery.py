@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from celery import Celery
 
+from . import heartbeat
 from .app import create_app
 
 app: Celery = create_app().extensions["celery"]
+heartbeat.install()

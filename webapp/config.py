@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from sqlalchemy import make_url
+
+SECRETS = ("DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD", "SECRET_KEY")
 TRUE = frozenset({"1", "true", "yes", "on"})
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return Flask's configuration; raise RuntimeError for a missing variable, with its name."""
-    url = environ.get("PUBLIC_URL", "http://localhost:5000").rstrip("/")
+    """Return Flask's configuration; raise RuntimeError for a missing variable, with its name.
+
+    A secret may stand in a file: `SECRET_KEY_FILE` names the file that has `SECRET_KEY`.
+    """
+    environ = _with_files(environ)
+    url = environ.get("PUBLIC_URL") or f"http://localhost:{environ.get('PORT') or 5000}"
+    url = url.rstrip("/")
     config: dict[str, Any] = {
         "SECRET_KEY": _required(environ, "SECRET_KEY", "a long random string"),
-        "SQLALCHEMY_DATABASE_URI": with_driver(
-            _required(environ, "DATABASE_URL", "for example sqlite:///shop.db")
-        ),
+        "SQLALCHEMY_DATABASE_URI": _database(environ),
         "MAIL_SERVER": environ.get("MAIL_SERVER", "localhost"),
         "MAIL_PORT": int(environ.get("MAIL_PORT", "25")),
         "MAIL_USERNAME": environ.get("MAIL_USERNAME") or None,
@@ -35,12 +42,29 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     return config
 
 
+def _database(environ: Mapping[str, str]) -> str:
+    """Return the database's URL. A password apart from it may have any character, such as `@`."""
+    url = with_driver(_required(environ, "DATABASE_URL", "for example sqlite:///shop.db"))
+    if password := environ.get("DATABASE_PASSWORD"):
+        url = make_url(url).set(password=password).render_as_string(hide_password=False)
+    return url
+
+
 def with_driver(url: str) -> str:
     """Add the driver psycopg to a PostgreSQL URL as hosting platforms give it; return the URL."""
     for scheme in ("postgres://", "postgresql://"):
         if url.startswith(scheme):
             return "postgresql+psycopg://" + url.removeprefix(scheme)
     return url
+
+
+def _with_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """Add the variables that stand in files, as Docker, Kubernetes and systemd hand out secrets."""
+    given = dict(environ)
+    for name in SECRETS:
+        if path := given.get(f"{name}_FILE"):
+            given[name] = Path(path).read_text().rstrip("\r\n")
+    return given
 
 
 def _required(environ: Mapping[str, str], name: str, hint: str) -> str:

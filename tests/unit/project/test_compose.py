@@ -1,24 +1,32 @@
 """compose.yaml and the Dockerfile, as a real compose parser reads them.
 
-No container engine is at hand where this runs: what is proved is that the file parses and says
-what it must, not that the containers run.
+`make image` builds the image and runs the services. This needs no container engine.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from outbox.domain.config.settings import Settings
+
 ROOT = Path(__file__).resolve().parents[3]
-SECRETS = {"SECRET_KEY": "k", "POSTGRES_PASSWORD": "p", "FLOWER_PASSWORD": "f"}
+SECRETS = {
+    name: name[0].lower()
+    for name in ("SECRET_KEY", "POSTGRES_PASSWORD", "DATABASE_PASSWORD", "FLOWER_PASSWORD")
+}
+ROLE = ROOT / "docs" / "deploy" / "postgres" / "shop-role.sh"
 OURS = ("migrate", "web", "worker", "beat", "flower")
 RUNNING = ("web", "worker", "beat", "flower")
 
@@ -100,17 +108,56 @@ def test_the_database_and_the_broker_publish_no_port(services: dict[str, Any]) -
     assert not published(services["redis"])
 
 
+def test_every_published_port_can_be_changed() -> None:
+    ports = re.findall(r"^ +ports: (.+)$", (ROOT / "compose.yaml").read_text(), re.MULTILINE)
+    assert len(ports) == 3
+    assert all(re.fullmatch(r'\["127\.0\.0\.1:\$\{\w+_PORT:-\d+\}:\d+"\]', port) for port in ports)
+
+
 def test_every_published_port_is_on_the_loopback_interface(services: dict[str, Any]) -> None:
     hosts = {name: published(service) for name, service in services.items()}
     assert {name for name, published in hosts.items() if published} == {"web", "mailpit", "flower"}
     assert all(host == "127.0.0.1" for published in hosts.values() for host in published)
 
 
-def test_the_worker_can_be_scaled(services: dict[str, Any]) -> None:
+def test_up_starts_four_workers_each_time_and_a_variable_changes_that(
+    services: dict[str, Any],
+) -> None:
     worker = services["worker"]
     assert "container_name" not in worker
     assert "ports" not in worker
-    assert "stop_grace_period" in worker
+    assert worker["deploy"]["replicas"] == 4
+    answer = docker_compose("config", secrets=SECRETS | {"WORKERS": "7"})
+    assert yaml.safe_load(answer.stdout)["services"]["worker"]["deploy"]["replicas"] == 7
+
+
+def test_a_stopped_worker_may_wait_for_the_reply_to_a_message(services: dict[str, Any]) -> None:
+    settings = Settings()
+    assert services["worker"]["stop_grace_period"] in ("11m", "11m0s")
+    assert settings.dot_timeout + settings.window_seconds < 11 * 60
+
+
+def test_only_one_service_builds_the_image(services: dict[str, Any]) -> None:
+    assert [name for name, service in services.items() if "build" in service] == ["migrate"]
+    assert {services[name]["image"] for name in OURS} == {"flask-mail-outbox-demo"}
+    assert {services[name]["pull_policy"] for name in OURS} == {"never"}
+
+
+@pytest.mark.parametrize("name", ["worker", "beat"])
+def test_a_health_check_starts_no_celery(services: dict[str, Any], name: str) -> None:
+    check = services[name]["healthcheck"]["test"]
+    assert services[name]["environment"]["HEARTBEAT_FILE"] in check[1]
+    assert "celery" not in check[1]
+
+
+def test_every_log_is_bounded(services: dict[str, Any]) -> None:
+    assert all("max-size" in service["logging"]["options"] for service in services.values())
+
+
+def test_the_shop_is_no_superuser_of_its_database(services: dict[str, Any]) -> None:
+    assert "POSTGRES_USER" not in services["postgres"]["environment"]
+    assert services["web"]["environment"]["DATABASE_URL"] == "postgresql://shop@postgres/shop"
+    assert "CREATE ROLE shop LOGIN PASSWORD" in ROLE.read_text()
 
 
 def test_exactly_one_service_runs_beat(services: dict[str, Any]) -> None:
@@ -144,6 +191,32 @@ def test_the_image_runs_as_an_unprivileged_user() -> None:
     user = re.search(r"^USER (\d+)", last_stage, re.MULTILINE)
     assert user is not None
     assert int(user[1]) > 0
+
+
+def test_the_image_has_every_package_that_the_shop_imports() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["postgresql"], *extras["shop"]]
+    installed = {re.split(r"[\[>=]", name)[0].lower() for name in wanted}
+    come_along = {"alembic", "itsdangerous", "werkzeug"}  # with Flask-Migrate and Flask
+    owners = packages_distributions()
+    imported = {name for file in shop_files() for name in imports(file)} - {"outbox"}
+    needed = {owners[name][0].lower().replace("_", "-") for name in imported if name in owners}
+    assert needed - come_along - installed == set()
+    assert "flask-sqlalchemy" in needed
+
+
+def shop_files() -> list[Path]:
+    demo = ROOT / "webapp" / "demo"
+    return [file for file in (ROOT / "webapp").rglob("*.py") if demo not in file.parents]
+
+
+def imports(file: Path) -> set[str]:
+    """Return the top-level names that a file imports, but for its own package's."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(n.module) for n in nodes if isinstance(n, ast.ImportFrom) and not n.level}
+    return {name.partition(".")[0] for name in names}
 
 
 def test_the_image_copies_no_more_than_the_builder_is_given() -> None:

@@ -1,0 +1,72 @@
+"""What the shop reads from its environment, and what `make .env` writes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+
+from webapp.config import from_environment
+
+ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENT = {"SECRET_KEY": "k", "DATABASE_URL": "postgresql://shop@postgres/shop"}
+
+
+def database(**given: str) -> str:
+    uri: str = from_environment(ENVIRONMENT | given)["SQLALCHEMY_DATABASE_URI"]
+    return uri
+
+
+@pytest.mark.parametrize("password", ["p@ss", "a:b/c?d#e", "100%", "ü€", "%40"])
+def test_a_password_may_have_any_character(password: str) -> None:
+    url = make_url(database(DATABASE_PASSWORD=password))
+    assert (url.username, url.password, url.host, url.database) == (
+        "shop",
+        password,
+        "postgres",
+        "shop",
+    )
+    assert url.drivername == "postgresql+psycopg"
+
+
+def test_without_a_password_the_url_is_taken_as_it_is() -> None:
+    assert database() == database(DATABASE_PASSWORD="")
+    assert database() == "postgresql+psycopg://shop@postgres/shop"
+
+
+def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("from the file\n")
+    config = from_environment(
+        {"DATABASE_URL": "sqlite://", "SECRET_KEY_FILE": str(tmp_path / "key")}
+    )
+    assert config["SECRET_KEY"] == "from the file"
+
+
+def test_the_public_address_follows_the_port() -> None:
+    assert from_environment(ENVIRONMENT)["PUBLIC_URL"] == "http://localhost:5000"
+    assert from_environment(ENVIRONMENT | {"PORT": "8001", "PUBLIC_URL": ""})["PUBLIC_URL"] == (
+        "http://localhost:8001"
+    )
+    given = {"PORT": "8001", "PUBLIC_URL": "https://shop.example/"}
+    assert from_environment(ENVIRONMENT | given)["PUBLIC_URL"] == "https://shop.example"
+
+
+def test_the_secrets_are_made_once(tmp_path: Path) -> None:
+    """A second `.env` would lock the shop out of the database that has the first one's password."""
+    command = ["make", "--no-print-directory", "--file", str(ROOT / "Makefile"), ".env"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    made = (tmp_path / ".env").read_text()
+    secrets = dict(re.findall(r"^(\w+)=([0-9a-f]{48})$", made, re.MULTILINE))
+    asked = set(re.findall(r"\$\{(\w+):\?", (ROOT / "compose.yaml").read_text()))
+    assert set(secrets) == asked
+    assert len(set(secrets.values())) == len(secrets)
+    assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / ".env").read_text() == made
+
+
+def test_the_secrets_never_enter_git() -> None:
+    assert ".env" in (ROOT / ".gitignore").read_text().split()
