@@ -39,6 +39,8 @@ from .cli.commands import commands
 from .dropin.entry import is_suppressed
 from .dropin.extensions import take
 from .management.management import Management
+from .previews.pages import attach
+from .previews.registry import WithPreviews
 from .session import cancelled_unknown, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
 
@@ -54,7 +56,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Outbox(Management, Asynchronous):
+class Outbox(Management, WithPreviews, Asynchronous):
     """A transactional outbox for e-mail.
 
     With Flask-SQLAlchemy::
@@ -74,6 +76,7 @@ class Outbox(Management, Asynchronous):
     """
 
     def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:
+        super().__init__()
         self._app: Flask | None = None
         if app is not None:
             self.init_app(app, db, **options)
@@ -97,9 +100,11 @@ class Outbox(Management, Asynchronous):
         if isinstance(app.extensions.get("outbox"), State):
             raise ConfigurationError(_TWICE)
         if db is not None:
-            session, metadata = session or db.session, metadata or db.metadata
+            metadata = metadata or db.metadata
         if metadata is None or (db is None and engine is None):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
+        if not_given := session is None and db is not None:
+            session = db.session
         refuse_maker(session)
         if is_known(app, engine):
             engine_of(app, db, engine, metadata)
@@ -121,9 +126,12 @@ class Outbox(Management, Asynchronous):
             suppressed=lambda: is_suppressed(app),
         )
         savepoints.listen()
-        app.extensions["outbox"] = State(runtime=runtime, source=session)
+        app.extensions["outbox"] = State(
+            runtime=runtime, find_source=lambda: db.session if not_given else session
+        )
         app.cli.add_command(commands)
         take(app)
+        attach(app, self._previews, settings.previews)
         self._app = app
 
     def enqueue(

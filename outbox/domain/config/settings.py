@@ -82,6 +82,13 @@ def read_domain(key: str, value: Any) -> str:
     return domain
 
 
+def read_switch(key: str, value: Any) -> bool | None:
+    """Read a setting that is on, off or left to the outbox (None), or raise ConfigurationError."""
+    if value is not None and type(value) is not bool:
+        raise ConfigurationError(f"{key} must be a bool, not {type(value).__name__}")
+    return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Every `OUTBOX_…` key of Flask's config, lower-cased and without its prefix.
@@ -191,6 +198,11 @@ class Settings:
         10,
         "emails that a server refuses alike in a row before the server counts as faulty",
         least=2,
+    )
+    previews: bool | None = setting(
+        None,
+        "whether `/outbox/previews` is there; empty: in debug mode only",
+        read=read_switch,
     )
 
     @classmethod

@@ -29,13 +29,16 @@ _NO_DEFAULT = (
 def engine_of(app: Flask, db: Any, given: Engine | None, metadata: MetaData) -> Engine:
     """Return the engine of our tables: the `given` one, or that of the metadata's bind.
 
-    A metadata of Flask-SQLAlchemy knows its bind; any other metadata is on the default one. Raises
-    ConfigurationError for a bind that is not there, and for a driver or a pool with which the
-    outbox cannot work.
+    A metadata of Flask-SQLAlchemy knows its bind; any other metadata is on the default one. Some
+    tests put a connection into an engine's place, to roll back what a test commits. Then it is the
+    engine of that connection: an engine, too, has itself as its attribute `engine`.
+
+    Raises ConfigurationError for a bind that is not there, and for a driver or a pool with which
+    the outbox cannot work.
     """
     found = given
     if found is None:
-        found = _asked_of(app, lambda: _bound(db, metadata.info.get("bind_key")))
+        found = asked_of(app, lambda: _bound(db, metadata.info.get("bind_key"))).engine
     if found is not None and (reason := unsuited(found)):
         raise ConfigurationError(reason)
     engine: Engine = found
@@ -59,11 +62,11 @@ def engines_of(app: Flask, given: Engine | None) -> list[Engine]:
     found = [] if given is None else [given]
     extension = app.extensions.get("sqlalchemy")
     if extension is not None:
-        found += _asked_of(app, lambda: list(extension.engines.values()))
+        found += [one.engine for one in asked_of(app, lambda: list(extension.engines.values()))]
     return found
 
 
-def _asked_of(app: Flask, ask: Callable[[], Found]) -> Found:
+def asked_of(app: Flask, ask: Callable[[], Found]) -> Found:
     """Return what `ask` returns with this app as the current one.
 
     The end of an app context removes Flask-SQLAlchemy's session. Where sessions belong to threads,

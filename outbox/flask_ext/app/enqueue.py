@@ -17,7 +17,7 @@ from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
 from ...domain.errors import InvalidMessage, KeyConflict
 from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import FieldsOf
-from ...domain.message.personalize import Recipient, address_of, individuals, message_ids
+from ...domain.message.personalize import Recipient, address_of
 from ...domain.message.render import GivenEnvelope, RenderedMessage
 from ...store.connection.error_codes import refuse_missing_tables
 from ...store.new_email import NewEmail
@@ -27,8 +27,8 @@ from ...store.session.unread_results import read_first
 from ...store.transitions.enqueue import Writer, in_chunks, in_chunks_of_bytes
 from ..session import session_events
 from ..session.midst import midst, settle, spoil
-from .render_message import Renderer, esmtp_options
-from .state import State
+from .render_message import Renderer
+from .state import State, refuse_in_preview
 
 KeyOf = Callable[[Any], str]
 """Returns an email's idempotency key for its address, or for its message."""
@@ -47,6 +47,7 @@ class Writing:
     """Of many emails with keys: by key the list's name, the place in it, and what stands there."""
 
     def __post_init__(self) -> None:
+        refuse_in_preview()
         settings = self.state.runtime.settings
         if self.options.envelope_from is None and settings.envelope_from:
             self.options = self.options._replace(envelope_from=settings.envelope_from)
@@ -86,30 +87,18 @@ class Writing:
         fields: FieldsOf | None = None,
     ) -> int:
         """Write an email of one content for each recipient; return how many are new."""
-        sender, body, smtputf8, merge = self.renderer.render_shared(message, fields)
-        mail_options, rcpt_options = esmtp_options(message)
-        write = partial(
-            individuals,
-            ids=message_ids(sender, self.state.runtime.settings.message_id_domain),
-            places=count(),  # goes on from chunk to chunk, as the ids do
-            sender=sender,
-            content=body,
-            smtputf8=smtputf8,
-            mail_options=mail_options,
-            rcpt_options=rcpt_options,
-            merge=merge,
-            header_of=self.added_headers.own if self.added_headers.has_own else None,
-        )
+        shared = self.renderer.render_shared(message, fields)
+        write = partial(shared.write, places=count())  # it goes on from chunk to chunk
         with midst(self.session), self._writer() as writer:
             chunks: Iterable[Iterable[NewEmail]]
-            if merge is None and key is None and not self.added_headers.has_own:
+            if not (shared.is_merged or key is not None or self.added_headers.has_own):
                 everyone = repeat(self.options)
                 chunks = (map(self._new, write(part), everyone) for part in in_chunks(recipients))
             else:  # the user's functions run before a statement, not during it
                 given = read_first(writer.connection, recipients)
                 own = self._own(write, given, key)
-                chunks = in_chunks(own) if merge is None else in_chunks_of_bytes(own)
-            added = writer.add_shared(body, chunks, self._caller)
+                chunks = in_chunks_of_bytes(own) if shared.is_merged else in_chunks(own)
+            added = writer.add_shared(shared.content, chunks, self._caller)
         self._note(added)
         return added
 

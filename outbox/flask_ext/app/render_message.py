@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from email.message import Message
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import flask_mail
 from flask import current_app, has_app_context
@@ -13,11 +15,20 @@ from ...domain.config.enqueue_options import Options
 from ...domain.config.settings import Settings
 from ...domain.errors import InvalidMessage
 from ...domain.header.added_headers import AddedHeaders
-from ...domain.message.merge_fields import Draft, FieldsOf, Merge
+from ...domain.message.merge_fields import Draft, FieldsOf
+from ...domain.message.personalize import Recipient, individuals, message_ids
 from ...domain.message.render import RenderedMessage, render, render_shared
 from ..messages import fast_path
 from ..messages.convert import author, standard
 from ..messages.size_guard import refuse_heavy
+
+
+class SharedMessage(NamedTuple):
+    """One message to many readers."""
+
+    content: bytes  # as it is stored: with a merge, the template
+    is_merged: bool
+    write: Callable[[Iterable[Recipient]], Iterator[RenderedMessage]]  # each reader's own email
 
 
 @dataclass(kw_only=True, slots=True)
@@ -39,12 +50,10 @@ class Renderer:
             return replace(rendered, headers=added + rendered.headers)
         return replace(rendered, content=added + rendered.content)
 
-    def render_shared(
-        self, message: object, fields: FieldsOf | None
-    ) -> tuple[str, bytes, bool, Merge | None]:
-        """Return the sender, the shared content, whether it needs SMTPUTF8, and its merge or None.
+    def render_shared(self, message: object, fields: FieldsOf | None) -> SharedMessage:
+        """Return what the emails of one message to many readers have in common.
 
-        The merge puts each reader's values of `fields` into the content that all readers share.
+        A merge puts each reader's values of `fields` into the content that all readers share.
         """
         max_size = self.settings.max_size
         self._check(message)
@@ -55,11 +64,22 @@ class Renderer:
             send_at=self.options.send_at,
             max_size=max_size,
         )
-        body = self.added_headers.common() + body
-        if draft is None or fields is None:
-            return sender, body, smtputf8, None
-        body, merge = draft.finish(body, fields, max_size=max_size)
-        return sender, body, smtputf8, merge
+        body, merge = self.added_headers.common() + body, None
+        if draft is not None and fields is not None:
+            body, merge = draft.finish(body, fields, max_size=max_size)
+        mail_options, rcpt_options = esmtp_options(message)
+        write = partial(
+            individuals,
+            ids=message_ids(sender, self.settings.message_id_domain),
+            sender=sender,
+            content=body,
+            smtputf8=smtputf8,
+            mail_options=mail_options,
+            rcpt_options=rcpt_options,
+            merge=merge,
+            header_of=self.added_headers.own if self.added_headers.has_own else None,
+        )
+        return SharedMessage(body, merge is not None, write)
 
     def _rendered(self, message: object) -> RenderedMessage:
         settings = self.settings

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -30,6 +31,10 @@ _OWN_WRITE = (
 )
 
 
+previewing: ContextVar[bool] = ContextVar("outbox_previewing", default=False)
+"""Whether a preview is being made: it is only shown, so nothing may be enqueued meanwhile."""
+
+
 class MissingApp(ConfigurationError, RuntimeError):
     """No app is current, or it has no outbox."""
 
@@ -39,9 +44,14 @@ class State:
     """The value of `app.extensions["outbox"]`."""
 
     runtime: Runtime
-    source: SessionSource | None
+    find_source: Callable[[], SessionSource | None]
     identity: Identity = field(default_factory=Identity)
     discarded: int = 0  # emails enqueued in sessions that were closed without a commit
+
+    @property
+    def source(self) -> SessionSource | None:
+        """Where the app's sessions come from. Tests put another into Flask-SQLAlchemy's place."""
+        return self.find_source()
 
     def session(self, given: AnySession | None = None) -> Session:
         """Return the session to write in: the given one, or the current request's.
@@ -50,11 +60,12 @@ class State:
         """
         if given is not None:
             return one_of(given)
-        if self.source is None:
+        source = self.source
+        if source is None:
             raise RuntimeError(
                 "the outbox has no session: give session=… to the call, or to init_app"
             )
-        return current(self.source)
+        return current(source)
 
     def connection(self, session: Session) -> Connection:
         """Return the connection of the session's transaction to the outbox's tables.
@@ -120,3 +131,9 @@ def state_of(app: Flask | None = None) -> State:
         raise MissingApp("the outbox has no app: call outbox.init_app(app, …) first")
     state: State = found.extensions["outbox"]
     return state
+
+
+def refuse_in_preview() -> None:
+    """Raise ConfigurationError within the function of a preview."""
+    if previewing.get():
+        raise ConfigurationError("a preview sends nothing: return the message, do not enqueue it")

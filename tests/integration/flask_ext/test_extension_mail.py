@@ -292,7 +292,7 @@ def test_what_others_wrote_over_the_sessions_connection_is_theirs_to_commit(
     with shop.engine.connect() as connection:
         connection.execute(sa.text(INSERT))
         with Session(connection, join_transaction_mode="control_fully") as session:
-            monkeypatch.setattr(state, "source", lambda: session)
+            monkeypatch.setattr(state, "find_source", lambda: lambda: session)
             session.execute(sa.select(shop.orders)).all()
             send()
         connection.rollback()

@@ -1,0 +1,1 @@
+"""Shows messages as readers would get them, in development: `/outbox/previews`."""

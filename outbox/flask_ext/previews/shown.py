@@ -1,0 +1,138 @@
+"""An email as the page shows it: taken apart again from the octets that would leave."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.errors import MessageError
+from email.message import EmailMessage
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+
+from .html_survey import Survey, survey
+
+_CID = re.compile(r"cid:([^\s\"'<>)]+)", re.IGNORECASE)
+_UNREADABLE = (MessageError, LookupError, ValueError, TypeError, AttributeError)
+"""What Python's parser raises for headers and charsets that it does not know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A part that is neither the text nor the HTML."""
+
+    name: str
+    kind: str
+    size: int  # octets, decoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownEmail:
+    """One email: its octets, and its envelope."""
+
+    octets: bytes
+    envelope_from: str  # the address for bounces; "<>": bounces go nowhere
+    recipients: tuple[str, ...]
+    is_bulk: bool  # a newsletter: its readers need a way to leave
+
+    @cached_property
+    def message(self) -> EmailMessage:
+        """The parsed message."""
+        return message_from_bytes(self.octets, policy=policy.default)
+
+    @cached_property
+    def headers(self) -> list[tuple[str, str]]:
+        """The decoded headers in their order; one that cannot be decoded is shown as it is."""
+        return [(name, self._header(name, raw)) for name, raw in self.message.raw_items()]
+
+    def header(self, name: str) -> str:
+        """Return the decoded header, or "" if there is none."""
+        return next((text for found, text in self.headers if found.lower() == name.lower()), "")
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The recipients whom no header names."""
+        shown = (self.header("To") + self.header("Cc")).lower()
+        return tuple(one for one in self.recipients if one.lower() not in shown)
+
+    @cached_property
+    def text(self) -> str | None:
+        """The plain text, or None."""
+        return self._body("plain")
+
+    @cached_property
+    def html(self) -> str | None:
+        """The HTML as it is in the message, or None."""
+        return self._body("html")
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What is in the HTML."""
+        return survey(self.html or "")
+
+    @property
+    def html_size(self) -> int:
+        """The octets of the HTML, decoded."""
+        return len((self.html or "").encode("utf-8", "replace"))
+
+    @property
+    def framed(self) -> str:
+        """The HTML with the images that are parts of the message put in as `data:` URLs."""
+        return _CID.sub(lambda found: self._inline(found[1]) or found[0], self.html or "")
+
+    @property
+    def missing_images(self) -> list[str]:
+        """The images that the HTML takes from the message, and that are not in it."""
+        named = [_CID.match(url) for url in self.survey.images]
+        return [found[1] for found in named if found and not self._inline(found[1])]
+
+    @cached_property
+    def files(self) -> list[File]:
+        """The attachments, and the images within the HTML."""
+        bodies = [self.message.get_body((kind,)) for kind in ("plain", "html")]
+        found = []
+        for part in self.message.walk():
+            if part.is_multipart() or any(part is body for body in bodies):
+                continue
+            content: Any = part.get_payload(decode=True) or b""
+            name = part.get_filename() or str(part.get("Content-ID", "")) or "(no name)"
+            found.append(File(name=name, kind=part.get_content_type(), size=len(content)))
+        return found
+
+    @property
+    def source(self) -> str:
+        """The octets as text."""
+        return self.octets.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+
+    def _header(self, name: str, raw: str) -> str:
+        try:
+            return str(self.message.policy.header_fetch_parse(name, raw))
+        except _UNREADABLE:
+            return str(raw)
+
+    def _body(self, kind: str) -> str | None:
+        part = self.message.get_body((kind,))
+        if part is None:
+            return None
+        try:
+            return str(part.get_content()).replace("\r\n", "\n")
+        except _UNREADABLE:
+            content: Any = part.get_payload(decode=True) or b""
+            return str(content.decode("utf-8", "replace"))
+
+    def _inline(self, content_id: str) -> str | None:
+        return self._images.get(content_id) or self._images.get(unquote(content_id))
+
+    @cached_property
+    def _images(self) -> dict[str, str]:
+        """The images with a Content-ID, as `data:` URLs."""
+        found = {}
+        for part in self.message.walk():
+            content_id = str(part.get("Content-ID", "")).strip().strip("<>")
+            if content_id and part.get_content_maintype() == "image":
+                content: Any = part.get_payload(decode=True) or b""
+                encoded = b64encode(content).decode()
+                found[content_id] = f"data:{part.get_content_type()};base64,{encoded}"
+        return found
