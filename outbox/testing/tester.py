@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from typing import Self, Unpack
 
@@ -14,10 +16,15 @@ from ..flask_ext.session.source import AnySession
 from ..store.queries import whole_emails
 from . import misses, sending, views
 from .enqueued import Delivery, EnqueuedEmail
+from .frozen_clock import FrozenClock
 from .replies import Replies
 from .wanted import Filters, Wanted
 
 _UNCOMMITTED = "drain() sends what is committed, and {} of the current session {} not: commit first"
+_TAKEN_BACK = (
+    "drain() sends what is committed, and {} {} in a transaction that a fixture of this test takes"
+    " back: let this test commit, on a database of its own"
+)
 
 
 class OutboxTester:
@@ -39,6 +46,7 @@ class OutboxTester:
         self._before = (state.runtime.database.offset, state.runtime.suppressed)
         self._suppressed = self._mail._suppress if isinstance(self._mail, MailEntry) else None
         self._after, self._discarded = views.newest(state), state.discarded
+        self._clock = FrozenClock(state.runtime.database)
         self.replies = Replies()
         self.deliveries: tuple[Delivery, ...] = ()  # what the server took so far, in its order
         is_suppressed = state.runtime.suppressed()
@@ -95,7 +103,8 @@ class OutboxTester:
         self._state.refuse_own_write()
         if left := views.look(self._state, None, self._after).uncommitted:
             words = ("1 email", "is") if left == 1 else (f"{left} emails", "are")
-            raise ConfigurationError(_UNCOMMITTED.format(*words))
+            told = _TAKEN_BACK if views.outer(self._state) else _UNCOMMITTED
+            raise ConfigurationError(told.format(*words))
         taken = sending.send(self._runtime, self.replies)
         self.deliveries += taken
         return taken
@@ -123,11 +132,39 @@ class OutboxTester:
 
         `moment` is aware. Raises ValueError for a moment that lies behind.
         """
-        # Two milliseconds more: SQLite's clock rounds to one.
-        self.travel(seconds=(moment - self.now()).total_seconds() + 0.002)
+        way = moment - self.now()
+        if self._clock.is_frozen and way >= timedelta():
+            self.freeze(moment)
+        else:  # Two milliseconds more: SQLite's clock rounds to one.
+            self.travel(seconds=way.total_seconds() + 0.002)
+
+    def freeze(self, at: datetime | None = None) -> AbstractContextManager[datetime]:
+        """Have the outbox's time stand still, now or `at` an aware moment, be it past or future.
+
+        It stands still in the database's statements, too, whatever they write. `travel` still moves
+        it. It goes on after `close`, after `unfreeze`, or at the end of a `with` block. That block
+        gets the moment. Python's own clock goes on. Raises ValueError for a time without a zone.
+        """
+        moment = at or self.now()
+        # SQLite's clock has milliseconds. Rounded up, what is due at this moment is due.
+        moment += timedelta(microseconds=-moment.microsecond % 1000)
+        self._clock.freeze(moment)
+        return self._until_unfrozen(moment)
+
+    def unfreeze(self) -> None:
+        """Have the outbox's time go on."""
+        self._clock.thaw()
+
+    @contextmanager
+    def _until_unfrozen(self, moment: datetime) -> Iterator[datetime]:
+        try:
+            yield moment
+        finally:
+            self.unfreeze()
 
     def close(self) -> None:
         """Put the outbox's time and what may be sent back to what they were."""
+        self.unfreeze()
         self._runtime.database.offset, self._runtime.suppressed = self._before
         if isinstance(self._mail, MailEntry):
             self._mail._suppress = self._suppressed

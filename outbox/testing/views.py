@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
+from flask import current_app, has_app_context
 from sqlalchemy import Connection, inspect
 from sqlalchemy.orm import Session, scoped_session
 
+from ..flask_ext.app.engines import asked_of
 from ..flask_ext.app.state import State
 from ..flask_ext.session.source import AnySession, one_of
 from ..store.connection.database import Database
 from ..store.connection.drivers import in_memory
 from ..store.queries import whole_emails
-from ..store.queries.whole_emails import WholeEmail
+from ..store.queries.whole_emails import Mark, WholeEmail
 from ..store.schema.table_names import schema_of
 
 Result = TypeVar("Result")
@@ -38,15 +41,15 @@ class Seen(NamedTuple):
         return len(self.of_session.keys() - self.committed.keys())
 
 
-def look(state: State, given: AnySession | None, after: int) -> Seen:
-    """Return the emails with a higher id than `after`.
+def look(state: State, given: AnySession | None, mark: Mark) -> Seen:
+    """Return the emails that came after the mark.
 
     An SQLite database in memory has one connection: what a transaction of the session has written
     counts there as committed.
     """
 
     def read(connection: Connection, database: Database) -> dict[int, WholeEmail]:
-        return {found.id: found for found in whole_emails.later_than(connection, database, after)}
+        return {found.id: found for found in whole_emails.later_than(connection, database, mark)}
 
     committed, of_session = _both(state, given, read)
     if committed is None:
@@ -54,17 +57,17 @@ def look(state: State, given: AnySession | None, after: int) -> Seen:
     return Seen(committed, of_session or {})
 
 
-def newest(state: State) -> int:
-    """Return the highest id of an email; 0 where there is none, or no table yet."""
+def newest(state: State) -> Mark:
+    """Return the mark of the newest email."""
 
-    def read(connection: Connection, database: Database) -> int:
+    def read(connection: Connection, database: Database) -> Mark:
         table = database.tables.email
         schema = schema_of(table, database.engine)
         if not inspect(connection).has_table(table.name, schema=schema):
-            return 0
+            return Mark()
         return whole_emails.newest(connection, database)
 
-    return max(_both(state, None, read), key=lambda found: found or 0) or 0
+    return max(found for found in _both(state, None, read) if found is not None)
 
 
 def _both(
@@ -88,17 +91,40 @@ def _connection(state: State, given: AnySession | None) -> Connection | None:
     connection whose transaction a test's fixture takes back.
     """
     session = _current(state) if given is None else one_of(given)
+    if session is not None and session.in_transaction():
+        return state.connection(session)
+    return outer(state, session)
+
+
+def outer(state: State, session: Session | None = None) -> Connection | None:
+    """Return the connection that a test's fixture has bound the sessions to, or None.
+
+    Whatever such a session commits, the fixture takes back with the connection's own transaction.
+    """
+    if session is None:
+        session = _current(state) or _unregistered(state)
     if session is None:
         return None
-    if session.in_transaction():
-        return state.connection(session)
-    bind = session.get_bind(clause=state.runtime.tables.email.insert())
+    ask = partial(session.get_bind, clause=state.runtime.tables.email.insert())
+    bind = asked_of(state.runtime.app, ask)
     return bind if isinstance(bind, Connection) else None
 
 
-def _current(state: State) -> Session | None:
-    """Return the current session, or None where there is none, as outside of a request."""
+def _unregistered(state: State) -> Session | None:
+    """Return a session as the app would get one, which it does not get; or None."""
     source = state.source
+    return source.session_factory() if isinstance(source, scoped_session) else None
+
+
+def _current(state: State) -> Session | None:
+    """Return the current session, or None where there is none, as outside of a request.
+
+    A session source that several apps share returns the session of the current app.
+    """
+    source = state.source
+    there = current_app.extensions.get("outbox") if has_app_context() else state
+    if there is not state and isinstance(there, State) and there.source is source:
+        return None
     try:
         if source is None or (isinstance(source, scoped_session) and not source.registry.has()):
             return None

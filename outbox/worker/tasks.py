@@ -16,6 +16,7 @@ from ..store.connection.error_codes import describe, is_outage, refuse_missing_t
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .beat_mark import note_beat
+from .drain import drain
 from .process import shutdown
 from .process.publisher import OWN
 from .process.queue_length import Periodic
@@ -70,8 +71,12 @@ def send(self: Task[Any, Any], token: str) -> None:
 def go_on(runtime: Runtime) -> None:
     """Sweep; publish the claims, but send a small one here without a trip to the broker.
 
-    Only one is sent here: a task that never ended would hold up the warm shutdown.
+    Only one is sent here: a task that never ended would hold up the warm shutdown. But with
+    `task_always_eager` no worker would take the others, so all of them are sent here.
     """
+    if runtime.is_eager:
+        drain(runtime)
+        return
     made: list[Claim] = []
     run_sweep(runtime, made.append, runtime.nudge.wake)
     at_once = _at_once(made, runtime.settings.window)

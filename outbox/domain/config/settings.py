@@ -84,9 +84,7 @@ def read_domain(key: str, value: Any) -> str:
 
 def read_switch(key: str, value: Any) -> bool | None:
     """Read a setting that is on, off or left to the outbox (None), or raise ConfigurationError."""
-    if value is not None and type(value) is not bool:
-        raise ConfigurationError(f"{key} must be a bool, not {type(value).__name__}")
-    return value
+    return None if value is None else bool(as_kind(key, value, bool))
 
 
 @dataclass(frozen=True, kw_only=True)

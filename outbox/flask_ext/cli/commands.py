@@ -83,6 +83,9 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
 def sweep() -> None:
     """Claim what is due and hand it to the workers, from cron in the place of beat."""
     runtime = current_runtime()
+    if runtime.is_eager:
+        text = "task_always_eager is set, so no worker would take it: flask outbox drain sends"
+        raise click.ClickException(text)
     note_beat(runtime)
     click.echo(f"{run_sweep(runtime, publish(runtime))} emails handed out")
     if runtime.suppressed():

@@ -29,6 +29,9 @@ def celery_findings(runtime: Runtime) -> list[Finding]:
     schedule = app.conf.beat_schedule or {}
     entries = {entry.get("task"): entry.get("schedule") for entry in schedule.values()}
     findings = [ok("a Celery app is configured")]
+    if app.conf.task_always_eager:
+        text = "task_always_eager is on: no worker sends. Each process sends after its own commits,"
+        findings.append(warn(f"{text} and retries wait for the next one: for development only"))
     if "outbox.sweep" not in entries:
         findings.append(error(f"beat's schedule has no outbox.sweep: {SCHEDULE}"))
     elif _seconds(entries["outbox.sweep"]) != runtime.settings.sweep_interval:

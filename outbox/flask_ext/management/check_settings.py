@@ -30,6 +30,7 @@ _TAKEN_OUT = (
     "flask db migrate would remove the outbox's tables: the metadata of Flask-Migrate's db does not"
     " have them. Call init_app with this db, or with its metadata, before you migrate"
 )
+_OPEN_PREVIEWS = "OUTBOX_PREVIEWS is on outside of debug mode: /outbox/previews answers everybody"
 
 
 def settings_findings(runtime: Runtime) -> list[Finding]:
@@ -52,6 +53,8 @@ def _quiet(runtime: Runtime) -> list[Finding]:
         findings.append(warn(SUPPRESSED))
     if runtime.settings.redirect_to:
         findings.append(warn(redirect_line(runtime.settings.redirect_to)))
+    if runtime.settings.previews and not runtime.app.debug:
+        findings.append(warn(_OPEN_PREVIEWS))
     return findings
 
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from ...domain.delivery.status import Status
 from ...domain.message.merge_template import Template, merged
@@ -36,9 +36,19 @@ class WholeEmail:
     octets: bytes = field(repr=False)
 
 
-def newest(connection: Connection, database: Database) -> int:
-    """Return the highest id of an email, or 0."""
-    return connection.execute(select(func.max(database.tables.email.c.id))).scalar() or 0
+class Mark(NamedTuple):
+    """The newest email at some moment; the emails that come later have higher ids."""
+
+    id: int = 0
+    message_id: str = ""
+
+
+def newest(connection: Connection, database: Database) -> Mark:
+    """Return the mark of the email with the highest id."""
+    email = database.tables.email.c
+    statement = select(email.id, email.message_id).order_by(email.id.desc()).limit(1)
+    found = connection.execute(statement).one_or_none()
+    return Mark() if found is None else Mark(found.id, found.message_id)
 
 
 def now(connection: Connection, database: Database) -> datetime:
@@ -46,9 +56,15 @@ def now(connection: Connection, database: Database) -> datetime:
     return utc(connection.execute(select(database.now())).scalar_one())
 
 
-def later_than(connection: Connection, database: Database, after: int) -> list[WholeEmail]:
-    """Return the emails with a higher id than this one, in the order of ids."""
+def later_than(connection: Connection, database: Database, mark: Mark) -> list[WholeEmail]:
+    """Return the emails that came after the mark, in the order of ids.
+
+    Where the marked email is gone, somebody has emptied the table, and ids may have begun anew:
+    then all emails came later.
+    """
     email = database.tables.email
+    marked = select(email.c.message_id).where(email.c.id == mark.id)
+    after = mark.id if connection.execute(marked).scalar() == mark.message_id else 0
     rows = connection.execute(select(email).where(email.c.id > after).order_by(email.c.id)).all()
     several = _recipients(connection, database, [row.id for row in rows if row.recipients > 1])
     bodies = _bodies(connection, database, {row.content_id for row in rows})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -61,6 +62,33 @@ def _mysql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
 def _mssql(element: clock, compiler: SQLCompiler, **kw: Any) -> str:
     seconds = _seconds(element, compiler, **kw)
     return f"dateadd(millisecond, cast({seconds} * 1000 AS bigint), sysdatetimeoffset())"
+
+
+_READS = {
+    "postgresql": ("clock_timestamp()", "timestamptz '{} UTC'"),
+    "sqlite": ("strftime('%Y-%m-%d %H:%M:%f000', 'now'", "strftime('%Y-%m-%d %H:%M:%f000', '{}'"),
+    "mysql": ("utc_timestamp(6)", "timestamp'{}'"),
+    "mariadb": ("utc_timestamp(6)", "timestamp'{}'"),
+}
+"""By dialect: how the outbox's statements read the clock, and what is a moment in that place."""
+_OURS = re.compile(r"outbox_|make_interval\(secs|printf\('%\+\.6f seconds'|utc_timestamp\(6\) \+")
+"""What only statements of the outbox have. The app's own statements read the true time."""
+
+
+def can_stand_still(dialect: str) -> bool:
+    """Return whether `at_moment` knows how statements of this dialect read the clock."""
+    return dialect in _READS
+
+
+def at_moment(statement: str, dialect: str, moment: datetime) -> str:
+    """Return an outbox's statement with a moment where it reads the clock, for an app's tests.
+
+    `moment` is in UTC. A statement that is not the outbox's is returned as it is.
+    """
+    if not _OURS.search(statement):
+        return statement
+    reads, form = _READS[dialect]
+    return statement.replace(reads, form.format(moment.strftime("%Y-%m-%d %H:%M:%S.%f")))
 
 
 def utc(value: datetime) -> datetime:

@@ -25,6 +25,7 @@ from ...domain.errors import ConfigurationError
 from ...domain.scheduling.lanes import Lanes
 from ...smtp.connection import Connection
 from ...store.connection.database import Database
+from ...store.connection.drivers import in_memory
 from ...store.queries.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ..email_signals import Receivers
@@ -98,17 +99,38 @@ class Runtime:
         return self._publisher.send(task, queue, *args, most=most)
 
     def publish_sweep(self) -> None:
-        """Publish a sweep, unless one waits: that one will see all that is committed by now."""
-        self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1)
+        """Publish a sweep, unless one waits: that one will see all that is committed by now.
 
-    @cached_property
-    def _publisher(self) -> Publisher:
+        Where sending is suppressed, as in tests, no broker is asked. With `task_always_eager` the
+        sweep runs here, and sends. But a database in memory is left alone, because this thread
+        would write in the app's own transaction.
+        """
+        if self.suppressed():
+            return
+        if not self.is_eager:
+            self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1)
+        elif not in_memory(self.database.engine):
+            self.celery_app.tasks["outbox.sweep"].apply(throw=True)
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether Celery runs tasks where they are called, as some do in development."""
+        app = self.find_celery()
+        return app is not None and bool(app.conf.task_always_eager)
+
+    @property
+    def celery_app(self) -> Celery:
+        """The Celery app. Raises ConfigurationError where there is none."""
         app = self.find_celery()
         if app is None:
             raise ConfigurationError(
                 'put your Celery app into app.extensions["celery"]: none is set'
             )
-        return Publisher(app)
+        return app
+
+    @cached_property
+    def _publisher(self) -> Publisher:
+        return Publisher(self.celery_app)
 
     @contextmanager
     def connection(self, server: ServerSettings) -> Iterator[Connection]:

@@ -1,0 +1,55 @@
+"""Has the database's clock stand still: in each statement that reads it for the outbox."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+
+from ..domain.errors import ConfigurationError
+from ..store.connection.database import Database
+from ..store.schema.clock import at_moment, can_stand_still
+
+
+class FrozenClock:
+    """Puts a moment in the place of a database's clock, on all engines of that database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.moment: datetime | None = None  # in UTC, without the outbox's offset
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the clock stands still."""
+        return self.moment is not None
+
+    def freeze(self, at: datetime) -> None:
+        """Have the outbox's time, its offset included, be this moment from now on."""
+        if not can_stand_still(self._database.dialect):
+            raise ConfigurationError(f"the clock of {self._database.dialect} cannot be frozen")
+        if at.tzinfo is None:
+            raise ValueError("the moment needs a time zone, such as datetime(…, tzinfo=UTC)")
+        if not self.is_frozen:
+            event.listen(Engine, "before_cursor_execute", self._rewrite, retval=True)
+        offset = timedelta(seconds=self._database.offset)
+        self.moment = at.astimezone(UTC) - offset
+
+    def thaw(self) -> None:
+        """Have the clock go on."""
+        if self.is_frozen:
+            event.remove(Engine, "before_cursor_execute", self._rewrite)
+        self.moment = None
+
+    def _rewrite(
+        self,
+        connection: Connection,
+        cursor: object,  # noqa: ARG002  (SQLAlchemy passes its arguments by their places)
+        statement: str,
+        parameters: Any,
+        *_: object,
+    ) -> tuple[str, Any]:
+        is_ours = connection.engine.url == self._database.engine.url
+        if is_ours and self.moment is not None:
+            statement = at_moment(statement, self._database.dialect, self.moment)
+        return statement, parameters
