@@ -22,11 +22,11 @@ suppress_warnings = ["myst.header"]  # a page may begin a part with a smaller he
 nitpicky = True
 # What other projects document: their pages are not read, because a build needs no network.
 nitpick_ignore_regex = [
-    ("py:.*", r"(blinker|celery|click|collections|datetime|email|flask|flask_mail)\b.*"),
+    ("py:.*", r"(blinker|celery|click|collections|contextlib|datetime|email|flask|flask_mail)\b.*"),
     ("py:.*", r"(kombu|pathlib|sqlalchemy|typing|uuid)\b.*"),
     ("py:.*", r"(Any|Callable|Connection|Engine|Flask|Iterable|Mapping|MetaData|Sequence)"),
     # Our names of unions and functions, and types within the package: the text says what they are.
-    ("py:class", r"(Any\w+|URLs|Recipient|[A-Z]\w+Of)"),
+    ("py:class", r"(Any\w+|Options\w+|URLs|Recipient|[A-Z]\w+Of)"),
     ("py:class", r"outbox\.(domain|flask_ext|store|testing|worker)\..*"),
 ]
 

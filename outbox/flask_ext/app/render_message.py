@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from email.message import Message
 from functools import partial
@@ -16,7 +16,7 @@ from ...domain.config.settings import Settings
 from ...domain.errors import InvalidMessage
 from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Draft, FieldsOf
-from ...domain.message.personalize import Recipient, individuals, message_ids
+from ...domain.message.personalize import individuals, message_ids
 from ...domain.message.render import RenderedMessage, render, render_shared
 from ..messages import fast_path
 from ..messages.convert import author, standard
@@ -28,7 +28,7 @@ class SharedMessage(NamedTuple):
 
     content: bytes  # as it is stored: with a merge, the template
     is_merged: bool
-    write: Callable[[Iterable[Recipient]], Iterator[RenderedMessage]]  # each reader's own email
+    write: partial[Iterator[RenderedMessage]]  # each reader's own email, of recipients and places
 
 
 @dataclass(kw_only=True, slots=True)

@@ -92,7 +92,8 @@ def test_a_value_of_another_kind_is_refused_with_both_kinds(
     kind = type(field.default)
     if field.metadata["read"] is not None:
         if value is not None and (field.name, value) != ("previews", True):
-            assert refused(**{key(field): value}).startswith(f"{key(field)} must be a ")
+            must = "must be True or False, not " if field.name == "previews" else "must be a "
+            assert refused(**{key(field): value}).startswith(f"{key(field)} {must}")
     elif field.name == "on_unknown":
         assert "must be one of resend, hold" in refused(**{key(field): value})
     elif type(value) is not kind and not (kind is float and type(value) is int):
