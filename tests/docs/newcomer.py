@@ -145,7 +145,8 @@ def _check_syntax(language: str, text: str) -> None:
         case "json":
             json.loads(text)
         case "ini":
-            configparser.RawConfigParser(strict=False, allow_no_value=True).read_string(text)
+            parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+            parser.read_string(text if "[" in text else f"[all]\n{text}")
         case "html" | "jinja" | "sh":
             assert text.strip()
         case _:
