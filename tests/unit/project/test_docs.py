@@ -69,7 +69,9 @@ def test_sentences_are_short_and_an_email_is_no_mail(page: str) -> None:
     ]
     assert [one for one in sentences if len(re.findall(r"\S*\w\S*", one)) > LONGEST] == []
     assert [
-        one for one in sentences if re.search(r"\b[Mm]ails\b|\b(a|each|every) mail\b", one)
+        one
+        for one in sentences
+        if re.search(r"\b[Mm]ails\b|\b(a|each|every) mail\b(?! (server|program))", one)
     ] == []
 
 
