@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
 from datetime import datetime
 from email.message import Message
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 import flask_mail
 
 from ..domain.config.settings import OnUnknown
+from ..domain.errors import InvalidMessage
 from ..domain.header.added_headers import URLOf, URLs
 from ..domain.message.merge_fields import FieldsOf
 from ..domain.message.personalize import Recipient
@@ -107,8 +108,14 @@ class Asynchronous(Protocol):
     ) -> int:
         """Write many emails into the AsyncSession's transaction, as `enqueue_many` does.
 
-        The iterables and functions are ordinary ones: they are called without `await`.
+        The iterables and functions are ordinary ones: they are called without `await`. Raises
+        InvalidMessage for an asynchronous iterable.
         """
+        for name, given in (("messages", messages), ("recipients", recipients)):
+            if isinstance(given, AsyncIterable):
+                raise InvalidMessage(
+                    name, "must be an ordinary iterable: read it into a list first"
+                )
         return await within(
             session,
             lambda sync: self.enqueue_many(messages, recipients, session=sync, **options),

@@ -1,8 +1,9 @@
 """Refuses emails that would not commit together with the rows of their transaction.
 
 A session that writes to two databases commits them one after the other. If the second commit fails,
-the first one stands. So rows that stand in one database and their emails in another are refused as
-soon as that is seen: at the enqueue, at a flush or at the commit.
+the first one stands. Nobody can tell which of its rows an email belongs to. So rows in another
+database than the emails are refused as soon as they are seen: at the enqueue, at a flush or at the
+commit.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from .reading import begun, writers
 _KEY = "outbox.one_commit"
 
 _APART = (
-    "the session writes rows to one database, and the outbox's tables are in another: these are two"
-    " commits, and an email could leave without its order, or never. Put the outbox's tables beside"
-    " those rows (with Flask-SQLAlchemy's binds: metadata=db.metadatas[…] of init_app), open the"
-    " session with twophase=True, or set OUTBOX_ALLOW_TWO_COMMITS and accept that loss"
+    "the session writes rows to one database and emails to another: these are two commits, and an"
+    " email could leave without its order, or never. Put the outbox's tables beside the rows that"
+    " have emails (with Flask-SQLAlchemy's binds: metadata=db.metadatas[…] of init_app), and write"
+    " other rows in a session of their own; or open the session with twophase=True; or set"
+    " OUTBOX_ALLOW_TWO_COMMITS and accept that loss"
 )
 
 
@@ -32,8 +34,7 @@ def refuse_apart(session: Session, connection: Connection) -> None:
     """
     if begun(session) < 2 or session.twophase:
         return
-    found = writers(session)
-    if found and connection not in found:
+    if writers(session) - {connection}:
         raise ConfigurationError(_APART)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
 import pytest
@@ -216,6 +216,25 @@ def test_with_await_any_other_session_is_refused_with_the_remedy(shop: Shop) -> 
     for session, said in given.items():
         with pytest.raises(ConfigurationError, match=said):
             asyncio.run(shop.outbox.enqueue_async(message(), session=session))
+    assert shop.count(shop.tables.email) == 0
+
+
+def test_autocommit_and_an_asynchronous_iterable_are_refused(shops: Shops) -> None:
+    shop = shops.open()
+
+    async def readers() -> AsyncIterator[str]:
+        yield "a@x.example"
+
+    async def body(session: AsyncSession) -> None:
+        given: Any = readers()
+        with pytest.raises(InvalidMessage, match="recipients: must be an ordinary iterable"):
+            await shop.outbox.enqueue_many_async(newsletter(), given, session=session)
+        engine = session.get_bind().execution_options(isolation_level="AUTOCOMMIT")
+        async with AsyncSession(AsyncEngine(engine)) as careless:  # type: ignore[arg-type]
+            with pytest.raises(ConfigurationError, match="in autocommit"):
+                await shop.outbox.enqueue_async(message(), session=careless)
+
+    over_each_driver(shops, body)
     assert shop.count(shop.tables.email) == 0
 
 
