@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from ..store.connection.clock_skew import seconds_ahead, skew_warnings
+from ..store.connection.error_codes import describe
 from ..store.control import beat
 from .process.runtime import Runtime
 
@@ -14,13 +17,17 @@ _log = logging.getLogger("outbox")
 def note_beat(runtime: Runtime) -> None:
     """Note that a task runs that beat asked for; each process does so once in `beat.EVERY` seconds.
 
-    The first time, a clock that differs from the database's is logged. Raises SQLAlchemyError.
+    The first time, a clock that differs from the database's is logged. An error of the database is
+    logged, and keeps no email back.
     """
     now = runtime.clock()
     if now < runtime.beat_noted_until:
         return
     is_first, runtime.beat_noted_until = not runtime.beat_noted_until, now + beat.EVERY
-    runtime.database.run(lambda connection: beat.note(connection, runtime.database))
-    if is_first:
-        for text in skew_warnings(seconds_ahead(runtime.database)):
-            _log.warning("outbox: %s", text)
+    try:
+        runtime.database.run(lambda connection: beat.note(connection, runtime.database))
+        told = skew_warnings(seconds_ahead(runtime.database)) if is_first else []
+    except SQLAlchemyError as error:
+        told = [f"beat's mark was not left ({describe(error)})"]
+    for text in told:
+        _log.warning("outbox: %s", text)

@@ -158,7 +158,8 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
 
 def _read_figures(facts: Facts, connection: psycopg.Connection) -> None:
     [(facts.leases,)] = connection.execute("SELECT count(*) FROM outbox_lease").fetchall()
-    facts.counters = dict(connection.execute("SELECT name, value FROM outbox_counter"))
+    counters = "SELECT name, value FROM outbox_counter WHERE name <> 'beat'"  # a mark, not a count
+    facts.counters = dict(connection.execute(counters))
     facts.status = dict(
         connection.execute("SELECT status, count(*) FROM outbox_email GROUP BY 1 ORDER BY 2 DESC")
     )

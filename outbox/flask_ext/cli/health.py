@@ -30,9 +30,12 @@ def _tell(health: Health, *, suppressed: bool) -> None:
     limit, age, claimed = health.limit, health.oldest_due_seconds, health.oldest_claimed_seconds
     if age is not None:
         click.echo(f"the oldest due email has waited {age:.1f} s (limit {limit:.0f} s)")
+    if health.stuck is not None:
+        figures = f"{health.due} emails are due, {health.claimed} claimed"
+        click.echo(f"{figures}; {health.stuck} have been either for too long")
     if claimed is not None and claimed > limit:
         click.secho(f"an email stands claimed and has waited {claimed:.1f} s", fg="red")
-    if suppressed:
+    if suppressed and SUPPRESSED not in health.problems:
         click.echo(SUPPRESSED)
     for server in health.servers:
         click.secho(standing_line(server), fg=standing_colour(server))

@@ -6,7 +6,7 @@ from flask import Flask, current_app
 from flask_mail import Connection, Mail
 
 from .entry import MailEntry
-from .extensions import take
+from .extensions import MissingEntry, take
 from .sending import OutboxConnection
 
 
@@ -32,6 +32,8 @@ class OutboxMail(Mail):
         app = getattr(self, "app", None) or current_app
         try:
             return OutboxConnection(app.extensions["mail"])
+        except MissingEntry:
+            raise
         except KeyError:
             raise RuntimeError(
                 "The current application was not configured with Flask-Mail"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("outbox")
 
 _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
-_NO_SERVER = "no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to 127.0.0.1:25"
+_NO_SERVER = "no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to {name}"
 _TAKEN_OUT = (
     "flask db migrate would remove the outbox's tables: the metadata of Flask-Migrate's db does not"
     " have them. Call init_app with this db, or with its metadata, before you migrate"
@@ -70,7 +70,7 @@ def _server_findings(runtime: Runtime) -> list[Finding]:
     if not config.get("MAIL_SERVER") and not runtime.settings.servers:
         is_unread = bool(os.environ.get("MAIL_SERVER"))
         hint = "; the environment has MAIL_SERVER, but app.config does not" if is_unread else ""
-        findings.append(warn(_NO_SERVER + hint))
+        findings.append(warn(_NO_SERVER.format(name=runtime.servers[0].name) + hint))
     return findings
 
 
@@ -99,11 +99,12 @@ def _later(runtime: Runtime) -> list[Finding]:
 
 def _migrations(runtime: Runtime) -> list[Finding]:
     migrate: Any = runtime.app.extensions.get("migrate")
-    known = getattr(getattr(migrate, "db", None), "metadata", None)
-    email = runtime.tables.email
-    if known is None or email.key in known.tables:
+    db = getattr(migrate, "db", None)
+    if db is None:
         return []
-    return [warn(_TAKEN_OUT)]
+    known = getattr(db, "metadatas", None) or {None: db.metadata}  # one for each bind
+    email = runtime.tables.email.key
+    return [] if any(email in one.tables for one in known.values()) else [warn(_TAKEN_OUT)]
 
 
 def file_findings(runtime: Runtime) -> list[Finding]:

@@ -130,8 +130,9 @@ class Management:
     def health(self, max_age: float | None = None) -> Health:
         """Return whether emails leave, for monitoring; it does not raise if the database is away.
 
-        It is not healthy if an email has been due or claimed for more than `max_age` seconds, or if
-        a server needs a person. The default `max_age` is OUTBOX_HEALTH_AGE. Where emails are late,
+        It is not healthy if an email has been due or claimed for more than `max_age` seconds, if no
+        sweep has judged the emails of a dead worker for as long, if beat has stopped, or if a
+        server needs a person. The default `max_age` is OUTBOX_HEALTH_AGE. Where emails are late,
         the running workers are asked which queues they listen to. That takes up to six seconds.
         """
         return figures.health(self._runtime, max_age)

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from math import inf
+from math import ceil, inf
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, Table
@@ -30,6 +30,8 @@ TRIES = 8
 STATEMENTS = 200
 """The most statements that are kept. They differ by few keys: batch sizes, lanes, priorities."""
 
+LOCK_WAIT = 15.0
+"""About how many seconds a transaction waits for SQLite's write lock, however short a lease is."""
 _BEGIN = "BEGIN IMMEDIATE"
 _POLL = 0.001
 """About how many seconds pass between two tries for SQLite's write lock."""
@@ -106,7 +108,8 @@ class Database:
                     with noted(connection) as endings:
                         result = work(connection)
             except DBAPIError as error:
-                _wait_or_raise(error, left)
+                is_lock = error.statement == _BEGIN
+                _wait_or_raise(error, left - (TRIES - lock_tries(self.patience)) * is_lock)
             else:
                 self.tell(endings)
                 return result
@@ -218,11 +221,15 @@ def _begun_within(driver: Any, patience: float) -> bool:
             return True
 
 
+def lock_tries(patience: float) -> int:
+    """Return how often a transaction waits so many seconds for SQLite's write lock."""
+    return min(TRIES, max(1, ceil(LOCK_WAIT / patience)))
+
+
 def _wait_or_raise(error: DBAPIError, left: int) -> None:
     error.hide_parameters = True  # addresses do not belong in logs
     refuse_missing_tables(error)
-    # Who has waited for SQLite's lock with all patience does not wait again.
-    if left == 0 or error.statement == _BEGIN or not is_transient(error):
+    if left <= 0 or not is_transient(error):
         raise error
     # Full jitter: two transactions that met in a deadlock must not meet again.
     time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311

@@ -85,8 +85,8 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "no server at all",
-    start="no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to 127.0.0.1:25",
-    check="no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to 127.0.0.1:25",
+    start="no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to 127.0.0.1",
+    check="no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to 127.0.0.1",
 )
 def _(trial: Trial) -> None:
     trial.app(MAIL_SERVER=None)

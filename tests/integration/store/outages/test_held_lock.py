@@ -1,4 +1,4 @@
-"""Where somebody holds SQLite's write lock, a transaction of ours waits once, and then fails."""
+"""Where somebody holds SQLite's write lock, a transaction of ours waits some time, and fails."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from outbox import ConfigurationError
-from outbox.store.connection.database import Database
+from outbox.store.connection.database import Database, lock_tries
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("sqlite")
 
 
-def test_it_does_not_begin_its_patience_anew(shop: Shop) -> None:
+@pytest.mark.parametrize(("patience", "tries"), [(0.05, 8), (1.0, 8), (5.0, 3), (10.0, 2), (60, 1)])
+def test_it_waits_some_seconds_whatever_its_patience(patience: float, tries: int) -> None:
+    assert lock_tries(patience) == tries
+
+
+def test_it_asks_for_the_lock_once_in_each_try(shop: Shop) -> None:
     tried: list[str] = []
 
     def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
@@ -28,7 +33,7 @@ def test_it_does_not_begin_its_patience_anew(shop: Shop) -> None:
         with pytest.raises(OperationalError, match="locked"):
             database.run(lambda connection: None)
         other.exec_driver_sql("ROLLBACK")
-    assert tried.count("BEGIN IMMEDIATE") == 1
+    assert tried.count("BEGIN IMMEDIATE") == lock_tries(database.patience)
     after = tried[tried.index("BEGIN IMMEDIATE") :]
     assert "PRAGMA busy_timeout = 50" in after, "the connection waits for its next user"
 
