@@ -1,10 +1,8 @@
-"""Celery's settings: broker, queues, acknowledgement, beat schedule. The table keeps the truth."""
+"""The shop's Celery settings. `outbox.celery_config.configure` adds queues and schedule to them."""
 
 from __future__ import annotations
 
 import os
-
-from outbox import celery_config
 
 # Broker: Redis, or RabbitMQ with amqp://… Every wait is bounded, so that a silent broker never
 # holds a worker or beat for ever. Each transport ignores the other one's options.
@@ -19,27 +17,15 @@ broker_transport_options = {
     "write_timeout": 5.0,
 }
 
-# Queues: sweeps apart from sends, so that a backlog of sends never starves a sweep.
-task_queues = celery_config.QUEUES
 # A worker takes no message that it has no process for. Otherwise a busy worker would keep email
-# from a free one, and urgent email would wait behind it. With Redis this is a setting. With AMQP it
-# follows from late acknowledgement, where a running task counts as its process's one message.
-_amqp = broker_url.startswith(("amqp", "pyamqp"))
+# from a free one, and urgent email would wait behind it. With Redis the second line does this. With
+# AMQP it follows from the first one: the outbox's tasks are acknowledged late there.
 worker_prefetch_multiplier = 1
-worker_disable_prefetch = not _amqp
-
-# Acknowledgement: early with Redis. A task that dies with its worker need not come again, because
-# its emails' lease runs out. If it does come again, its token is worthless.
-task_acks_late = _amqp
-task_reject_on_worker_lost = False
+worker_disable_prefetch = not broker_url.startswith(("amqp", "pyamqp"))
 
 # Messages carry tokens, as JSON, and no result is read.
 task_serializer = "json"
 accept_content = ["json"]
 task_ignore_result = True
 
-# Beat guarantees the sweeps; the nudge after a commit makes them quick.
-beat_schedule = celery_config.beat_schedule()
-# Celery's own scheduler stops when a clock is set back.
-beat_scheduler = "outbox.celery_config:SteadyScheduler"
 timezone = "UTC"

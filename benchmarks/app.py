@@ -19,7 +19,6 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Column, Integer, String, Table
 
 from outbox import Outbox
-from outbox.celery_config import beat_schedule
 from tests.support.celery_app import make_celery
 from webapp import sqlite
 
@@ -42,7 +41,7 @@ def create_app(config: Mapping[str, Any]) -> App:
     """Return a new app; `REDIS_URL` in the configuration is Celery's broker."""
     flask = Flask(__name__)
     flask.config.update(config)
-    celery = make_celery(flask, config["REDIS_URL"], beat_schedule=beat_schedule(config))
+    celery = make_celery(flask, config["REDIS_URL"])
     Mail(flask)  # Flask-Mail's messages need it when they are rendered to MIME
     db, outbox = SQLAlchemy(), Outbox()
     db.init_app(flask)
@@ -62,7 +61,6 @@ def __getattr__(name: str) -> Celery:
     """Make `app` when Celery asks for it, so that an import alone needs no environment."""
     if name in ("app", "celery"):
         app = create_app(json.loads(os.environ[CONFIG]))
-        globals()["_kept"] = app  # the tasks hold only a weak reference to their Flask app
         globals()[name] = app.celery
         return app.celery
     raise AttributeError(name)

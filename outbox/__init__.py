@@ -26,6 +26,7 @@ from .store.report_records import (
 )
 from .worker import tasks as _tasks  # the import registers the Celery tasks
 from .worker.email_signals import email_failed, email_sent, email_unknown
+from .worker.setup import worker_start as _worker_start  # and what a worker does at its start
 
 __all__ = [
     "AttemptDetails",
@@ -55,4 +56,4 @@ __all__ = [
     "email_sent",
     "email_unknown",
 ]
-del _tasks
+del _tasks, _worker_start

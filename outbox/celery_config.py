@@ -1,6 +1,7 @@
-"""All that your `celeryconfig.py` imports from the outbox: queues, schedule, beat's scheduler."""
+"""All that your Celery set-up imports from the outbox: `configure`, or the settings one by one."""
 
 from .worker.process.beat import SteadyScheduler
-from .worker.process.queues import QUEUES, beat_schedule
+from .worker.process.queues import QUEUES, beat_schedule, queues
+from .worker.setup.configure import configure
 
-__all__ = ["QUEUES", "SteadyScheduler", "beat_schedule"]
+__all__ = ["QUEUES", "SteadyScheduler", "beat_schedule", "configure", "queues"]

@@ -7,6 +7,8 @@ from typing import Any
 from celery import Celery, Task
 from flask import Flask
 
+from outbox.celery_config import configure
+
 
 def init_app(app: Flask) -> Celery:
     """Make the Celery app and put it into `app.extensions["celery"]`, as Flask's docs do."""
@@ -19,5 +21,5 @@ def init_app(app: Flask) -> Celery:
     celery = Celery(app.import_name, task_cls=ContextTask)
     celery.config_from_object("celeryconfig")
     celery.set_default()
-    app.extensions["celery"] = celery
+    configure(celery, app)
     return celery

@@ -31,6 +31,7 @@ from ..store.records import Email
 from ..store.schema.tables import define
 from ..store.transitions.cancel import withdraw
 from ..worker.process.runtime import Runtime
+from ..worker.setup.pairing import celery_of
 from .app.engines import engine_of, engines_of, is_known
 from .app.enqueue import Writing
 from .app.state import State, state_of
@@ -72,7 +73,8 @@ class Outbox(Management, WithPreviews, Asynchronous):
     Settings are read from `app.config`: every `OUTBOX_…` key of `domain.config.settings.Settings`.
     Where `OUTBOX_SERVERS` lists no servers, Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`,
     `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS` and `MAIL_USE_SSL` are read, too. The Celery
-    app is looked up in `app.extensions["celery"]` when it is needed.
+    app is that of `outbox.celery_config.configure`, or that in `app.extensions["celery"]`. It is
+    looked up when it is needed.
     """
 
     def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:
@@ -122,7 +124,7 @@ class Outbox(Management, WithPreviews, Asynchronous):
             tables=define(metadata),
             engine=lambda: engine_of(app, db, engine, metadata),
             engines=lambda: engines_of(app, engine),
-            celery=lambda: app.extensions.get("celery"),
+            celery=lambda: celery_of(app),
             suppressed=lambda: is_suppressed(app),
         )
         savepoints.listen()

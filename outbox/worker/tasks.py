@@ -18,11 +18,14 @@ from .batch.send_batch import send_batch
 from .beat_mark import note_beat
 from .drain import drain
 from .process import shutdown
+from .process.own_task import OwnTask
 from .process.publisher import OWN
 from .process.queue_length import Periodic
-from .process.runtime import Runtime, runtime_of
+from .process.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
+from .process.runtime import Runtime
 from .process.strategy import CHECKED
 from .purge import purge_briefly
+from .setup.pairing import runtime_of
 from .sweep import publish
 from .sweep import sweep as run_sweep
 
@@ -44,7 +47,10 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
         _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))
 
 
-@shared_task(bind=True, base=Periodic, name="outbox.sweep", ignore_result=True, Strategy=CHECKED)
+_OPTIONS: dict[str, Any] = {"bind": True, "ignore_result": True, "Strategy": CHECKED}
+
+
+@shared_task(name="outbox.sweep", base=Periodic, home=SWEEP_QUEUE, **_OPTIONS)
 def sweep(self: Task[Any, Any]) -> None:
     """Claim due emails and publish send tasks; send a small or urgent claim in this task."""
     with outage_in_a_line(self):
@@ -54,7 +60,7 @@ def sweep(self: Task[Any, Any]) -> None:
         go_on(runtime)
 
 
-@shared_task(bind=True, name="outbox.send", ignore_result=True, Strategy=CHECKED)
+@shared_task(name="outbox.send", base=OwnTask, home=SEND_QUEUES[Priority.NORMAL], **_OPTIONS)
 def send(self: Task[Any, Any], token: str) -> None:
     """Send the batch of this token; then sweep, so that beat does not limit the throughput."""
     runtime = runtime_of(self.app)
@@ -98,7 +104,7 @@ def _at_once(made: Sequence[Claim], window: int) -> Claim | None:
     return next(iter(urgent or (small if len(made) == 1 else ())), None)
 
 
-@shared_task(bind=True, base=Periodic, name="outbox.purge", ignore_result=True, Strategy=CHECKED)
+@shared_task(name="outbox.purge", base=Periodic, home=LOW_QUEUE, **_OPTIONS)
 def purge(self: Task[Any, Any]) -> None:
     """Remove finished emails that are past their retention, for a few seconds."""
     with outage_in_a_line(self):

@@ -1,70 +1,118 @@
-"""Examines Celery's settings: beat's schedule, limits, acknowledgement."""
+"""Examines the Celery app's settings: what beat triggers, and what keeps our tasks waiting."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ...worker.process import worker_limits
+from celery import Celery
+
+from ...domain.errors import ConfigurationError
+from ...worker.process.own_task import annotated, uses_amqp
+from ...worker.process.runtime import NO_CELERY, Runtime
+from ...worker.setup import worker_limits
+from ...worker.setup.additions import CELERYS_BEAT, STEADY_BEAT, accepts_ours, tasks_of
+from ...worker.setup.green_pools import green, waiting_driver
+from ...worker.setup.pairing import runtime_of
+from ...worker.setup.worker_start import SPAWNED
 from .check_broker import broker_findings
-from .check_fleet import NO_CELERY, beat_findings, fleet_findings
+from .check_fleet import beat_findings, fleet_findings
 from .finding import Finding, error, ok, warn
 
-if TYPE_CHECKING:
-    from celery import Celery
-
-    from ...worker.process.runtime import Runtime
-
-AMQP = ("amqp", "pyamqp")
-CELERYS_BEAT = "celery.beat:PersistentScheduler"
-STEADY_BEAT = "outbox.celery_config:SteadyScheduler"
-SCHEDULE = "take outbox.celery_config.beat_schedule(app.config)"
+SCHEDULE = (
+    "call outbox.celery_config.configure(celery_app, flask_app), or take"
+    " outbox.celery_config.beat_schedule(app.config)"
+)
 
 
 def celery_findings(runtime: Runtime) -> list[Finding]:
-    """Return the findings on Celery, its broker and its workers."""
+    """Return the findings on the Celery app that this outbox has, its broker and its workers."""
     app = runtime.find_celery()
     if app is None:
-        return [error(NO_CELERY)]
-    schedule = app.conf.beat_schedule or {}
-    entries = {entry.get("task"): entry.get("schedule") for entry in schedule.values()}
-    findings = [ok("a Celery app is configured")]
-    if app.conf.task_always_eager:
-        text = "task_always_eager is on: no worker sends. Each process sends after its own commits,"
-        findings.append(warn(f"{text} and retries wait for the next one: for development only"))
-    if "outbox.sweep" not in entries:
+        return [error(f"{NO_CELERY}: only `flask outbox drain` sends")]
+    return [
+        *setup_findings(runtime, app),
+        *broker_findings(app),
+        *beat_findings(runtime),
+        *fleet_findings(app, runtime),
+    ]
+
+
+def setup_findings(runtime: Runtime, app: Celery) -> list[Finding]:
+    """Return the findings on the Celery app's settings; nobody is asked for them."""
+    try:
+        runtime_of(app)
+    except ConfigurationError as refusal:
+        return [error(str(refusal))]
+    limits = worker_limits.configured(runtime, app)
+    name = green(str(app.conf.worker_pool))
+    limits += waiting_driver(name, runtime.database.engine) if name else []
+    if app.conf.get("worker_pool_start_method", "fork") != "fork":
+        limits.append(SPAWNED)
+    return [
+        ok("a Celery app is configured"),
+        *_beat(runtime, app.conf),
+        *(warn(text) for text in limits),
+        *_messages(app),
+        *_deliveries(app),
+    ]
+
+
+def _beat(runtime: Runtime, conf: Any) -> list[Finding]:
+    intervals = tasks_of(conf.beat_schedule or {})
+    findings = []
+    if "outbox.sweep" not in intervals:
         findings.append(error(f"beat's schedule has no outbox.sweep: {SCHEDULE}"))
-    elif _seconds(entries["outbox.sweep"]) != runtime.settings.sweep_interval:
+    elif _seconds(intervals["outbox.sweep"]) != runtime.settings.sweep_interval:
         text = f"beat sweeps at another interval than OUTBOX_SWEEP_INTERVAL: {SCHEDULE}"
         findings.append(warn(text))
-    if "outbox.purge" not in entries:
+    if "outbox.purge" not in intervals:
         findings.append(warn(f"beat's schedule has no outbox.purge: {SCHEDULE}"))
-    if "outbox.sweep" in entries and app.conf.beat_scheduler == CELERYS_BEAT:
-        text = f"beat_scheduler stops sweeping when a clock is set back: {STEADY_BEAT} does not"
-        findings.append(warn(text))
-    findings += [warn(text) for text in worker_limits.configured(runtime, app)]
-    return [*findings, *_deliveries(app), *broker_findings(app), *_fleet(runtime, app)]
-
-
-def _fleet(runtime: Runtime, app: Celery) -> list[Finding]:
-    return [*beat_findings(runtime), *fleet_findings(app)]
+    if "outbox.sweep" in intervals:
+        findings += _scheduler(str(conf.beat_scheduler))
+    return findings
 
 
 def _seconds(schedule: object) -> object:
     """Return an interval in seconds; a schedule of another kind, such as a crontab, as it is."""
-    return schedule.total_seconds() if isinstance(schedule, timedelta) else schedule
+    found = getattr(schedule, "run_every", schedule)  # Celery's own class of intervals has it
+    return found.total_seconds() if isinstance(found, timedelta) else found
+
+
+def _scheduler(name: str) -> list[Finding]:
+    if name == CELERYS_BEAT:
+        text = f"beat_scheduler stops sweeping when a clock is set back: {STEADY_BEAT} does not"
+        return [warn(text)]
+    if name == STEADY_BEAT:
+        return []
+    told = f"beat_scheduler is {name}: it must take outbox.sweep out of beat_schedule"
+    return [ok(f"{told}, as RedBeat and django-celery-beat do; `health` sees if it does not")]
+
+
+def _messages(app: Celery) -> list[Finding]:
+    findings = []
+    accepted = app.conf.accept_content
+    if accepted and not accepts_ours(accepted) and app.conf.task_serializer not in accepted:
+        findings.append(error("accept_content has no json: workers refuse the outbox's messages"))
+    default = app.conf.task_default_queue
+    if default and app.conf.task_queues and default not in app.amqp.queues:
+        told = f"task_default_queue is {default}, and task_queues has no such queue: a worker"
+        remedy = f"take outbox.celery_config.queues({default!r}), or call configure"
+        findings.append(warn(f"{told} without -Q does not run your own tasks; {remedy}"))
+    if app.conf.task_always_eager:
+        text = "task_always_eager is on: no worker sends. Each process sends after its own commits,"
+        findings.append(warn(f"{text} and retries wait for the next one: for development only"))
+    return findings
 
 
 def _deliveries(app: Celery) -> list[Finding]:
-    """Return the findings on settings that keep tasks waiting, or deliver them twice in vain."""
-    late, amqp = app.conf.task_acks_late, str(app.conf.broker_read_url).startswith(AMQP)
+    """Return what `task_annotations` say of our tasks that keeps them waiting, or repeats them."""
+    said, amqp = annotated(app, app.tasks["outbox.send"]), uses_amqp(app)
     texts = []
-    if amqp and not late:
-        texts.append("task_acks_late is off: over AMQP a busy worker keeps tasks from a free one")
-    if not amqp and not app.conf.get("worker_disable_prefetch"):
-        texts.append("worker_disable_prefetch is off: a busy worker fetches a free one's tasks")
-    if late and not amqp:
-        texts.append("task_acks_late is on: with this broker it only makes tasks come twice")
-    if app.conf.task_reject_on_worker_lost:
-        texts.append("task_reject_on_worker_lost is on: it only makes tasks come twice")
+    if amqp and not said.get("acks_late", True):
+        texts.append("acks_late is off for outbox.send: a busy worker keeps tasks from a free one")
+    if said.get("acks_late") and not amqp:
+        texts.append("acks_late is on for outbox.send: with this broker tasks only come twice")
+    if said.get("reject_on_worker_lost"):
+        texts.append("reject_on_worker_lost is on for outbox.send: its tasks only come twice")
     return [warn(text) for text in texts]

@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...store.control import beat
 from ...worker.process.fleet import SENDING, NoAnswer, forgotten, unheard, workers
 from ...worker.process.queues import PURGE_INTERVAL
+from .check_workers import fetching_by_settings, worker_findings
 from .finding import Finding, error, ok, warn
 
 if TYPE_CHECKING:
@@ -24,31 +25,35 @@ _NO_BEAT = (
     " worker run, they use another database or broker than this process. Without beat an email that"
     " was put off, or whose worker died, waits until somebody commits"
 )
-NO_CELERY = 'app.extensions["celery"] holds no Celery app: only `flask outbox drain` sends'
 UNSEEN = 2 * PURGE_INTERVAL + beat.EVERY
 """Seconds without a mark from which on beat counts as stopped. Under a heavy load sweeps wait in
 the queue all the time, so beat publishes no other, and only its purges leave marks."""
-_QUEUES = "task_queues = outbox.celery_config.QUEUES"
+_REMEDY = (
+    "call outbox.celery_config.configure(celery_app, flask_app), or set task_queues ="
+    " outbox.celery_config.QUEUES in your Celery config"
+)
 
 
-def fleet_findings(app: Celery) -> list[Finding]:
+def fleet_findings(app: Celery, runtime: Runtime | None = None) -> list[Finding]:
     """Return the findings on the configured queues, and on those that workers listen to.
 
     A worker with -Q needs no `task_queues`: so the running workers are asked, too.
     """
-    lacking = forgotten(app)
+    lacking, unseen = forgotten(app), fetching_by_settings(app) if runtime else []
     try:
         running = workers(app)
     except NoAnswer as silence:
-        return [*_lacking(lacking), warn(f"workers: {silence}")]
+        return [*_lacking(lacking), warn(f"workers: {silence}"), *unseen]
     if not running:
-        return [*_lacking(lacking), warn(_NOBODY.format(broker=app.connection().as_uri()))]
+        nobody = warn(_NOBODY.format(broker=app.connection().as_uri()))
+        return [*_lacking(lacking), nobody, *unseen]
+    amiss = worker_findings(app, running, runtime)
     if not (deaf := unheard(running)):
-        return [ok(f"each of our queues has a worker that listens, of {len(running)}")]
+        return [ok(f"each of our queues has a worker that listens, of {len(running)}"), *amiss]
     level = error if SENDING.intersection(deaf) else warn
-    remedy = f"set {_QUEUES} in your Celery config, or start a worker with -Q {','.join(deaf)}"
+    remedy = f"{_REMEDY}, or start a worker with -Q {','.join(deaf)}"
     told = "of the workers that run, none listens to"
-    return [*_lacking(lacking), level(f"{told} {', '.join(deaf)}: {remedy}")]
+    return [*_lacking(lacking), level(f"{told} {', '.join(deaf)}: {remedy}"), *amiss]
 
 
 def _lacking(names: list[str]) -> list[Finding]:
@@ -56,7 +61,7 @@ def _lacking(names: list[str]) -> list[Finding]:
         return []
     level = error if SENDING.intersection(names) else warn
     told = f"task_queues has no {', '.join(names)}: a worker without -Q does not listen there"
-    return [level(f"{told}; set {_QUEUES} in your Celery config")]
+    return [level(f"{told}; {_REMEDY}")]
 
 
 def beat_findings(runtime: Runtime) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from celery.signals import celeryd_after_setup
 
 from ...domain.config.doubtful_settings import doubtful
-from ...domain.config.servers import servers_from_config
-from ...domain.config.settings import PREFIX, Settings
 from ...domain.errors import ConfigurationError
 from ...store.connection.drivers import in_memory
-from ...worker.process.runtime import runtime_of
+from ...worker.setup.late_settings import late_settings
+from ...worker.setup.pairing import runtime_of
 from .finding import Finding, error, ok, warn
 from .server_lines import SUPPRESSED, redirect_line
 
@@ -41,7 +39,7 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
         ok(f"route {route or 'default'}: {_over(runtime, route)}") for route in runtime.routes.names
     ]
     findings += map(warn, doubtful(runtime.app.config, runtime.servers))
-    return [*findings, *_later(runtime), *_migrations(runtime), *_quiet(runtime)]
+    return [*findings, *map(error, late_settings(runtime)), *_migrations(runtime), *_quiet(runtime)]
 
 
 def _quiet(runtime: Runtime) -> list[Finding]:
@@ -76,25 +74,6 @@ def _server_findings(runtime: Runtime) -> list[Finding]:
 
 def _over(runtime: Runtime, route: str) -> str:
     return ", ".join(server.name for server in runtime.routes.servers_of(route))
-
-
-def _later(runtime: Runtime) -> list[Finding]:
-    """Return findings on settings that were changed after `init_app` had read them."""
-    config = runtime.app.config
-    try:
-        settings = Settings.from_config(config)
-        servers = servers_from_config(config, settings)
-    except ConfigurationError as refusal:
-        return [error(f"{refusal} (it was set after init_app)")]
-    changed = [
-        PREFIX + field.name.upper()
-        for field in dataclasses.fields(Settings)
-        if getattr(settings, field.name) != getattr(runtime.settings, field.name)
-    ]
-    if not changed and servers != runtime.servers:
-        changed = ["a MAIL_ setting of the server"]
-    text = "was changed after init_app, which reads it once: set it before init_app"
-    return [error(f"{name} {text}") for name in changed]
 
 
 def _migrations(runtime: Runtime) -> list[Finding]:

@@ -13,9 +13,10 @@ from ...store.control.pause import paused
 from ...store.queries import reports, standstill
 from ...store.queries.server_status import alerts, standings
 from ...store.report_records import Stats
+from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
 from .check_database import database_findings
-from .check_fleet import NO_CELERY, UNSEEN, beat_finding, fleet_findings
+from .check_fleet import UNSEEN, beat_finding, fleet_findings
 from .results import Health
 from .server_lines import SUPPRESSED
 
@@ -96,7 +97,7 @@ def _reasons(runtime: Runtime) -> list[str]:
     if runtime.suppressed():
         return [*reasons, SUPPRESSED]
     if app is None:
-        return [*reasons, NO_CELERY]
+        return [*reasons, f"{NO_CELERY}: only `flask outbox drain` sends"]
     return [*reasons, *(one.text for one in fleet_findings(app) if one.level != "ok")]
 
 

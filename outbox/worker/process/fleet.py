@@ -1,9 +1,10 @@
-"""Tells who listens to our queues: by Celery's configuration, and by the running workers."""
+"""Tells who listens to our queues, by Celery's configuration and by the running workers."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from celery import Celery
@@ -32,6 +33,16 @@ class NoAnswer(Exception):
     """The broker cannot be asked; the text says why."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """What a running worker says of itself; its command line may differ from the settings."""
+
+    tasks: frozenset[str]
+    pool: str  # as "module:class"
+    concurrency: int  # tasks that it runs side by side
+    prefetch: int  # tasks that it takes at once; 0 if it takes none before it has a free process
+
+
 def forgotten(app: Celery) -> list[str]:
     """Return our queues that `task_queues` lacks, so that a worker without -Q ignores them."""
     return [name for name in OURS if name not in app.amqp.queues]
@@ -45,7 +56,14 @@ def unheard(listened: Mapping[str, Collection[str]]) -> list[str]:
 
 def workers(app: Celery) -> dict[str, list[str]]:
     """Ask the running workers, and return the queues that each listens to. Raises NoAnswer."""
-    return asked(app, lambda connection: _queues(app, connection))
+    return asked(app, lambda connection: _queues(_inspect(app, connection)))
+
+
+def running(app: Celery, names: Collection[str]) -> dict[str, Running]:
+    """Ask these workers what they run, and how. Raises NoAnswer; one may have ended meanwhile."""
+    found = list(names)
+    limits = {"destination": found, "limit": len(found)}  # as soon as all have answered
+    return asked(app, lambda connection: _details(_inspect(app, connection, **limits)))
 
 
 def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
@@ -74,10 +92,34 @@ def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
     return found[0]
 
 
-def _queues(app: Celery, connection: Connection) -> dict[str, list[str]]:
-    inspect = app.control.inspect(timeout=ANSWER, connection=connection)
+def _inspect(app: Celery, connection: Connection, **limits: Any) -> Any:
+    return app.control.inspect(timeout=ANSWER, connection=connection, **limits)
+
+
+def _queues(inspect: Any) -> dict[str, list[str]]:
     replies: dict[str, list[dict[str, Any]]] = inspect.active_queues() or {}
     return {name: [str(queue["name"]) for queue in queues] for name, queues in replies.items()}
+
+
+def _details(inspect: Any) -> dict[str, Running]:
+    tasks: dict[str, list[str]] = inspect.registered() or {}
+    settings: dict[str, dict[str, Any]] = inspect.conf() or {}
+    replies: dict[str, dict[str, Any]] = inspect.stats() or {}
+    return {
+        name: Running(
+            tasks=frozenset(task.partition(" ")[0] for task in tasks[name]),
+            pool=str(reply["pool"].get("implementation", "")),
+            concurrency=int(reply["pool"].get("max-concurrency") or 1),
+            prefetch=_prefetch(settings[name], reply),
+        )
+        for name, reply in replies.items()
+        if name in tasks and name in settings and isinstance(reply.get("pool"), dict)
+    }
+
+
+def _prefetch(settings: dict[str, Any], reply: dict[str, Any]) -> int:
+    found = reply.get("prefetch_count")  # of a worker that loses its broker it is a text
+    return found if isinstance(found, int) and not settings.get("worker_disable_prefetch") else 0
 
 
 def _bounded(url: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from celery import Celery
 from kombu.connection import Connection
 from kombu.messaging import Producer
 
+from .own_task import direct, serializer
 from .queue_length import waiting
 
 SECONDS = 0.5
@@ -53,7 +54,10 @@ class Publisher:
                 self._app.send_task(
                     task,
                     args=args,
-                    queue=queue,
+                    **direct(queue),
+                    serializer=serializer(self._app),
+                    time_limit=None,
+                    soft_time_limit=None,
                     producer=producer,
                     retry=True,
                     retry_policy=_RETRY,

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery import Celery, Task
+from celery import Celery
 from celery.result import AsyncResult
 from celery.utils import uuid
 from kombu.messaging import Producer
 
+from .own_task import OwnTask
 from .queues import LOW_QUEUE, SWEEP_QUEUE
 
 _OWN = (SWEEP_QUEUE, LOW_QUEUE)
@@ -28,7 +29,7 @@ def waiting(app: Celery, producer: Producer, queue: str) -> int:
     return int(entity.queue_declare().message_count)
 
 
-class Periodic(Task):  # type: ignore[misc]  # Celery is untyped
+class Periodic(OwnTask):
     """A task that is not published while one waits, because one run does the work of all.
 
     This holds for every publisher that uses the task: beat with any scheduler, a script, Flower.
@@ -38,7 +39,7 @@ class Periodic(Task):  # type: ignore[misc]  # Celery is untyped
 
     def apply_async(self, *args: Any, **options: Any) -> Any:
         """Publish the task, unless one waits: then the result is of a task that never runs."""
-        if self._waits(options.get("queue"), options.get("producer")):
+        if self._waits(options.get("queue") or self.home, options.get("producer")):
             return AsyncResult(uuid(), app=self.app)
         return super().apply_async(*args, **options)
 

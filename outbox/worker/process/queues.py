@@ -27,11 +27,25 @@ LOW_QUEUE = "outbox.low"
 
 DEFAULT_QUEUE = "celery"
 
-QUEUES: tuple[Queue, ...] = tuple(
-    Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
-    for name in (SWEEP_QUEUE, *SEND_QUEUES.values(), DEFAULT_QUEUE, LOW_QUEUE)
-)
-"""The queues for a worker: sweeps apart from sends, and Celery's own queue for the app's tasks."""
+
+def own_queues() -> list[Queue]:
+    """Return the outbox's queues, made anew: Celery writes into those that an app is given."""
+    names = (SWEEP_QUEUE, *SEND_QUEUES.values(), LOW_QUEUE)
+    return [Queue(name, routing_key=name) for name in names]  # type: ignore[no-untyped-call]
+
+
+def queues(default: str | Queue = DEFAULT_QUEUE) -> tuple[Queue, ...]:
+    """Return the queues for a worker: ours, and the `default` queue of the app's own tasks.
+
+    `default` is what `task_default_queue` says. Give a `kombu.Queue` if that queue has options.
+    """
+    if isinstance(default, str):
+        default = Queue(default, routing_key=default)  # type: ignore[no-untyped-call]
+    return (*own_queues(), default)
+
+
+QUEUES = queues()
+"""The queues for a worker of an app that has no `task_default_queue`."""
 
 PURGE_INTERVAL = 300.0
 """Seconds between purges. Each purge ends after a few seconds and does not publish the next one. A

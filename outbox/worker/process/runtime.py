@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import random
 import socket
@@ -34,6 +35,11 @@ from .queues import MOST_SENDS, SWEEP_QUEUE
 from .steady_clock import steady
 from .unrecorded import Unrecorded
 from .wakeup import GAP, Nudge
+
+NO_CELERY = (
+    "this Flask app has no Celery app: call outbox.celery_config.configure(celery_app, flask_app),"
+    ' or put it into app.extensions["celery"]'
+)
 
 FAREWELLS = 4.0
 """Seconds, about, that a process takes at its end to send QUIT over all its connections."""
@@ -76,6 +82,7 @@ class Runtime:
         self._engines = engines
         self._idle: dict[str, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
+        self.number = next(_numbers)
         _runtimes.add(self)
 
     @cached_property
@@ -123,9 +130,7 @@ class Runtime:
         """The Celery app. Raises ConfigurationError where there is none."""
         app = self.find_celery()
         if app is None:
-            raise ConfigurationError(
-                'put your Celery app into app.extensions["celery"]: none is set'
-            )
+            raise ConfigurationError(NO_CELERY)
         return app
 
     @cached_property
@@ -185,18 +190,16 @@ class Runtime:
 
 
 _runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+_numbers = itertools.count()
 
 
-def runtime_of(app: Celery) -> Runtime:
-    """Return the runtime whose Flask app has this Celery app."""
-    for runtime in list(_runtimes):
-        if runtime.find_celery() is app:
-            return runtime
-    raise ConfigurationError('no outbox has this Celery app: put it into app.extensions["celery"]')
+def runtimes() -> list[Runtime]:
+    """Return the runtimes of this process in the order in which they were made."""
+    return sorted(_runtimes, key=lambda runtime: runtime.number)
 
 
 def _after_fork(**_: object) -> None:
-    for runtime in list(_runtimes):
+    for runtime in runtimes():
         runtime.after_fork()
     # What the parent loaded lives as long as this process. The garbage collector would visit all of
     # it every few thousand emails, and so copy the memory that both processes share.
@@ -204,12 +207,12 @@ def _after_fork(**_: object) -> None:
 
 
 def _renew_locks() -> None:
-    for runtime in list(_runtimes):
+    for runtime in runtimes():
         runtime.renew_locks()
 
 
 def _before_exit(**_: object) -> None:
-    for runtime in list(_runtimes):
+    for runtime in runtimes():
         runtime.unrecorded.wait()
         runtime.disconnect()
 

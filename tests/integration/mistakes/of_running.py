@@ -65,8 +65,8 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "no Celery app",
-    check='app.extensions["celery"] holds no Celery app: only `flask outbox drain` sends',
-    health='app.extensions["celery"] holds no Celery app',
+    check="this Flask app has no Celery app: call outbox.celery_config.configure",
+    health="this Flask app has no Celery app: call outbox.celery_config.configure",
 )
 def _(trial: Trial) -> None:
     trial.app().extensions["celery"] = None
@@ -85,7 +85,7 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "beat's schedule forgotten",
-    check="beat's schedule has no outbox.sweep: take outbox.celery_config.beat_schedule",
+    check="beat's schedule has no outbox.sweep: call outbox.celery_config.configure",
 )
 def _(trial: Trial) -> None:
     trial.app()
@@ -166,11 +166,11 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "time limits below those of SMTP",
-    check="task_time_limit is 60 s, and a task of ours may wait 1530 s for its SMTP server",
+    check="a time_limit of 60 s, and it may wait 1530 s",
 )
 def _(trial: Trial) -> None:
     trial.app()
-    trial.celery.conf.task_time_limit = 60
+    trial.celery.conf.task_annotations = {"outbox.send": {"time_limit": 60}}
 
 
 @mistake(

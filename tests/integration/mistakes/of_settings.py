@@ -77,7 +77,8 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "a setting that comes after init_app",
-    check="OUTBOX_SLOTS was changed after init_app, which reads it once",
+    start="set after init_app, and so without effect: OUTBOX_SLOTS",
+    check="set after init_app, and so without effect: OUTBOX_SLOTS",
 )
 def _(trial: Trial) -> None:
     trial.app().config["OUTBOX_SLOTS"] = 8

@@ -21,7 +21,6 @@ from sqlalchemy import Column, Integer, String, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from outbox import Outbox
-from outbox.celery_config import beat_schedule
 from tests.soak.hosts.wire import BUSINESS, address
 from tests.support.celery_app import make_celery
 
@@ -47,7 +46,7 @@ def create_app(config: Mapping[str, Any]) -> App:
     """Return the shop; `REDIS_URL` in the configuration is Celery's broker."""
     flask = Flask(__name__)
     flask.config.update(config)
-    celery = make_celery(flask, config["REDIS_URL"], beat_schedule=beat_schedule(config))
+    celery = make_celery(flask, config["REDIS_URL"])
     db, outbox = SQLAlchemy(), Outbox()
     db.init_app(flask)
     outbox.init_app(flask, db=db)
@@ -127,7 +126,6 @@ def __getattr__(name: str) -> Celery:
     """Make `app` when Celery asks for it: importing this module needs no environment."""
     if name in ("app", "celery"):
         app = create_app(json.loads(os.environ[CONFIG]))
-        globals()["_kept"] = app  # the tasks find their Flask app through weak references only
         globals()[name] = app.celery
         return app.celery
     raise AttributeError(name)

@@ -66,10 +66,10 @@ class System:
         return runtime
 
     def worker(
-        self, *, concurrency: int = SLOTS, pool: str = "prefork", tree: Path = ROOT
+        self, *options: str, concurrency: int = SLOTS, pool: str = "prefork", tree: Path = ROOT
     ) -> CeleryProcess:
-        """Start a real worker, of the code in `tree`."""
-        return self._processes.enter_context(self._worker(concurrency, tree, pool))
+        """Start a real worker with further options, of the code in `tree`."""
+        return self._processes.enter_context(self._worker(concurrency, tree, pool, *options))
 
     def beat(self, *, tree: Path = ROOT) -> CeleryProcess:
         """Start a real beat, of the code in `tree`."""
@@ -81,11 +81,19 @@ class System:
         with ThreadPoolExecutor(len(made)) as pool:
             return list(pool.map(self._processes.enter_context, made))
 
-    def _worker(self, concurrency: int, tree: Path = ROOT, pool: str = "prefork") -> CeleryProcess:
-        return self._celery("worker", f"--concurrency={concurrency}", f"--pool={pool}", tree=tree)
+    def _worker(
+        self, concurrency: int, tree: Path = ROOT, pool: str = "prefork", *options: str
+    ) -> CeleryProcess:
+        given = (f"--concurrency={concurrency}", f"--pool={pool}", *options)
+        # gevent replaces parts of the standard library before anything else is imported.
+        return self._celery("worker", *given, tree=tree, warm=pool != "gevent")
 
     def _celery(
-        self, role: Literal["worker", "beat"], *options: str, tree: Path = ROOT
+        self,
+        role: Literal["worker", "beat"],
+        *options: str,
+        tree: Path = ROOT,
+        warm: bool = True,
     ) -> CeleryProcess:
         return CeleryProcess(
             "tests.support.system.app",
@@ -93,7 +101,7 @@ class System:
             *options,
             environment=self.environment(tree),
             working_directory=tree,
-            warm=True,
+            warm=warm,
         )
 
     def environment(self, tree: Path) -> dict[str, str]:

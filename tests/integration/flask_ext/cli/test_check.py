@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,13 @@ import sqlalchemy as sa
 from celery import Celery
 from celery.concurrency.thread import TaskPool
 from celery.signals import celeryd_after_setup
+from flask import Flask
 from sqlalchemy.pool import NullPool
 
+from outbox import Outbox
+from outbox.celery_config import QUEUES, beat_schedule, queues
+from outbox.flask_ext.management.check_celery import setup_findings
 from outbox.store.schema.version import VERSION
-from outbox.worker.process.queues import QUEUES, beat_schedule
 from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop, Shops
 
@@ -95,15 +99,19 @@ def test_check_tells_of_a_database_that_takes_no_large_mail(shops: Shops) -> Non
     ("url", "late", "said"),
     [
         ("redis://localhost", False, None),
-        ("redis://localhost", True, "with this broker it only makes tasks come twice"),
+        ("redis://localhost", True, "with this broker tasks only come twice"),
         ("amqp://localhost", True, None),
         ("amqp://localhost", False, "a busy worker keeps tasks from a free one"),
+        ("amqp://localhost", None, None),
     ],
 )
 def test_check_knows_which_acknowledgement_a_broker_needs(
-    shop: Shop, run: Run, url: str, late: bool, said: str | None
+    shop: Shop, run: Run, url: str, late: bool | None, said: str | None
 ) -> None:
-    with_celery(shop).conf.update(broker_url=url, task_acks_late=late)
+    """Only what is said of our task by its name counts: the setting is for an app's own tasks."""
+    named = {} if late is None else {"outbox.send": {"acks_late": late}}
+    celery = with_celery(shop)
+    celery.conf.update(broker_url=url, task_acks_late=not late, task_annotations=named)
     output = run("check").output
     assert said in output if said else "acks_late" not in output
 
@@ -167,19 +175,61 @@ def test_check_tells_of_a_pool_that_has_no_connection_for_each_task(
     ("limits", "said"),
     [
         ({}, []),
-        ({"task_time_limit": 60}, ["task_time_limit is 60 s"]),
-        ({"task_soft_time_limit": 1529}, ["task_soft_time_limit is 1529 s"]),
-        ({"task_annotations": {"outbox.send": {"time_limit": 30}}}, ["task_time_limit is 30 s"]),
-        ({"task_time_limit": 1531, "task_soft_time_limit": 1530}, []),
+        ({"time_limit": 30}, ["a time_limit of 30 s"]),
+        ({"soft_time_limit": 1529}, ["a soft_time_limit of 1529 s"]),
+        ({"time_limit": 1531, "soft_time_limit": 1530}, []),
     ],
 )
 def test_check_tells_of_time_limits_below_the_time_outs_of_smtp(
     shop: Shop, run: Run, limits: dict[str, Any], said: list[str]
 ) -> None:
-    with_celery(shop).conf.update(limits)
+    """Only limits that are said of our task by its name hold for it."""
+    named = {"outbox.send": limits}
+    with_celery(shop).conf.update(task_annotations=named, task_time_limit=60)
     output = run("check").output
     assert [text for text in said if text in output] == said
     assert output.count("may wait 1530 s") == len(said)  # 15 + 5 + 10 + 900 + 600
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"task_default_queue": "jobs"}, "take outbox.celery_config.queues('jobs')"),
+        ({"task_default_queue": "jobs", "task_queues": queues("jobs")}, None),
+        ({"accept_content": ["yaml"]}, "accept_content has no json"),
+        ({"accept_content": ["yaml"], "task_serializer": "yaml"}, None),
+        ({"task_always_eager": True}, "task_always_eager is on"),
+        ({"worker_pool_start_method": "spawn"}, "worker_pool_start_method is not fork"),
+        ({"beat_scheduler": "redbeat.RedBeatScheduler"}, "must take outbox.sweep out of beat_s"),
+    ],
+)
+def test_check_knows_what_an_existing_celery_app_may_have(
+    shop: Shop, settings: dict[str, Any], told: str | None
+) -> None:
+    celery = with_celery(shop)
+    before = {one.text for one in setup_findings(shop.runtime, celery)}
+    celery = with_celery(shop)
+    celery.conf.update(settings)
+    found = {one.text for one in setup_findings(shop.runtime, celery)} - before
+    assert [told is not None and told in text for text in found] == ([True] if told else [])
+
+
+@pytest.mark.databases("sqlite")
+def test_check_tells_of_settings_that_came_too_late_and_of_a_second_flask_app(
+    shops: Shops, tmp_path: Path
+) -> None:
+    shop = shops.open()
+    shop.app.config["OUTBOX_WINDOW"] = 3
+    celery = with_celery(shop)
+    text = "set after init_app, and so without effect: OUTBOX_WINDOW"
+    assert text in runner(shop)("check", code=1).output
+    other = Flask("admin")
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/admin.db")
+    Outbox().init_app(other, metadata=sa.MetaData(), engine=engine)
+    other.extensions["celery"] = celery
+    assert "admin): give each a Celery app of its own" in runner(shop)("check", code=1).output
+    engine.dispose()
 
 
 @pytest.mark.databases("sqlite")
@@ -195,7 +245,6 @@ def test_a_worker_tells_at_its_start_what_it_lacks(
     told = [record.getMessage() for record in caplog.records]
     assert sorted(text[:40] for text in told) == [
         "outbox: 127.0.0.1:1: SMTP is not encrypt",
-        "outbox: task_time_limit is 60 s, and a t",
         "outbox: the engine's pool gives out 15 c",
     ]
     caplog.clear()

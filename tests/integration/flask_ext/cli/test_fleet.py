@@ -19,9 +19,9 @@ from outbox.worker.process.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_sc
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.celery_process import CeleryProcess
-from tests.support.shop.listener import BROKER
+from tests.support.shop.listener import BROKER, STRANGER
 from tests.support.shop.shell import Run, parsed, runner
-from tests.support.shop.shop import Shop, entry
+from tests.support.shop.shop import Shop, Shops, entry
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.each_broker, pytest.mark.one_database("mariadb")]
@@ -41,10 +41,10 @@ def celery(url: str = "redis://127.0.0.1:1/0", **config: object) -> Celery:
     return app
 
 
-def listening(broker: Broker, *queues: str) -> CeleryProcess:
-    """Return a worker that listens to these queues."""
-    options = ("-P", "solo", "-Q", ",".join(queues))
-    environment = {BROKER: broker.url}
+def listening(broker: Broker, *queues: str, pool: str = "solo", **more: str) -> CeleryProcess:
+    """Return a worker of 24 tasks that listens to these queues; `more` is its environment."""
+    options = ("-P", pool, "-c24", "-Q", ",".join(queues))
+    environment = {BROKER: broker.url} | more
     return CeleryProcess(
         "tests.support.shop.listener", "worker", *options, environment=environment, warm=True
     )
@@ -95,6 +95,30 @@ def test_workers_that_are_told_their_queues_need_no_task_queues(redis: RedisServ
     app = celery(redis.url, task_queues=None)
     with listening(redis, *OURS):
         wait_until(lambda: levels(app) == ["ok"], 60, lambda: f"all is well: {levels(app)}")
+    app.close()
+
+
+@pytest.mark.long
+@pytest.mark.databases("sqlite")
+def test_the_running_workers_tell_what_their_command_lines_said(
+    shops: Shops, redis: RedisServer
+) -> None:
+    shop = shops.open_on(sa.create_engine(shops.url, poolclass=sa.QueuePool))  # 5 + 10
+    app = celery(redis.url, worker_disable_prefetch=False)
+
+    def told() -> str:
+        found = fleet_findings(app, shop.runtime)
+        return " / ".join(one.text for one in found if "@" in one.text)
+
+    assert "worker_disable_prefetch is off" in fleet_findings(app, shop.runtime)[-1].text
+    with listening(redis, *OURS, pool="threads"):
+        text = wait_until(told, 60, "the worker to answer in time")
+        assert "pool gives out 15 connections, and a worker runs 24 tasks" in text
+        assert "takes 96 tasks at once and runs 24: others wait behind" in text
+        assert "does not know our tasks" not in text
+    with listening(redis, SWEEP_QUEUE, **{STRANGER: "yes"}):
+        text = wait_until(told, 60, "the worker to answer in time")
+        assert "does not know our tasks, so it loses them: the module that its -A names" in text
     app.close()
 
 

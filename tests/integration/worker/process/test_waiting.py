@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery.beat import Scheduler
+from flask import Flask
 
+from outbox.celery_config import configure
 from outbox.worker.process.publisher import Publisher
 from outbox.worker.process.queues import LOW_QUEUE, MOST_SENDS, SEND_QUEUES, SWEEP_QUEUE
 from tests.support.servers.brokers.broker import Broker
@@ -31,6 +33,7 @@ def celery(broker: Broker) -> Iterator[Any]:
     app: Any = Celery("probe", set_as_current=True)
     app.config_from_object("celeryconfig")
     app.conf.update(broker_url=broker.url)
+    configure(app, Flask("probe"))
     yield app
     app.close()
     gc.collect()  # kombu leaves the sockets of lost connections to it: here, and in no other test

@@ -1,0 +1,73 @@
+"""Which Celery app belongs to a Flask app, and which Flask app a task of that Celery app works for.
+
+A task finds its Flask app through its Celery app. So a Celery app can serve one outbox only.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from celery import Celery
+from flask import Flask
+
+from ...domain.errors import ConfigurationError
+from ..process.runtime import Runtime, runtimes
+
+PAIRED = "outbox.celery"
+"""The key of `app.extensions` under which `configure` keeps the Celery app. "celery" is the usual
+one, but other extensions put other things there."""
+
+NO_FLASK_APP = (
+    "no Flask app with an outbox has this Celery app: the module that `celery -A` names must create"
+    " the Flask app, and call outbox.celery_config.configure(celery_app, flask_app)"
+)
+
+
+def celery_of(app: Flask) -> Celery | None:
+    """Return the Celery app of a Flask app: that of `configure`, or that in the extensions."""
+    found = unwrapped(app.extensions.get(PAIRED) or app.extensions.get("celery"))
+    return found if isinstance(found, Celery) else None
+
+
+def unwrapped(found: Any) -> Any:
+    """Return what a proxy stands for, such as `celery.current_app` or Flask's `current_app`."""
+    unwrap = getattr(found, "_get_current_object", None)
+    return found if unwrap is None else unwrap()
+
+
+def runtime_of(app: Celery) -> Runtime:
+    """Return the runtime of the Flask app that has this Celery app.
+
+    A factory may have made the same Flask app several times: then the newest one counts. Raises
+    ConfigurationError if there is none, or if there are several that differ.
+    """
+    found = _all_of(app)
+    if _differ(found):
+        del found
+        gc.collect()  # an app that nobody holds any more may still be there
+        found = _all_of(app)
+    if not found:
+        raise ConfigurationError(NO_FLASK_APP)
+    if _differ(found):
+        names = ", ".join(runtime.app.name for runtime in found)
+        raise ConfigurationError(
+            f"several Flask apps with different databases or settings have this Celery app"
+            f" ({names}): give each a Celery app of its own, with a broker database or virtual host"
+            " of its own, and start a worker and beat for each"
+        )
+    return found[-1]
+
+
+def _all_of(app: Celery) -> list[Runtime]:
+    return [runtime for runtime in runtimes() if runtime.find_celery() is app]
+
+
+def _differ(found: list[Runtime]) -> bool:
+    if len(found) < 2:
+        return False
+    first, *others = [
+        (one.database.engine.url, one.settings, one.servers, one.tables.email.schema)
+        for one in found
+    ]
+    return any(other != first for other in others)

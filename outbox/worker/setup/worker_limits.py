@@ -1,0 +1,93 @@
+"""What our tasks need from the worker that runs them: a database connection each, and time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from celery.concurrency import ALIASES
+
+from ...domain.config.settings import Settings
+from ..process.own_task import annotated
+from ..process.runtime import Runtime
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+_log = logging.getLogger("outbox")
+
+_IN_ONE_PROCESS = tuple(f"celery.concurrency.{name}" for name in ("thread", "gevent", "eventlet"))
+_OURS = ("outbox.send", "outbox.sweep")
+"""Both tasks send: a sweep itself sends what fits in one window."""
+
+_TO_CLEAR_UP = 60.0
+"""Seconds from a task's soft limit to its hard one."""
+
+
+def configured(runtime: Runtime, app: Celery) -> list[str]:
+    """Return a line for each limit in Celery's settings that is too low."""
+    pool, concurrency = str(app.conf.worker_pool), str(app.conf.worker_concurrency)
+    tasks = int(concurrency) if concurrency.isdecimal() else 0  # not set, or "auto": one per core
+    few = too_few_connections(runtime, ALIASES.get(pool) or pool, tasks or os.cpu_count() or 1)
+    return [*few, *too_short(app, runtime.settings)]
+
+
+def too_few_connections(runtime: Runtime, pool: str, concurrency: int) -> list[str]:
+    """Return a line if tasks that run in one process would wait for each other's connections.
+
+    `pool` is Celery's, as "module:class". With prefork each process has an engine of its own.
+    """
+    most = runtime.database.connections
+    if not pool.startswith(_IN_ONE_PROCESS) or most >= concurrency:
+        return []
+    return [
+        f"the engine's pool gives out {most:.0f} connections, and a worker runs {concurrency} tasks"
+        f" at once: set pool_size + max_overflow to {concurrency} or more"
+    ]
+
+
+def too_short(app: Celery, settings: Settings) -> list[str]:
+    """Return a line for each time limit of our tasks that a slow SMTP server may exceed.
+
+    Only `task_annotations` can set such a limit for our tasks, by name. See `give_time`.
+    """
+    needed = needed_seconds(settings)
+    said = [annotated(app, app.tasks[name]) for name in _OURS]
+    limits = {
+        option: limits[option]
+        for limits in said
+        for option in ("soft_time_limit", "time_limit")
+        if limits.get(option) and limits[option] < needed
+    }
+    return [
+        f"task_annotations give a task of ours a {option} of {limit:g} s, and it may wait"
+        f" {needed:g} s for its SMTP server: raise it, because a killed task leaves the emails in"
+        " its open window in doubt"
+        for option, limit in limits.items()
+    ]
+
+
+def give_time(app: Celery, settings: Settings, *, soft: float | None, hard: float | None) -> None:
+    """Give our tasks time limits of their own where the worker's are too short for them.
+
+    `soft` and `hard` are the worker's in seconds, from its settings or its command line. They go on
+    to hold for your own tasks.
+    """
+    needed = needed_seconds(settings)
+    if min(soft or needed, hard or needed) >= needed:
+        return
+    for name in _OURS:
+        task: Any = app.tasks[name]
+        said = annotated(app, task)
+        if soft and "soft_time_limit" not in said:
+            task.soft_time_limit = max(soft, needed)
+        if hard and "time_limit" not in said:
+            task.time_limit = max(hard, needed + _TO_CLEAR_UP)
+    _log.info("outbox: the worker's time limit does not hold for the outbox: %g s do", needed)
+
+
+def needed_seconds(settings: Settings) -> float:
+    """Return the most seconds that a task takes: its last window, with one slow email in it."""
+    slow = settings.connect_timeout + settings.transaction_timeout + settings.dot_timeout
+    return settings.batch_seconds + settings.window_seconds + slow

@@ -1,0 +1,68 @@
+"""What each worker does for the outbox at its start. Only the worker knows its command line."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery.signals import celeryd_after_setup
+
+from ...domain.errors import ConfigurationError
+from ..process.queues import own_queues
+from ..process.runtime import Runtime
+from .green_pools import blocked
+from .late_settings import late_settings
+from .pairing import runtime_of
+from .worker_limits import give_time, too_few_connections, too_short
+
+_log = logging.getLogger("outbox")
+
+_OF_FIXED_SIZE = ("celery.concurrency.thread", "celery.concurrency.solo")
+
+SPAWNED = (
+    "worker_pool_start_method is not fork: the pool's processes have a copy of the Celery app,"
+    " which no Flask app knows, so every task of ours fails; use fork, or the pool threads"
+)
+
+
+def _start(instance: Any, **_: Any) -> None:
+    """Give our tasks the time that they need, and log what is wrong."""
+    app = instance.app
+    try:
+        runtime = runtime_of(app)
+    except ConfigurationError as error:
+        listened = app.amqp.queues.consume_from
+        if any(queue.name in listened for queue in own_queues()):
+            _log.error("outbox: %s", error)
+        return
+    give_time(app, runtime.settings, soft=instance.soft_time_limit, hard=instance.time_limit)
+    for text in _warnings(runtime, instance):
+        _log.warning("outbox: %s", text)
+
+
+def _warnings(runtime: Runtime, worker: Any) -> list[str]:
+    pool = f"{worker.pool_cls.__module__}:{worker.pool_cls.__qualname__}"
+    autoscale = getattr(worker, "max_concurrency", None)
+    most = max(worker.concurrency, autoscale or 0)
+    return [
+        *_unfit(worker, autoscale),
+        *too_few_connections(runtime, pool, most),
+        *blocked(pool, runtime.database.engine),
+        *too_short(worker.app, runtime.settings),
+        *late_settings(runtime),
+    ]
+
+
+def _unfit(worker: Any, autoscale: int | None) -> list[str]:
+    """Return a line for each option with which the pool cannot run our tasks."""
+    lines = []
+    if autoscale and worker.pool_cls.__module__ in _OF_FIXED_SIZE:
+        lines.append(
+            "this pool cannot grow, and --autoscale will end the worker: use --concurrency"
+        )
+    if getattr(worker, "pool_start_method", "fork") != "fork":
+        lines.append(SPAWNED)
+    return lines
+
+
+celeryd_after_setup.connect(_start)

@@ -1,0 +1,174 @@
+"""What a worker does at its start: it gives our tasks time, and tells what its options lack."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pymysql
+import pytest
+import sqlalchemy as sa
+from celery import Celery
+from celery.concurrency.prefork import TaskPool as Prefork
+from celery.concurrency.thread import TaskPool as Threads
+from celery.signals import celeryd_after_setup
+from flask import Flask
+
+from outbox import Outbox
+from outbox.celery_config import configure
+from outbox.domain.config.settings import Settings
+from outbox.worker.setup.green_pools import blocked, green, waiting_driver
+from outbox.worker.setup.late_settings import late_settings
+from outbox.worker.setup.worker_limits import needed_seconds
+
+OURS = ("outbox.sweep", "outbox.send")
+
+
+def flask_app() -> Flask:
+    flask = Flask("shop")
+    flask.config.update(MAIL_SERVER="mx.example", MAIL_USE_TLS=True)  # nothing else is to be told
+    Outbox().init_app(
+        flask, metadata=sa.MetaData(), engine=sa.create_engine("sqlite:////of/nobody.db")
+    )
+    return flask
+
+
+def started(flask: Flask, *, annotations: Any = None, **options: Any) -> Celery:
+    """Start a worker with these options, as far as its signal goes. The double is of Worker."""
+    celery = Celery("shop", broker="memory://", set_as_current=False)
+    celery.conf.update(task_annotations=annotations)
+    configure(celery, flask)
+    given = {"concurrency": 2, "pool_cls": Prefork, "time_limit": None, "soft_time_limit": None}
+    worker = SimpleNamespace(**given | options, app=celery)
+    celeryd_after_setup.send(sender="host", instance=worker, conf=celery.conf)
+    return celery
+
+
+def limits(celery: Celery) -> set[tuple[float | None, float | None]]:
+    return {(celery.tasks[name].soft_time_limit, celery.tasks[name].time_limit) for name in OURS}
+
+
+def test_the_time_limits_of_a_worker_are_raised_for_our_tasks_only() -> None:
+    needed = needed_seconds(Settings.from_config({}))
+    assert limits(started(flask_app(), time_limit=300)) == {(None, needed + 60)}
+    assert limits(started(flask_app(), soft_time_limit=9)) == {(needed, None)}
+    assert limits(started(flask_app(), time_limit=9000, soft_time_limit=8000)) == {(None, None)}
+    assert limits(started(flask_app())) == {(None, None)}
+    celery = started(flask_app(), time_limit=300, soft_time_limit=240)
+    assert limits(celery) == {(needed, needed + 60)}
+
+    @celery.task(name="mine", shared=False)
+    def mine() -> None: ...
+
+    assert mine.time_limit is None
+
+
+def test_a_limit_that_is_meant_for_our_tasks_stays_and_is_told_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    said = {name: {"time_limit": 30} for name in OURS}
+    celery = started(flask_app(), annotations=said, time_limit=300)
+    assert limits(celery) == {(None, 30)}
+    assert "a time_limit of 30 s, and it may wait 1530 s" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        ({"pool_cls": Threads, "concurrency": 40}, 40),
+        ({"pool_cls": Threads, "concurrency": 2, "max_concurrency": 30}, 30),  # --autoscale
+        ({"pool_cls": Threads, "concurrency": 15, "max_concurrency": None}, None),
+        ({"pool_cls": Prefork, "concurrency": 40}, None),
+    ],
+)
+def test_options_that_need_more_connections_are_told_of(
+    caplog: pytest.LogCaptureFixture, options: dict[str, Any], tasks: int | None
+) -> None:
+    flask = Flask("shop")
+    pool = sa.QueuePool  # SQLAlchemy's default for a server: 5 + 10
+    engine = sa.create_engine("sqlite:////of/nobody.db", poolclass=pool)
+    Outbox().init_app(flask, metadata=sa.MetaData(), engine=engine)
+    started(flask, **options)
+    told = [one.getMessage() for one in caplog.records if "engine" in one.getMessage()]
+    assert told == (
+        [
+            "outbox: the engine's pool gives out 15 connections, and a worker runs"
+            f" {tasks} tasks at once: set pool_size + max_overflow to {tasks} or more"
+        ]
+        if tasks
+        else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"pool_cls": Threads, "max_concurrency": 4}, "this pool cannot grow, and --autoscale"),
+        ({"pool_cls": Prefork, "max_concurrency": 4}, None),
+        ({"pool_start_method": "spawn"}, "worker_pool_start_method is not fork"),
+        ({"pool_start_method": "fork"}, None),
+    ],
+)
+def test_options_with_which_nothing_runs_are_told_of(
+    caplog: pytest.LogCaptureFixture, options: dict[str, Any], told: str | None
+) -> None:
+    started(flask_app(), **options)
+    assert [told is not None and told in one.getMessage() for one in caplog.records] == (
+        [True] if told else []
+    )
+
+
+def test_settings_after_init_app_are_told_of_without_their_values(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    flask = flask_app()
+    state = flask.extensions["outbox"]
+    assert late_settings(state.runtime) == []
+    flask.config.update(OUTBOX_WINDOW=3, OUTBOX_SLOTS=9, MAIL_PASSWORD="secret", MAIL_PORT=2525)
+    started(flask)
+    [line] = late_settings(state.runtime)
+    assert "OUTBOX_SLOTS, OUTBOX_WINDOW, MAIL_" in line
+    assert "secret" not in line
+    assert line in caplog.text
+    flask.config["OUTBOX_WINDOWS"] = 3
+    assert "is wrong: " in late_settings(state.runtime)[0]
+
+
+GEVENT = "celery.concurrency.gevent:TaskPool"
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "told"),
+    [
+        ("postgresql+psycopg://localhost/x", None, None),
+        ("mysql+pymysql://localhost/x", None, None),
+        ("mysql+mysqldb://localhost/x", pymysql, "use mysql+pymysql://"),
+        ("postgresql+psycopg2://localhost/x", None, "call psycogreen.gevent.patch_psycopg()"),
+    ],
+)
+def test_a_driver_that_keeps_greenlets_waiting_is_told_of(
+    url: str, module: Any, told: str | None
+) -> None:
+    if "psycopg2" in url:
+        pytest.importorskip("psycopg2")
+    engine = sa.create_engine(url, module=module)
+    # The test's own process is not patched.
+    patched, *waiting = blocked(GEVENT, engine)
+    assert "sockets are not patched: start the worker with -P gevent" in patched
+    assert [told is not None and told in line for line in waiting] == [True] * bool(told)
+    assert blocked("celery.concurrency.prefork:TaskPool", engine) == []
+
+
+def test_psycopg2_that_waits_by_a_callback_keeps_nobody_waiting() -> None:
+    extensions: Any = pytest.importorskip("psycopg2.extensions")
+    engine = sa.create_engine("postgresql+psycopg2://localhost/x")
+    extensions.set_wait_callback(print)
+    try:
+        assert waiting_driver("gevent", engine) == []
+    finally:
+        extensions.set_wait_callback(None)
+
+
+def test_green_pools_are_known_by_either_name() -> None:
+    names = ("gevent", GEVENT, "celery.concurrency.eventlet:TaskPool", "threads", "solo")
+    assert [green(name) for name in names] == ["gevent", "gevent", "eventlet", None, None]
