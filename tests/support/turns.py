@@ -12,7 +12,8 @@ So it is with `broker`: `each_broker`, `one_broker`, `brokers`.
 
 A test runs over the usual driver of its database. With `@pytest.mark.each_driver` it runs over the
 other ones as well, and with `@pytest.mark.drivers("psycopg2")` over that one alone. `--database
-psycopg2` runs over that driver whatever can run on its database.
+psycopg2` runs over that driver whatever can run on its database, but for what is marked
+`usual_driver`.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def register(config: pytest.Config) -> None:
     for marker in (
         "each_driver: run over the other drivers of its databases, too",
         "drivers(*names): run over each of these drivers only",
+        "usual_driver: never run over another driver, which lacks what is tested",
         "over_and_over: runs the same lines very often, so that coverage is not measured",
         "long: takes seconds, or a whole system: left out by `make test`",
     ):
@@ -92,7 +94,8 @@ def _wanted(metafunc: pytest.Metafunc, kind: str, known: Sequence[str]) -> list[
     if "drivers" in closest:
         return [name for name in closest["drivers"].args if name in allowed]
     left = [name for name in known if name in able and name in allowed]
-    if kind == "database" and (asked or test.get_closest_marker("each_driver")):
+    has_others = asked or test.get_closest_marker("each_driver")
+    if kind == "database" and has_others and not test.get_closest_marker("usual_driver"):
         left += [name for name, of in DRIVERS.items() if of in able and name in allowed]
     if (one := closest.get(f"one_{kind}")) and not config.getoption("--whole"):
         assert one.args[0] in able, f"{test.nodeid} cannot run on {one.args[0]}"

@@ -126,6 +126,7 @@ def test_a_stream_that_was_begun_before_the_call_goes_to_all_the_rest(
     assert committed(shop) == everybody() - {first}
 
 
+@pytest.mark.usual_driver
 @pytest.mark.databases("mariadb")
 @pytest.mark.parametrize("use", USES)
 def test_within_a_stream_any_other_call_is_refused_and_the_stream_goes_on(
@@ -155,6 +156,7 @@ def test_an_enqueue_for_each_row_of_a_stream_writes_all_where_cursors_lie_beside
     assert committed(shop) == everybody()
 
 
+@pytest.mark.usual_driver
 @pytest.mark.databases("mariadb")
 def test_another_engine_is_not_asked_where_it_is_within_a_stream(shop: Shop, readers: int) -> None:
     """The question is a statement, too."""

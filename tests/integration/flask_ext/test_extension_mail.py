@@ -227,6 +227,7 @@ def test_on_postgresql_a_write_that_no_word_tells_is_seen(
     waits(opened, WRITES["postgresql"][kind])
 
 
+@pytest.mark.usual_driver
 @cases(WRITES, "mariadb")
 def test_on_mariadb_a_write_that_no_word_tells_is_seen(
     opened: tuple[Shop, SQLAlchemy], kind: str

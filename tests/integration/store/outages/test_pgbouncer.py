@@ -140,6 +140,7 @@ def test_start_up_options_are_refused_and_the_roles_own_settings_hold(
             connection.exec_driver_sql("DROP ROLE patient")
 
 
+@pytest.mark.usual_driver
 def test_the_setting_of_the_apps_own_engine_stays_as_it_was(pooled: PgBouncer, shop: Shop) -> None:
     for address in addresses(3):
         shop.enqueue(address)
@@ -148,6 +149,7 @@ def test_the_setting_of_the_apps_own_engine_stays_as_it_was(pooled: PgBouncer, s
         assert driver.prepare_threshold == 5
 
 
+@pytest.mark.usual_driver
 def test_check_tells_an_app_whose_own_statements_are_prepared_behind_a_pool(
     pooled: PgBouncer, shops: Shops
 ) -> None:
@@ -160,6 +162,7 @@ def test_check_tells_an_app_whose_own_statements_are_prepared_behind_a_pool(
     assert all(told in output for output in outputs)
 
 
+@pytest.mark.usual_driver
 def test_without_a_pool_statements_are_prepared(shop: Shop) -> None:
     """It saves the planning of each window, which is as long as its execution."""
     assert "PgBouncer" not in runner(shop)("check", code=1).output

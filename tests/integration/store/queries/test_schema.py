@@ -69,6 +69,7 @@ def test_a_column_that_older_code_cannot_fill_is_told(shop: Shop) -> None:
     assert found.demanded == ["outbox_email.demanded"]
 
 
+@pytest.mark.usual_driver
 @pytest.mark.databases("postgresql")
 def test_a_postgresql_that_may_forget_a_commit_is_told(shop: Shop, database_url: str) -> None:
     engine = create_engine(database_url)
