@@ -17,7 +17,7 @@ from .worker_limits import give_time, too_few_connections, too_short
 
 _log = logging.getLogger("outbox")
 
-_OF_FIXED_SIZE = ("celery.concurrency.thread", "celery.concurrency.solo")
+_CANNOT_GROW = "celery.concurrency.thread"
 
 SPAWNED = (
     "worker_pool_start_method is not fork: the pool's processes have a copy of the Celery app,"
@@ -56,7 +56,7 @@ def _warnings(runtime: Runtime, worker: Any) -> list[str]:
 def _unfit(worker: Any, autoscale: int | None) -> list[str]:
     """Return a line for each option with which the pool cannot run our tasks."""
     lines = []
-    if autoscale and worker.pool_cls.__module__ in _OF_FIXED_SIZE:
+    if autoscale and worker.pool_cls.__module__ == _CANNOT_GROW:
         lines.append(
             "this pool cannot grow, and --autoscale will end the worker: use --concurrency"
         )
