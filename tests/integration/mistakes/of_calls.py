@@ -126,6 +126,18 @@ def _(trial: Trial) -> None:
 
 
 @mistake(
+    "an enqueue in a session that was closed, and that nobody commits again",
+    log="1 emails were discarded: nobody committed their session; call its commit()",
+)
+def _(trial: Trial) -> None:
+    with trial.app().app_context():
+        session = trial.db.session()
+        session.commit()
+        session.close()
+        trial.outbox.enqueue(letter(), session=session)
+
+
+@mistake(
     "an enqueue outside of an app context",
     exception="RuntimeError: Working outside of application context",
 )
