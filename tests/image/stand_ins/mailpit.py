@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 import threading
 import urllib.request
@@ -61,8 +62,13 @@ async def serve() -> None:
     web = ThreadingHTTPServer(("0.0.0.0", 8025), Api)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(
+        signal.SIGTERM, stop.set
+    )  # the container's first process has no default
     server = await loop.create_server(lambda: SMTP(Keeper(), loop=loop), "0.0.0.0", 1025)
-    await server.serve_forever()
+    await stop.wait()
+    server.close()
 
 
 if __name__ == "__main__":
