@@ -26,7 +26,10 @@ nitpicky = True
 # What other projects document: their pages are not read, because a build needs no network.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!outbox\.)\w+\..*"),
-    ("py:.*", r"(Any|Callable|Connection|datetime|Engine|Flask|Iterable|Mapping|MetaData|Sequence)"),
+    (
+        "py:.*",
+        r"(datetime|Any|Callable|Connection|Engine|Flask|Iterable|Mapping|MetaData|Sequence)",
+    ),
     # Our names of unions and functions, and types within the package: the text says what they are.
     ("py:class", r"(Any\w+|URLs|Recipient|[A-Z]\w+Of\w*)"),
     ("py:class", r"outbox\.(domain|flask_ext|store|testing|worker)\..*"),
