@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -15,6 +16,7 @@ from tempfile import mkstemp
 from tests.docs.output import is_as_shown
 from tests.docs.ports import WEB, Ports
 from tests.support.servers import family, leash
+from tests.support.servers.missing import missing
 from tests.support.servers.ports import accepts
 from tests.support.servers.warm import Warm
 from tests.support.waiting import wait_until
@@ -134,6 +136,8 @@ class Terminal:
         return status, self.ports.usual(log.read_text(errors="replace"))
 
     def _launch(self, command: str) -> tuple[Process, Path]:
+        if command.startswith("curl ") and shutil.which("curl") is None:
+            missing("curl", "apt install curl")
         if not _SHELL.search(command.partition(" #")[0]):
             words = shlex.split(command, comments=True)
             settings = {}

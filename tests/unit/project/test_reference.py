@@ -17,8 +17,11 @@ from outbox import Outbox
 from outbox.domain.config.settings import Settings
 from outbox.flask_ext.cli.commands import commands
 from outbox.flask_ext.management.management import Management
+from outbox.worker.log_events import LOGGED
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "outbox"
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def settings() -> str:
@@ -67,6 +70,18 @@ def test_every_verb_is_listed_once() -> None:
     verbs = {name for name in vars(Management) if not name.startswith("_")}
     assert set(listed) == verbs | {"cancel", "counts"}
     assert all(callable(getattr(Outbox, name)) for name in listed)
+
+
+def test_every_event_of_the_log_is_listed() -> None:
+    """The events are read from the code: each is the value of a key "event"."""
+    text = (REFERENCE / "log.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    sources = "".join(file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
+    written = re.findall(r'"event": f?"([\w{}]+)"', sources)
+    ends = [f"email_{status}" for status in LOGGED]
+    assert "email_{status}" in written
+    assert sorted(listed) == sorted({*written, *ends} - {"email_{status}"})
 
 
 def _shown(value: object) -> str:
