@@ -10,6 +10,7 @@ from .domain.errors import (
     OutboxError,
 )
 from .domain.priority import Priority
+from .domain.version import __version__
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
 from .flask_ext.management.results import Corrections, Health, Reason, Unchanged
@@ -52,6 +53,7 @@ __all__ = [
     "Status",
     "Suppression",
     "Unchanged",
+    "__version__",
     "email_failed",
     "email_sent",
     "email_unknown",

@@ -9,6 +9,7 @@ from ...domain.config.enqueue_options import MAX_TAG
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
+from ...domain.version import __version__
 from ...store.control.pause import EVERYTHING
 from ...store.schema.column_types import REASON_LENGTH
 from ...worker.beat_mark import note_beat
@@ -26,6 +27,8 @@ from .stats import stats_lines
 
 commands = CommandGroup("outbox", help="See, send and correct the emails of the outbox.")
 """Added to the app's own commands by `Outbox.init_app`."""
+
+click.version_option(__version__, message="flask-mail-outbox %(version)s")(commands)
 
 for each in (retry, resolve, cancel, purge, health, check):
     commands.add_command(each)

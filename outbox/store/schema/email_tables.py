@@ -36,6 +36,7 @@ from .column_types import (
     TABLE_OPTIONS,
     WORKER_LENGTH,
     exactly,
+    hot,
     partial,
     words,
 )
@@ -134,7 +135,7 @@ def email(metadata: MetaData) -> Table:
     table.append_constraint(
         UniqueConstraint(columns.content_id, columns.id, name="uq_outbox_email_content_id")
     )
-    return table
+    return hot(table)
 
 
 def recipient(metadata: MetaData) -> Table:
