@@ -49,7 +49,13 @@ class FrozenClock:
         parameters: Any,
         *_: object,
     ) -> tuple[str, Any]:
-        is_ours = connection.engine.url == self._database.engine.url
-        if is_ours and self.moment is not None:
+        is_same = _place(connection.engine) == _place(self._database.engine)
+        if is_same and self.moment is not None:
             statement = at_moment(statement, self._database.dialect, self.moment)
         return statement, parameters
+
+
+def _place(engine: Engine) -> tuple[object, ...]:
+    """Return where an engine's database is, whatever its driver: sessions may use another one."""
+    url = engine.url
+    return url.get_backend_name(), url.host, url.port, url.database

@@ -59,7 +59,7 @@ def _pages(previews: Previews, is_shown: Callable[[], bool]) -> Blueprint:
         response.headers.update(_HEADERS)
         return response
 
-    @pages.get("")
+    @pages.get("", strict_slashes=False)
     def index() -> str:
         return _page("index.html", previews, None)
 

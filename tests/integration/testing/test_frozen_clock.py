@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from outbox import ConfigurationError
 from outbox.testing import OutboxTester
@@ -67,6 +69,20 @@ def test_travel_moves_it_and_it_stands_still_there(shop: Shop, tester: OutboxTes
     tester.unfreeze()
     tester.unfreeze()  # it goes on already
     assert tester.now() < NOON
+
+
+@pytest.mark.one_database("sqlite")
+def test_it_stands_still_over_another_driver_too(shop: Shop, tester: OutboxTester) -> None:
+    async def enqueue() -> None:
+        engine = create_async_engine(shop.engine.url.set(drivername="sqlite+aiosqlite"))
+        async with AsyncSession(engine) as session:
+            await session.run_sync(lambda sync: shop.outbox.enqueue(message(), session=sync))
+            await session.commit()
+        await engine.dispose()
+
+    with tester.freeze(NOON):
+        asyncio.run(enqueue())
+        assert tester.assert_enqueued().due_at == NOON
 
 
 @pytest.mark.one_database("postgresql")

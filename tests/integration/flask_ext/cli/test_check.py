@@ -49,6 +49,17 @@ def test_check_passes_on_a_complete_set_up(shop: Shop, run: Run) -> None:
     assert "no outbox.sweep" in run("check", code=1).output
 
 
+def test_check_warns_of_previews_that_everybody_sees(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "/outbox/previews answers everybody"
+    shop = shops.open(OUTBOX_PREVIEWS=True)
+    with_celery(shop)
+    assert told in runner(shop)("check").output
+    monkeypatch.setenv("FLASK_DEBUG", "1")
+    assert told not in runner(shop)("check").output
+
+
 def test_check_tells_of_a_beat_that_sweeps_at_another_interval(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SWEEP_INTERVAL=10.0)
     celery, run = with_celery(shop), runner(shop)

@@ -178,6 +178,7 @@ def test_a_broken_function_shows_its_error_and_the_list_stands(site: Site) -> No
     page = site.get()
     assert page.status_code == 200
     assert page.text.count("test_pages.") == 2
+    assert site.get("/").status_code == 200
     site.config |= {"DEBUG": False, "OUTBOX_PREVIEWS": True}
     page = site.get("/broken")
     assert "RuntimeError: no such order" in page.text
