@@ -17,8 +17,10 @@ from .flask_ext.management.results import Corrections, Health, Reason, Unchanged
 from .store.records import Email
 from .store.report_records import (
     AttemptDetails,
+    BatchDetails,
     EmailDetails,
     EmailSummary,
+    Progress,
     RateLimited,
     RecipientDetails,
     ServerStatus,
@@ -31,6 +33,7 @@ from .worker.setup import worker_start as _worker_start  # and what a worker doe
 
 __all__ = [
     "AttemptDetails",
+    "BatchDetails",
     "ConfigurationError",
     "Corrections",
     "Email",
@@ -45,6 +48,7 @@ __all__ = [
     "OutboxError",
     "OutboxMail",
     "Priority",
+    "Progress",
     "RateLimited",
     "Reason",
     "RecipientDetails",

@@ -117,6 +117,37 @@ class Stats:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BatchDetails:
+    """A batch in flight: emails that one send task has claimed, and the lease that it must renew.
+
+    A worker renews its lease after each third of `OUTBOX_LEASE`. If it is lost, a sweep rescues its
+    emails: those that were `sending` are then in doubt, and all others wait again.
+    """
+
+    priority: Priority
+    lane: str  # "" is the lane without limits
+    emails: int  # of those asked for, how many have no recorded result
+    sending: int  # how many of these are in the open window
+    worker: str | None  # host and process id; None: no task has started the batch
+    server: str | None  # whose connection cap it counts against
+    claimed_at: datetime
+    started_at: datetime | None
+    lease_seconds: float  # until the lease runs out; negative after that
+    rescue_seconds: float  # until a sweep rescues its emails, if the lease is never renewed again
+    is_silent: bool  # a renewal is late: the worker is lost, or cannot reach the database
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far the emails of a tag have come, or all emails."""
+
+    statuses: dict[Status, int]  # how many emails, of every status
+    in_doubt: int  # how many emails may have arrived without a reply that says so
+    next_due_seconds: float | None  # until the first waiting email is due; None: none waits
+    batches: tuple[BatchDetails, ...]  # that have some of the emails, the oldest claim first
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Suppression:
     """An address that gets no email."""
 

@@ -22,6 +22,7 @@ from .check import check
 from .email_lines import email_lines, list_line
 from .health import health
 from .json_output import print_json
+from .progress_lines import progress_lines
 from .shell import EMAIL_ID, CommandGroup, as_json, current_outbox, current_runtime, text
 from .stats import stats_lines
 
@@ -46,6 +47,20 @@ def stats(as_json: bool) -> None:
         print_json(found)
         return
     for line in stats_lines(found):
+        click.echo(line)
+
+
+@commands.command()
+@click.option("--tag", callback=text(MAX_TAG), help="Only the emails with this tag.")
+@as_json
+@with_appcontext
+def progress(tag: str | None, as_json: bool) -> None:
+    """Show how far emails have come, and which batches have them."""
+    found = current_outbox().progress(tag)
+    if as_json:
+        print_json(found)
+        return
+    for line in progress_lines(found):
         click.echo(line)
 
 

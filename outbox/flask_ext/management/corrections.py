@@ -30,13 +30,13 @@ from .results import Corrections, Reason, Unchanged
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
-Progress: TypeAlias = Callable[[int, int], object]
+OnProgress: TypeAlias = Callable[[int, int], object]
 """Is called with how many ids have been gone through, and of how many; first with 0."""
 
 RESOLVED = (Status.SENT, Status.FAILED)
 
 
-def retry(runtime: Runtime, ids: Any, status: Any, progress: Progress) -> Corrections:
+def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress) -> Corrections:
     """Send failed or unknown emails again: those with these ids, or all of a status."""
     if (ids is None) == (status is None):
         raise InvalidMessage("ids", "give either ids or a status, and not both")
@@ -58,7 +58,7 @@ def resolve(runtime: Runtime, ids: Any, outcome: Any) -> Corrections:
     )
 
 
-def cancel_tag(runtime: Runtime, tag: str, progress: Progress) -> tuple[int, Collection[int]]:
+def cancel_tag(runtime: Runtime, tag: str, progress: OnProgress) -> tuple[int, Collection[int]]:
     """Withdraw a tag's emails; return how many, and the ids that another transaction holds."""
     database, total, held = runtime.database, 0, list[int]()
 
@@ -73,7 +73,7 @@ def cancel_tag(runtime: Runtime, tag: str, progress: Progress) -> tuple[int, Col
     return total, [email_id for part in parts(held) for email_id in withdraw(part)]
 
 
-def _scanned(scan: Scan, progress: Progress) -> Iterator[list[int]]:
+def _scanned(scan: Scan, progress: OnProgress) -> Iterator[list[int]]:
     """Yield the ids that a scan finds, in parts for one transaction each."""
     done = 0
     progress(done, scan.span)

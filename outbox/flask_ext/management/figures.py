@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...store.control import beat
 from ...store.control.pause import paused
+from ...store.queries import progress as queries
 from ...store.queries import reports, standstill
 from ...store.queries.server_status import alerts, standings
-from ...store.report_records import Stats
+from ...store.report_records import Progress, Stats
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
 from .check_database import database_findings
@@ -32,6 +34,15 @@ def stats(runtime: Runtime) -> Stats:
     found = database.read(lambda connection: reports.stats(connection, database, names))
     redirect_to = runtime.settings.redirect_to or None
     return replace(found, redirect_to=redirect_to, suppressed=runtime.suppressed())
+
+
+def progress(runtime: Runtime, tag: Any) -> Progress:
+    """Return how far the emails of a tag have come, or all emails."""
+    database, term = runtime.database, runtime.settings.lease
+    name = check_name("tag", tag, MAX_TAG)
+    return database.read(
+        lambda connection: queries.progress(connection, database, lease_seconds=term, tag=name)
+    )
 
 
 def health(runtime: Runtime, max_age: Any) -> Health:

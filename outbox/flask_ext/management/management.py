@@ -16,11 +16,11 @@ from flask import Flask
 
 from ...domain.delivery.status import Status
 from ...domain.priority import Priority
-from ...store.report_records import EmailDetails, EmailSummary, Stats, Suppression
+from ...store.report_records import EmailDetails, EmailSummary, Progress, Stats, Suppression
 from ...worker.process.runtime import Runtime
 from ..app.state import state_of
 from . import controls, corrections, emails, figures
-from .corrections import Progress
+from .corrections import OnProgress
 from .results import Corrections, Health
 
 
@@ -62,7 +62,7 @@ class Management:
         ids: int | Iterable[int] | None = None,
         *,
         status: Status | str | None = None,
-        progress: Progress = _unwatched,
+        progress: OnProgress = _unwatched,
     ) -> Corrections:
         """Send failed or unknown emails again, with fresh counters: by ids, or all of a `status`.
 
@@ -126,6 +126,14 @@ class Management:
         It counts rows, so with millions of emails it takes a while.
         """
         return figures.stats(self._runtime)
+
+    def progress(self, tag: str | None = None) -> Progress:
+        """Return how far a tag's emails have come: statuses, doubt, and their batches in flight.
+
+        Each batch has the seconds until its emails are rescued if its worker is lost. So a page can
+        tell why nothing moves. It reads all emails of the tag; without a tag, all emails.
+        """
+        return figures.progress(self._runtime, tag)
 
     def health(self, max_age: float | None = None) -> Health:
         """Return whether emails leave, for monitoring; it does not raise if the database is away.

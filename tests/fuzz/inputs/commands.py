@@ -35,10 +35,11 @@ FLAGS = st.sampled_from(
      "--remove", "--max-age", "--help", "--jsonn", "-h", "--tag=", "--id=1", "--status=failed"],
 )  # fmt: skip
 COMMANDS = ["stats", "list", "show", "retry", "resolve", "cancel", "sweep", "drain", "pause",
-            "resume", "purge", "suppress", "check", "health"]  # fmt: skip
+            "resume", "purge", "suppress", "check", "health", "progress"]  # fmt: skip
 
 _LIKELY: dict[str, list[st.SearchStrategy[Any]]] = {
     "list": [st.tuples(st.just("--tag"), WORDS), st.tuples(st.just("--limit"), IDS)],
+    "progress": [st.tuples(st.just("--tag"), WORDS)],
     "show": [st.tuples(IDS)],
     "retry": [st.lists(IDS, max_size=3), st.tuples(st.just("--status"), WORDS)],
     "resolve": [

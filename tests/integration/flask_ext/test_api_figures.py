@@ -13,9 +13,10 @@ from outbox import InvalidMessage, Priority, Status
 from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.store.control import beat, circuit_breaker
 from outbox.store.control.rate_limits import take
+from outbox.store.transitions.rescue import rescue
 from tests.support.servers.ports import free_port
 from tests.support.shop.shell import parsed, runner
-from tests.support.shop.shop import LEASE, Shop, Shops, sent
+from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, sent
 
 pytestmark = pytest.mark.one_database("postgresql")
 
@@ -177,3 +178,68 @@ def test_health_is_bad_where_the_database_was_away_for_a_moment(shop: Shop) -> N
 def test_health_names_the_limit_that_is_none(shop: Shop, given: object) -> None:
     with pytest.raises(InvalidMessage, match="max_age: must be seconds from 0 to 1000000000"):
         shop.outbox.health(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.each_database
+def test_progress_tells_which_batches_have_a_tags_emails_and_when_they_are_rescued(
+    shop: Shop,
+) -> None:
+    first = shop.enqueue(tag="news")
+    shop.enqueue(tag="news")
+    made = shop.sending(first.id)
+    shop.enqueue(tag="news")
+    shop.enqueue(tag="other")
+    found = shop.outbox.progress("news")
+    expected = {Status.PENDING: 1, Status.CLAIMED: 1, Status.SENDING: 1}
+    assert found.statuses == {status: expected.get(status, 0) for status in Status}
+    assert (found.in_doubt, found.next_due_seconds) == (0, 0.0)
+    [batch] = found.batches
+    assert (batch.emails, batch.sending, batch.worker) == (2, 1, WORKER)
+    assert not batch.is_silent
+    assert LEASE - 10 < batch.lease_seconds <= LEASE
+    assert batch.rescue_seconds == pytest.approx(batch.lease_seconds + LEASE, abs=0.01)
+
+    shop.later(LEASE - 5)
+    [batch] = shop.outbox.progress("news").batches
+    assert (batch.is_silent, batch.lease_seconds < 6) == (True, True)
+    shop.later(10)
+    judge(shop)  # a sweep sees that it ran out
+    [batch] = shop.outbox.progress().batches
+    assert batch.lease_seconds < 0
+    assert LEASE - 10 < batch.rescue_seconds <= LEASE
+    shop.later(LEASE)
+    judge(shop)
+    found = shop.outbox.progress("news")
+    assert (found.in_doubt, found.batches) == (1, ())
+    assert found.statuses[Status.PENDING] == 3
+
+    shop.record(made.token, [sent(first.id)])  # the lost worker comes back: its verdict settles it
+    assert shop.outbox.progress("news").in_doubt == 0
+
+
+def test_progress_of_a_batch_that_no_task_has_started(shop: Shop) -> None:
+    shop.enqueue()
+    shop.claim()
+    [batch] = shop.outbox.progress().batches
+    assert (batch.worker, batch.started_at, batch.is_silent) == (None, None, False)
+    assert batch.rescue_seconds == batch.lease_seconds
+    shop.later(LEASE + 1)
+    [batch] = shop.outbox.progress().batches
+    assert (batch.rescue_seconds, batch.is_silent) == (0.0, False)
+
+
+def test_the_command_progress_prints_what_the_verb_returns(shop: Shop) -> None:
+    first = shop.enqueue(tag="news")
+    shop.sending(first.id)
+    run = runner(shop)
+    assert "normal batch of 1, 1 in the open window: host:1 has it" in run("progress").output
+    shop.later(LEASE - 5)
+    assert "host:1 is silent; its emails are rescued in" in run("progress", "--tag=news").output
+    shown = parsed(run("progress", "--json"))
+    assert shown["statuses"]["sending"] == 1
+    assert shown["batches"][0]["is_silent"] is True
+    assert parsed(run("progress", "--json", "--tag=none"))["batches"] == []
+
+
+def judge(shop: Shop) -> None:
+    rescue(shop.database, shop.runtime.settings, random=lambda: 0.5)

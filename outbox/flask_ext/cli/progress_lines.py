@@ -1,0 +1,35 @@
+"""The lines of `flask outbox progress` for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from ...store.report_records import BatchDetails, Progress
+from ..management.server_lines import printable
+from .json_output import plain
+
+
+def progress_lines(found: Progress) -> Iterator[str]:
+    """Return the lines: how many emails are in each status, what is in doubt, and each batch."""
+    for status, count in plain(found.statuses).items():
+        yield f"{status:<12}{count:>10}"
+    yield f"{'in doubt':<12}{found.in_doubt:>10}"
+    if found.next_due_seconds is not None:
+        yield f"the next email is due in {found.next_due_seconds:.1f} s"
+    for batch in found.batches:
+        colour = "red" if batch.is_silent else None
+        yield click.style(printable(_batch(batch)), fg=colour)
+
+
+def _batch(batch: BatchDetails) -> str:
+    held = f"{plain(batch.priority)} batch of {batch.emails}, {batch.sending} in the open window"
+    if batch.worker is None:
+        return f"{held}: no worker has started it; it goes back in {batch.rescue_seconds:.0f} s"
+    if batch.is_silent:
+        return (
+            f"{held}: {batch.worker} is silent;"
+            f" its emails are rescued in {batch.rescue_seconds:.0f} s"
+        )
+    return f"{held}: {batch.worker} has it; its lease runs {batch.lease_seconds:.0f} s"
