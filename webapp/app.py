@@ -10,7 +10,7 @@ from flask import Flask, render_template
 from sqlalchemy import select
 from werkzeug.exceptions import HTTPException
 
-from . import database, flask_celery, sqlite
+from . import database, flask_celery, limits, sqlite
 from .config import from_environment
 from .extensions import csrf, db, migrate, outbox
 from .pages import formats, inbox, newsletter, password_reset, security, shop
@@ -25,6 +25,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
         sqlite.configure(db.engine)
     migrate.init_app(app, db)
     csrf.init_app(app)
+    limits.init_app(app)
     flask_celery.init_app(app)
     outbox.init_app(app, db=db)
 

@@ -11,6 +11,9 @@ from sqlalchemy import make_url
 SECRETS = ("DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD", "SECRET_KEY")
 TRUE = frozenset({"1", "true", "yes", "on"})
 
+OPTIONAL = ("DEMO_INBOX", "DEMO_KILL_WORKER", "FLOWER_URL")
+"""What a page shows only where it is there: the caught emails, a command, a link to Flower."""
+
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return Flask's configuration; raise RuntimeError for a missing variable, with its name.
@@ -35,10 +38,12 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "SESSION_COOKIE_SAMESITE": "Lax",
         "MAX_CONTENT_LENGTH": 256 * 1024,
     }
-    if "OUTBOX_SLOTS" in environ:
-        config["OUTBOX_SLOTS"] = int(environ["OUTBOX_SLOTS"])
-    if "DEMO_INBOX" in environ:
-        config["DEMO_INBOX"] = environ["DEMO_INBOX"]
+    for name in ("OUTBOX_SLOTS", "OUTBOX_LEASE"):
+        if name in environ:
+            config[name] = int(environ[name])
+    config |= {name: environ[name] for name in OPTIONAL if environ.get(name)}
+    if "LIMITS_URL" in environ:
+        config["RATELIMIT_STORAGE_URI"] = environ["LIMITS_URL"]
     return config
 
 

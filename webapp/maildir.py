@@ -10,9 +10,11 @@ import itertools
 import os
 import re
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+HEAD = 16_384  # octets
 _NAME = re.compile(r"[0-9]{20}\.[0-9]+\.[0-9]{8}")
 
 
@@ -36,6 +38,16 @@ class Maildir:
     def names(self) -> list[str]:
         """Return every email's name, newest first."""
         return sorted(os.listdir(self.path / "new"), reverse=True)
+
+    def heads(self) -> Iterator[tuple[str, bytes]]:
+        """Yield each email's name and header, newest first. A header is cut at 16 KiB."""
+        for name in self.names():
+            try:
+                with (self.path / "new" / name).open("rb") as file:
+                    start = file.read(HEAD)
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            yield name, start.partition(b"\r\n\r\n")[0]
 
     def read(self, name: str) -> bytes | None:
         """Return an email's bytes, or None where there is no such email."""

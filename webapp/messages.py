@@ -5,13 +5,16 @@ from __future__ import annotations
 from flask import current_app, render_template
 from flask_mail import Message
 
+from .invoice import invoice
 from .models import Newsletter, Order
 
 
 def confirmation(order: Order) -> Message:
-    """Return the message that thanks for an order and repeats it."""
+    """Return the message that thanks for an order, repeats it, and has the invoice attached."""
     subject = f"Your order {order.number}"
-    return _message("confirmation", subject, [order.email], order=order)
+    message = _message("confirmation", subject, [order.email], order=order)
+    message.attach(f"Invoice {order.number}.pdf", "application/pdf", invoice(order))
+    return message
 
 
 def new_password(address: str, link: str, minutes: int) -> Message:

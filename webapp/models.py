@@ -60,7 +60,7 @@ class Order(Model):
 
 
 class PasswordReset(Model):
-    """A request for a new password; `request` is the form's id, as with orders."""
+    """A reset of a password; `request` is its id, made of the address and the time slot."""
 
     __tablename__ = "shop_password_reset"
 

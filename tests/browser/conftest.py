@@ -55,7 +55,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningShop]:
         said = ""
         for line in process.stdout:
             said += line
-            if "Ctrl-C" in line:
+            if "Ctrl-C stops" in line:
                 break
         late.cancel()
         address = re.search(r"Shop +(http://[^/]+)/", said)

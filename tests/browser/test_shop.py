@@ -59,8 +59,10 @@ def test_an_order_is_confirmed_in_the_inbox(browser: Chrome, shop: Any) -> None:
         lambda driver: driver.find_element(By.CSS_SELECTOR, ".stamp[data-value=sent]")
     )
     see_in_inbox(browser, shop, "ada@example.com")
-
-    click(browser, By.PARTIAL_LINK_TEXT, "ada@example.com")
+    browser.get(f"{shop.url}/orders")
+    click(browser, By.PARTIAL_LINK_TEXT, "F-0")
+    click(browser, By.LINK_TEXT, "Read the email")
+    assert "Invoice F-0" in browser.find_element(By.CSS_SELECTOR, ".facts").text
     browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
     assert "Thank you, Ada Lovelace." in heading(browser)
     browser.switch_to.default_content()
@@ -101,6 +103,31 @@ def test_a_newsletter_shows_its_progress_until_all_is_sent(browser: Chrome, shop
     assert browser.find_element(By.CSS_SELECTOR, "[data-field=sent]").text == "500"
     bar = browser.find_element(By.TAG_NAME, "progress")
     assert bar.get_attribute("value") == bar.get_attribute("max") == "500"
+
+
+@pytest.mark.long
+def test_every_page_fits_a_phone(browser: Chrome, shop: Any) -> None:
+    address = f"{'long-' * 12}ada@{'sub.' * 12}example.com"
+    order(browser, shop, name="W" * 80, email=address)
+    placed = browser.current_url
+    post_newsletter(browser, shop, subject="N" * 200, readers=1)
+    issue = browser.current_url
+    see_in_inbox(browser, shop, "NNNN")
+    browser.get(f"{shop.url}/inbox?q={address}")
+    click(browser, By.PARTIAL_LINK_TEXT, "Your order")
+    pages = [placed, issue, browser.current_url, f"{shop.url}/inbox?q={'q' * 200}"]
+    pages += [
+        shop.url + path for path in ("/", "/orders", "/newsletter", "/password-reset", "/inbox")
+    ]
+    screen = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    try:
+        for page in pages:
+            browser.get(page)
+            width = browser.execute_script("return document.documentElement.scrollWidth")
+            assert width <= 390, f"{page} is {width} pixels wide"
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.long

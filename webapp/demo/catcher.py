@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--maildir", type=Path, required=True)
     options = parser.parse_args()
     asyncio.run(serve(options.host, options.port, Maildir(options.maildir)))
+    os._exit(0)  # each email is in its file: there is nothing to wait for
 
 
 if __name__ == "__main__":

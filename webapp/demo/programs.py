@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from .redis_server import RedisServer
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
@@ -16,15 +18,14 @@ class Ports:
     web: int
     flower: int
     smtp: int
-    redis: int
 
     @classmethod
     def free(cls, *, web: int, flower: int) -> Ports:
         """Return the usual ports, each replaced by another one if it is not free."""
         chosen: list[int] = []
-        for usual in (web, flower, 2525, 6399):
+        for usual in (web, flower, 2525):
             chosen.append(_free(usual, taken=chosen))
-        return cls(web=chosen[0], flower=chosen[1], smtp=chosen[2], redis=chosen[3])
+        return cls(web=chosen[0], flower=chosen[1], smtp=chosen[2])
 
 
 def _free(usual: int, *, taken: list[int]) -> int:
@@ -41,22 +42,44 @@ def _free(usual: int, *, taken: list[int]) -> int:
     raise OSError("no free port on 127.0.0.1")
 
 
-def programs(state: Path, ports: Ports, *, redis_server: str) -> dict[str, list[str]]:
+@dataclass(frozen=True, kw_only=True)
+class Sockets:
+    """The sockets that are files, in a folder that only the demo's owner may enter."""
+
+    folder: Path
+
+    @property
+    def redis(self) -> Path:
+        """Redis listens here, and on no port."""
+        return self.folder / "redis.sock"
+
+    @property
+    def supervisord(self) -> Path:
+        """supervisorctl speaks to supervisord over this one."""
+        return self.folder / "supervisor.sock"
+
+
+KEEP_NOTHING = frozenset({"beat", "flower", "redis"})
+"""They have nothing to finish, so they are not asked to end. Celery's processes take half a second
+of CPU for their end alone, and would take it from the worker."""
+
+
+def programs(
+    state: Path, ports: Ports, sockets: Sockets, redis: RedisServer
+) -> dict[str, list[str]]:
     """Return each process's command line."""
     python = [sys.executable, "-m"]
     celery = [*python, "celery", "-A", "webapp"]
     return {
-        "redis": [
-            redis_server, "--bind", "127.0.0.1", "--port", str(ports.redis), "--dir", str(state),
-            "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-        ],
+        "redis": redis.listening(port=0, unix=sockets.redis),
         "inbox": [
             *python, "webapp.demo.catcher",
             "--port", str(ports.smtp), "--maildir", str(state / "inbox"),
         ],
         "web": [
             *python, "gunicorn", "--bind", f"127.0.0.1:{ports.web}", "--workers", "1",
-            "--threads", "8", "--no-control-socket", "webapp:create_app()",
+            "--threads", "8", "--graceful-timeout", "1", "--no-control-socket",
+            "webapp:create_app()",
         ],
         "worker": [*celery, "worker", "--concurrency", "2", "--events", "--loglevel", "INFO"],
         "beat": [*celery, "beat", "--schedule", str(state / "beat-schedule")],
@@ -66,18 +89,18 @@ def programs(state: Path, ports: Ports, *, redis_server: str) -> dict[str, list[
     }  # fmt: skip
 
 
-def supervisor_config(state: Path, ports: Ports, *, redis_server: str) -> str:
+def supervisor_config(state: Path, ports: Ports, sockets: Sockets, redis: RedisServer) -> str:
     """Return supervisord.conf. It has no secrets: they come from the environment."""
-    commands = programs(state, ports, redis_server=redis_server)
-    head = HEAD.format(state=_escape(str(state)))
+    head = HEAD.format(state=_escape(str(state)), socket=_escape(str(sockets.supervisord)))
     parts = [
         PROGRAM.format(
             name=name,
             command=_escape(shlex.join(command)),
             log=_escape(str(state / "log" / f"{name}.log")),
-            priority=1 if name == "redis" else 2,  # Redis starts first and stops last
+            priority=1 if name == "redis" else 2,  # Redis starts first
+            signal="KILL" if name in KEEP_NOTHING else "TERM",
         )
-        for name, command in commands.items()
+        for name, command in programs(state, ports, sockets, redis).items()
     ]
     return head + "".join(parts)
 
@@ -93,16 +116,17 @@ silent=true
 logfile={state}/log/supervisord.log
 pidfile={state}/supervisord.pid
 childlogdir={state}/log
+umask=077
 
 [unix_http_server]
-file={state}/supervisor.sock
+file={socket}
 chmod=0700
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 
 [supervisorctl]
-serverurl=unix://{state}/supervisor.sock
+serverurl=unix://{socket}
 """
 
 PROGRAM = """
@@ -111,7 +135,8 @@ command={command}
 priority={priority}
 autorestart=true
 startsecs=1
-stopwaitsecs=15
+stopsignal={signal}
+stopwaitsecs=5
 killasgroup=true
 redirect_stderr=true
 stdout_logfile={log}

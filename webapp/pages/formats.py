@@ -12,6 +12,7 @@ def register(app: Flask) -> None:
     app.add_template_filter(euros)
     app.add_template_filter(clock)
     app.add_template_filter(grouped)
+    app.add_template_filter(counted)
 
 
 def euros(cents: int) -> str:
@@ -28,3 +29,8 @@ def clock(moment: datetime) -> str:
 def grouped(number: int) -> str:
     """Print a count with commas between thousands: `20,000`."""
     return f"{number:,}"
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """Print a count with its noun: `1 email`, `2,000 emails`."""
+    return f"{grouped(number)} {one if number == 1 else several or one + 's'}"

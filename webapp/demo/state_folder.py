@@ -1,0 +1,123 @@
+"""The demo's folder: only its owner may enter it, one demo at a time uses it, and each begins anew.
+
+Whatever the demo listens to as a file is in here: Redis, MariaDB and supervisord. So nobody else on
+the host can reach it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+LOCK = "lock"
+CONFIG = "supervisord.conf"
+LONGEST = 80
+"""Octets of a folder's path in which the name of each socket still fits: Linux allows 107."""
+
+
+class Refused(Exception):
+    """The demo cannot run here. The text is one line that says why, and what to do."""
+
+
+@contextmanager
+def own_folder(state: Path) -> Iterator[None]:
+    """Empty the folder, and hold it for one demo; raise Refused where that is not possible."""
+    _refuse_foreign(state)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state.chmod(0o700)
+    with (state / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _taken(state) from None
+        if _supervisord_lives(state):  # its demo was killed, and left it behind
+            raise _taken(state)
+        _empty(state)
+        (state / "log").mkdir()
+        yield
+
+
+def _refuse_foreign(state: Path) -> None:
+    """Refuse a folder that is not ours to empty."""
+    if not state.exists():
+        return
+    if not state.is_dir() or state.stat().st_uid != os.geteuid():
+        raise Refused(f"{state} is not a folder of yours. Give another --state.")
+    names = set(os.listdir(state))
+    if names and names.isdisjoint({LOCK, CONFIG}):
+        raise Refused(f"{state} has files that are not a demo's. Give an empty or a new --state.")
+
+
+def _taken(state: Path) -> Refused:
+    return Refused(f"A demo runs in {state} already. Stop it, or give another --state.")
+
+
+def _supervisord_lives(state: Path) -> bool:
+    with suppress(OSError, ValueError, psutil.Error):
+        process = psutil.Process(int((state / "supervisord.pid").read_text()))
+        return str(state / CONFIG) in process.cmdline()
+    return False
+
+
+def _empty(state: Path) -> None:
+    for entry in state.iterdir():
+        if entry.name == LOCK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+@contextmanager
+def socket_folder(state: Path) -> Iterator[Path]:
+    """Provide the folder for sockets: the state's, or a private one where its path is too long."""
+    if len(os.fsencode(state)) <= LONGEST:
+        yield state
+        return
+    with tempfile.TemporaryDirectory(prefix="outbox-demo-") as folder:  # made with mode 0700
+        yield Path(folder)
+
+
+@contextmanager
+def starting_alone(stop: threading.Event) -> Iterator[None]:
+    """Let the demos of one user start one after the other: two at once would choose the same ports.
+
+    The file is in a folder that all users share. One that is not ours, or a link, is not used: the
+    demo then starts without waiting for others.
+    """
+    descriptor = _own_file(Path(tempfile.gettempdir()) / f"outbox-demo-{os.getuid()}.lock")
+    if descriptor is None:
+        yield
+        return
+    try:
+        while not stop.is_set():
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                stop.wait(0.1)
+            else:
+                break
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _own_file(path: Path) -> int | None:
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError:
+        return None
+    if os.fstat(descriptor).st_uid == os.getuid():
+        return descriptor
+    os.close(descriptor)
+    return None

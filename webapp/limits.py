@@ -1,0 +1,35 @@
+"""Limits what one client, and what one address, can make the shop send.
+
+A form that writes to any address is a way to flood somebody's inbox. Flask-Limiter counts in this
+process's memory, or in the storage that LIMITS_URL names, which several processes can share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from flask import Flask, request
+from flask_limiter import Limiter
+from flask_limiter.util import get_remote_address
+
+limiter = Limiter(get_remote_address)
+
+ORDERS_OF_A_CLIENT = "60/minute"
+ORDERS_TO_AN_ADDRESS = "30/hour"
+RESETS_OF_A_CLIENT = "20/hour"
+"""What one address gets is limited by time slots: `pages.password_reset.SLOT`."""
+NEWSLETTERS_OF_A_CLIENT = "10/minute"
+
+
+def init_app(app: Flask) -> None:
+    """Count the requests of this app."""
+    app.config.setdefault("RATELIMIT_STORAGE_URI", "memory://")
+    app.config.setdefault("RATELIMIT_HEADERS_ENABLED", True)  # they tell when to try again
+    app.config.setdefault("RATELIMIT_ENABLED", True)  # otherwise the last app's value would hold
+    limiter.init_app(app)
+
+
+def address() -> str:
+    """Return a key for the form's address. The storage is to hold no addresses."""
+    value = request.form.get("email", "").strip().lower()
+    return "address:" + hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
