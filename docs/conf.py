@@ -6,12 +6,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+from outbox.domain.version import __version__
+
 ROOT = Path(__file__).parents[1]
 _project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 project = _project["name"]
 author = "the authors of flask-mail-outbox"
-version = release = _project["version"]
+version = release = __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_sphinx"))  # value_fields.py
 extensions = ["myst_parser", "pallets_sphinx_themes", "sphinx.ext.autodoc", "value_fields"]

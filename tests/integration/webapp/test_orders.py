@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from outbox.store.queries.whole_emails import later_than
+from outbox.store.queries.whole_emails import Mark, later_than
 from webapp import limits
 from webapp.extensions import outbox
 
@@ -30,7 +30,7 @@ def emails(app: Flask) -> list[Any]:
     """Return the messages of all emails."""
     with app.app_context():
         database = outbox._runtime.database
-        found = database.read(lambda connection: later_than(connection, database, 0))
+        found = database.read(lambda connection: later_than(connection, database, Mark()))
     return [message_from_bytes(one.octets, policy=default) for one in found]
 
 
