@@ -69,11 +69,7 @@ def code_of(error: BaseException) -> int | str | None:
         return first
     if hasattr(original, "sqlstate") and isinstance(getattr(original, "errno", None), int):
         return original.errno  # type: ignore[no-any-return]  # MariaDB's connector
-    for name in (
-        "sqlstate",
-        "pgcode",
-        "sqlite_errorname",
-    ):  # psycopg and asyncpg, psycopg2, sqlite3
+    for name in ("sqlstate", "pgcode", "sqlite_errorname"):  # psycopg, asyncpg; psycopg2; sqlite3
         if code := getattr(original, name, None):
             return code  # type: ignore[no-any-return]
     if isinstance(first, str) and _SQLSTATE.fullmatch(first):

@@ -144,12 +144,15 @@ def test_an_order_that_the_commit_itself_flushes_is_refused(opened: Opened) -> N
     assert binds.emails() == 1, "the session is usable"
 
 
+@pytest.mark.databases("sqlite")
 def test_rows_elsewhere_may_be_read_but_not_written_beside_an_order_and_its_email(
     opened: Opened,
 ) -> None:
     """Nobody can tell whether the email belongs to the rows here or to those."""
     binds = opened("shop")
     binds.db.session.execute(sa.select(binds.default)).all()
+    default = {"bind": binds.db.engines[None]}
+    binds.db.session.execute(sa.text("PRAGMA user_version"), bind_arguments=default).all()
     binds.outbox.enqueue(message())
     binds.order()
     binds.db.session.commit()
