@@ -24,6 +24,8 @@ _log = logging.getLogger("outbox")
 
 _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
 _NO_SERVER = "no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to {name}"
+_NEAR = ("localhost", "::1")
+"""Hosts that nobody can listen on the way to, beside those of 127.0.0.0/8."""
 _TAKEN_OUT = (
     "flask db migrate would remove the outbox's tables: the metadata of Flask-Migrate's db does not"
     " have them. Call init_app with this db, or with its metadata, before you migrate"
@@ -42,9 +44,9 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
     return [*findings, *map(error, late_settings(runtime)), *_migrations(runtime), *_quiet(runtime)]
 
 
-def _quiet(runtime: Runtime) -> list[Finding]:
-    """Return the findings that `init_app` does not log."""
-    findings = _server_findings(runtime)
+def _quiet(runtime: Runtime, *, near: bool = True) -> list[Finding]:
+    """Return the findings that `init_app` does not log; `near` ones are on servers of this host."""
+    findings = _server_findings(runtime, near=near)
     if in_memory(runtime.database.engine):
         findings.append(warn(_IN_MEMORY))
     if runtime.suppressed():
@@ -56,10 +58,12 @@ def _quiet(runtime: Runtime) -> list[Finding]:
     return findings
 
 
-def _server_findings(runtime: Runtime) -> list[Finding]:
+def _server_findings(runtime: Runtime, *, near: bool) -> list[Finding]:
     findings = []
     for server in runtime.servers:
         if server.security == "none":
+            if not near and (server.host in _NEAR or server.host.startswith("127.")):
+                continue
             text = f"{server.name}: SMTP is not encrypted (MAIL_USE_TLS, or use_tls)"
             findings.append(warn(text))
         elif not server.tls_verify:
@@ -107,7 +111,7 @@ def _tell(instance: Any, **_: Any) -> None:
         runtime = runtime_of(instance.app)
     except ConfigurationError:  # another app's worker
         return
-    for finding in (*_quiet(runtime), *file_findings(runtime)):
+    for finding in (*_quiet(runtime, near=False), *file_findings(runtime)):
         _log.warning("outbox: %s", finding.text)
 
 
