@@ -38,7 +38,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "SESSION_COOKIE_SAMESITE": "Lax",
         "MAX_CONTENT_LENGTH": 256 * 1024,
     }
-    for name in ("OUTBOX_SLOTS", "OUTBOX_LEASE"):
+    for name in ("OUTBOX_SLOTS", "OUTBOX_LEASE", "PROXIES"):
         if name in environ:
             config[name] = int(environ[name])
     config |= {name: environ[name] for name in OPTIONAL if environ.get(name)}

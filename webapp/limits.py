@@ -1,7 +1,8 @@
 """Limits what one client, and what one address, can make the shop send.
 
 A form that writes to any address is a way to flood somebody's inbox. Flask-Limiter counts in this
-process's memory, or in the storage that LIMITS_URL names, which several processes can share.
+process's memory, or in the storage that LIMITS_URL names, which several processes can share. Behind
+reverse proxies, PROXIES must say how many there are: otherwise all clients look like one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 from flask import Flask, request
 from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 limiter = Limiter(get_remote_address)
 
@@ -18,6 +20,8 @@ ORDERS_OF_A_CLIENT = "60/minute"
 ORDERS_TO_AN_ADDRESS = "30/hour"
 RESETS_OF_A_CLIENT = "20/hour"
 """What one address gets is limited by time slots: `pages.password_reset.SLOT`."""
+INVOICES_OF_A_CLIENT = "60/minute"
+"""To draw one with a font of its own takes a third of a second."""
 NEWSLETTERS_OF_A_CLIENT = "10/minute"
 
 
@@ -27,6 +31,8 @@ def init_app(app: Flask) -> None:
     app.config.setdefault("RATELIMIT_HEADERS_ENABLED", True)  # they tell when to try again
     app.config.setdefault("RATELIMIT_ENABLED", True)  # otherwise the last app's value would hold
     limiter.init_app(app)
+    if proxies := app.config.get("PROXIES", 0):
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]
 
 
 def address() -> str:

@@ -17,8 +17,14 @@ from pathlib import Path
 
 import psutil
 
-LOCK = "lock"
+LOCK = "demo.lock"
 CONFIG = "supervisord.conf"
+_OLD = frozenset({CONFIG, "log", "inbox"})
+"""What is in the folder of a demo from before there was a lock."""
+
+_SERVERS = ("supervisord.pid", "mariadb/pid")
+"""The files with the process ids of those who outlive a demo that is killed with SIGKILL."""
+
 LONGEST = 80
 """Octets of a folder's path in which the name of each socket still fits: Linux allows 107."""
 
@@ -37,9 +43,10 @@ def own_folder(state: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _taken(state) from None
-        if _supervisord_lives(state):  # its demo was killed, and left it behind
-            raise _taken(state)
+            text = f"A demo runs in {state} already. Stop it, or give another --state."
+            raise Refused(text) from None
+        if left := _left_behind(state):
+            raise Refused(f"A demo in {state} was killed. End what it has left: kill {left}")
         _empty(state)
         (state / "log").mkdir()
         yield
@@ -52,19 +59,19 @@ def _refuse_foreign(state: Path) -> None:
     if not state.is_dir() or state.stat().st_uid != os.geteuid():
         raise Refused(f"{state} is not a folder of yours. Give another --state.")
     names = set(os.listdir(state))
-    if names and names.isdisjoint({LOCK, CONFIG}):
+    if names and LOCK not in names and not names >= _OLD:
         raise Refused(f"{state} has files that are not a demo's. Give an empty or a new --state.")
 
 
-def _taken(state: Path) -> Refused:
-    return Refused(f"A demo runs in {state} already. Stop it, or give another --state.")
-
-
-def _supervisord_lives(state: Path) -> bool:
-    with suppress(OSError, ValueError, psutil.Error):
-        process = psutil.Process(int((state / "supervisord.pid").read_text()))
-        return str(state / CONFIG) in process.cmdline()
-    return False
+def _left_behind(state: Path) -> str:
+    """Return the ids of the servers that still use this folder, or nothing."""
+    found = []
+    for name in _SERVERS:
+        with suppress(OSError, ValueError, psutil.Error):
+            process = psutil.Process(int((state / name).read_text()))
+            if any(str(state) in word for word in process.cmdline()):
+                found.append(str(process.pid))
+    return " ".join(found)
 
 
 def _empty(state: Path) -> None:

@@ -15,7 +15,13 @@ from outbox import EmailSummary, InvalidMessage, Status
 from .. import messages
 from ..extensions import db, outbox
 from ..invoice import invoice
-from ..limits import ORDERS_OF_A_CLIENT, ORDERS_TO_AN_ADDRESS, address, limiter
+from ..limits import (
+    INVOICES_OF_A_CLIENT,
+    ORDERS_OF_A_CLIENT,
+    ORDERS_TO_AN_ADDRESS,
+    address,
+    limiter,
+)
 from ..models import Order, Product
 from . import forms
 
@@ -147,6 +153,7 @@ def order_email(order_id: int) -> ResponseReturnValue:
 
 
 @bp.get("/orders/<int(max=2147483647):order_id>/invoice")
+@limiter.limit(INVOICES_OF_A_CLIENT)
 def order_invoice(order_id: int) -> ResponseReturnValue:
     """Return the invoice, as the confirmation has it attached."""
     found = _own(order_id)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from flask import Flask
+from flask import Flask, request
 
 from webapp import limits
+from webapp.app import create_app
 from webapp.extensions import outbox
 from webapp.pages.password_reset import SLOT, in_slot
 
@@ -50,3 +51,16 @@ def test_one_client_cannot_ask_for_everybody(app: Flask) -> None:
     codes = [ask(app, f"{number}@example.com") for number in range(most + 1)]
     assert codes == [303] * most + [429]
     assert written(app) == most
+
+
+def test_behind_a_proxy_clients_are_told_apart(database_url: str) -> None:
+    app = create_app(
+        {
+            "SECRET_KEY": "for this test only",
+            "SQLALCHEMY_DATABASE_URI": database_url,
+            "PROXIES": 1,
+        }
+    )
+    app.add_url_rule("/who", view_func=lambda: str(request.remote_addr))
+    chain = {"X-Forwarded-For": "192.0.2.9, 192.0.2.2"}  # the proxy appends what it saw
+    assert app.test_client().get("/who", headers=chain).text == "192.0.2.2"
