@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from pathlib import Path
 
-from outbox.domain.version import __version__
+from outbox import __version__
 
-ROOT = Path(__file__).parents[1]
-_project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-project = _project["name"]
+project = "flask-mail-outbox"
 author = "the authors of flask-mail-outbox"
 version = release = __version__
 
