@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.servers.missing import missing
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 240
 """The longest that one command takes: a cold machine downloads what it installs."""
@@ -25,6 +27,10 @@ _OF_PIP = {
     "cert": "SSL_CERT_FILE",
 }
 """Settings of pip, and the variables by which uv takes them."""
+
+
+_AWAY = ("error sending request", "Failed to fetch", "Failed to download", "dns error")
+"""Words of uv where there is no network."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +71,14 @@ def make(directory: Path, python: str | Path = sys.executable) -> Environment:
 
 
 def uv(*words: object) -> str:
-    """Run uv and return what it prints."""
-    return run(
-        [sys.executable, "-m", "uv", *words], ROOT, {"UV_PYTHON_DOWNLOADS": "never"} | _index()
-    )
+    """Run uv and return what it prints; skip the test where the index cannot be reached."""
+    variables = {"UV_PYTHON_DOWNLOADS": "never"} | _index()
+    try:
+        return run([sys.executable, "-m", "uv", *words], ROOT, variables)
+    except AssertionError as error:
+        if any(word in str(error) for word in _AWAY):
+            missing("pip's index", "connect to the network")
+        raise
 
 
 def run(command: Sequence[object], directory: Path, variables: Mapping[str, str]) -> str:

@@ -79,6 +79,15 @@ def test_an_email_goes_its_whole_way(
         rules(environment)
 
 
+def test_the_page_on_versions_names_the_oldest() -> None:
+    page = (ROOT / "docs/how-to/versions.md").read_text().lower()
+    told = dict(re.findall(r"^\| ([\w-]+).*? \| ([\d.]+)", page, re.MULTILINE))
+    bounds = dict(bound.split("==") for bound in lower_bounds())
+    assert told.pop("python") == OLDEST
+    assert told == {name: bounds[name] for name in told}
+    assert {"sqlalchemy", "flask", "celery", "flask-mail", "psycopg"} <= told.keys()
+
+
 def rules(environment: Environment) -> None:
     """Run unit tests on the installed wheel's versions."""
     folders = [f"tests/unit/{name}" for name in RULES]
