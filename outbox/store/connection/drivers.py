@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from .facts import facts_of, is_known
+from .facts import facts_of, is_known, is_possible
 
 _OF_ONE = (AssertionPool, SingletonThreadPool, StaticPool)
 """Pools with one connection for all threads, or for each: the outbox would share the caller's. Only
@@ -13,11 +13,13 @@ for a database in memory are they allowed, see `sqlite_memory`."""
 
 
 def unsuited(engine: Engine) -> str | None:
-    """Return why the outbox cannot work on this engine, and the remedy; None if it can.
-
-    A dialect without facts is not checked.
-    """
+    """Return why the outbox cannot work on this engine, and the remedy; None if it can."""
     dialect = engine.dialect
+    if not is_possible(dialect.name):
+        return (
+            f"the outbox does not work on the database {dialect.name}, whose clock it cannot read:"
+            " use PostgreSQL, MariaDB, MySQL or SQLite"
+        )
     facts = facts_of(dialect.name)
     if facts.drivers and (dialect.driver not in facts.drivers or dialect.is_async):
         urls = ", ".join(f"{dialect.name}+{driver}://" for driver in facts.drivers)

@@ -87,6 +87,8 @@ _MYSQL = Facts(
 )
 _FACTS = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE, "mysql": _MYSQL, "mariadb": _MYSQL}
 _UNKNOWN = Facts()
+_UNTRIED = ("mssql",)
+"""Databases without facts, for which there is a clock: they get portable statements."""
 
 
 def facts_of(dialect: str) -> Facts:
@@ -97,3 +99,8 @@ def facts_of(dialect: str) -> Facts:
 def is_known(dialect: str) -> bool:
     """Return whether the facts of this database are known."""
     return dialect in _FACTS
+
+
+def is_possible(dialect: str) -> bool:
+    """Return whether there are statements for this database, though they may be untried."""
+    return dialect in (*_FACTS, *_UNTRIED)

@@ -48,8 +48,7 @@ def engine(url: str, pool: type[Pool] = QueuePool) -> Engine:
         "mariadb+mysqldb://db/shop",
         "sqlite:///shop.db",
         "sqlite://",
-        "mssql+pyodbc://db/shop",  # of which nothing is known
-        "oracle+oracledb://db/shop",
+        "mssql+pyodbc://db/shop",  # which nobody tried
     ],
 )
 def test_a_driver_that_works_is_taken(url: str) -> None:
@@ -58,8 +57,15 @@ def test_a_driver_that_works_is_taken(url: str) -> None:
 
 
 def test_a_database_that_nobody_tried_is_told_of_by_name() -> None:
-    assert "no test of the outbox runs on oracle" in untried(engine("oracle+oracledb://db/shop"))[0]
+    assert "no test of the outbox runs on mssql" in untried(engine("mssql+pyodbc://db/shop"))[0]
     assert untried(engine("mariadb+mysqldb://db/shop")) == untried(engine("sqlite://")) == []
+
+
+def test_a_database_for_which_there_are_no_statements_is_refused_by_name() -> None:
+    told = unsuited(engine("oracle+oracledb://db/shop"))
+    assert told is not None
+    assert "does not work on the database oracle" in told
+    assert "use PostgreSQL, MariaDB, MySQL or SQLite" in told
 
 
 @pytest.mark.parametrize(
