@@ -90,11 +90,12 @@ def a_mistake_is_no_mishap(codes: Codes, one: sa.Connection, _: sa.Connection) -
     assert is_refusal(found[0])
     assert not is_transient(found[0])
     assert not is_outage(found[0])
-    with failing() as found, one.begin_nested():
-        statement(one, "SELECT * FROM nowhere")
-    assert code_of(found[0]) == codes.missing
-    assert is_missing_table(found[0])
-    assert not is_outage(found[0])
+    for table in ("nowhere", "outbox_nowhere"):
+        with failing() as found, one.begin_nested():
+            statement(one, f"SELECT * FROM {table}")
+        assert code_of(found[0]) == codes.missing
+        assert is_missing_table(found[0]) is table.startswith("outbox_")
+        assert not is_outage(found[0])
     one.rollback()
 
 
