@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_embedded_init, beat_init, celeryd_init
+from celery.signals import beat_init, celeryd_init
 from flask import Flask
 
 from ...domain.errors import ConfigurationError
@@ -76,5 +76,5 @@ def _make_again(sender: Any, instance: Any = None, **_: Any) -> None:
         kept.make()
 
 
-for _signal in (celeryd_init, beat_init, beat_embedded_init):
-    _signal.connect(_make_again)
+celeryd_init.connect(_make_again)
+beat_init.connect(_make_again)
