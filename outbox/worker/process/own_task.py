@@ -35,8 +35,11 @@ class OwnTask(Task):  # type: ignore[misc]  # Celery is untyped
 
     def apply_async(self, *args: Any, **options: Any) -> Any:
         """Publish the task, to its own queue where no other is named."""
-        options = {**direct(options.get("queue") or self.home), **options}
-        return super().apply_async(*args, **options)
+        queue = options.get("queue") or self.home
+        way = direct(getattr(queue, "name", queue))  # it may be a kombu.Queue
+        # Some schedulers hand over what they do not know as None.
+        said = {name: one for name, one in options.items() if one is not None or name not in way}
+        return super().apply_async(*args, **way | said)
 
 
 def annotated(app: Celery, task: Any) -> dict[str, Any]:

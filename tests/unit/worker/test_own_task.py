@@ -14,6 +14,7 @@ from outbox.worker.process.queue_length import waiting
 from outbox.worker.process.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
 
 Queue: Any = entity.Queue
+BULK = SEND_QUEUES[Priority.BULK]
 URGENT = SEND_QUEUES[Priority.URGENT]
 OURS = ("outbox.sweep", "outbox.send", "outbox.purge")
 
@@ -132,11 +133,15 @@ def test_no_route_of_the_app_leads_our_messages_astray(routes: Any) -> None:
         publisher.send("outbox.send", URGENT, "a token", most=9)
         app.tasks["outbox.sweep"].delay()
         app.tasks["outbox.purge"].apply_async(queue=LOW_QUEUE)
+        app.tasks["outbox.send"].apply_async(("a token",), queue=None, exchange=None)
+        app.tasks["outbox.send"].apply_async(("a token",), queue=Queue(BULK))
         found = {name: waiting(app, producer, name) for name in names}
         publisher.close()
         for name in names:
             app.amqp.queues[name](producer.channel).purge()
-    expected = dict.fromkeys(names, 0) | {SWEEP_QUEUE: 1, LOW_QUEUE: 1, URGENT: 1}
+    expected = dict.fromkeys(names, 0) | dict.fromkeys(
+        (SWEEP_QUEUE, LOW_QUEUE, *SEND_QUEUES.values()), 1
+    )
     assert found == expected
 
 
