@@ -14,6 +14,7 @@ from tests.support.waiting import wait_until
 WORKERS, PROCESSES, WINDOW = 4, 2, 20
 HARD_PASSWORD = "p@ss:w/o%rd?#"
 DRAINED = 300.0
+BUYER = "christos@example.com"
 DOUBTED = """
 SELECT email.recipient, count(*) FROM outbox_attempt AS attempt
 JOIN outbox_email AS email ON email.id = attempt.email_id WHERE verdict = 'unknown' GROUP BY 1
@@ -108,6 +109,16 @@ def commands(stage: Stage) -> str:
     return f"`check` found nothing wrong in {len(found.splitlines())} points"
 
 
+def order(stage: Stage) -> str:
+    """An order's email arrives with its invoice, which needs fonts and a place for them."""
+    before = stage.shop.received()
+    began = time.monotonic()
+    stage.shop.order("Χρήστος Παπαδόπουλος", BUYER)
+    wait_until(lambda: stage.shop.received() > before, 60, "the order's email")
+    assert stage.shop.copies()[BUYER] == 1
+    return f"its email arrived {time.monotonic() - began:.1f} s after the form was opened"
+
+
 def kills(stage: Stage) -> str:
     """A newsletter arrives although two of four workers are killed while it is sent."""
     before = stage.shop.received()
@@ -172,7 +183,7 @@ def down(stage: Stage) -> str:
 
 
 ACTS: tuple[Callable[[Stage], str], ...] = (
-    secrets, build, start, rights, health, commands, kills, again, stop, down,
+    secrets, build, start, rights, health, commands, order, kills, again, stop, down,
 )  # fmt: skip
 
 
@@ -187,6 +198,7 @@ def _ids(stage: Stage) -> set[str]:
 def _audit(stage: Stage, *, newsletters: int, kills: int) -> str:
     """Check that each reader has each issue once, or twice where it was in doubt; count those."""
     copies = stage.shop.copies()
+    del copies[BUYER]
     assert len(copies) == stage.readers, "a reader has nothing"
     assert min(copies.values()) >= newsletters, "an email is lost"
     doubted = dict(stage.compose.sql(DOUBTED))

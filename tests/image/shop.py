@@ -31,12 +31,20 @@ class Shop:
 
     def post_newsletter(self, readers: int) -> str:
         """Post an issue as the form does; return its page's path."""
-        with self.opener.open(f"{self.web}/newsletter", timeout=30) as answer:
-            page = answer.read().decode()
-        hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]+)"', page))
-        fields = {"subject": "Ink", "text": "It is in.", "readers": str(readers), **hidden}
-        form = urllib.parse.urlencode(fields).encode()
-        with self.opener.open(f"{self.web}/newsletter", form, timeout=60) as answer:
+        fields = {"subject": "Ink", "text": "It is in.", "readers": str(readers)}
+        return self._submit("/newsletter", "/newsletter", fields)
+
+    def order(self, name: str, email: str) -> str:
+        """Order some ink as the form does; return the order's path."""
+        fields = {"product": "ink", "quantity": "2", "card": "works", "name": name, "email": email}
+        return self._submit("/", "/orders", fields)
+
+    def _submit(self, page: str, target: str, fields: dict[str, str]) -> str:
+        with self.opener.open(self.web + page, timeout=30) as answer:
+            text = answer.read().decode()
+        hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]+)"', text))
+        form = urllib.parse.urlencode(hidden | fields).encode()
+        with self.opener.open(self.web + target, form, timeout=60) as answer:
             address: str = answer.url
         return urllib.parse.urlsplit(address).path
 
