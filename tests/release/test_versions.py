@@ -57,6 +57,7 @@ def servers(postgres: Postgres, redis: RedisServer) -> Iterator[tuple[str, str]]
     postgres.drop_database(url)
 
 
+@pytest.mark.timeout(900)  # a cold and slow machine downloads first
 @pytest.mark.parametrize(
     ("python", "packages"), [(OLDEST, "oldest"), *((python, "newest") for python in PYTHONS)]
 )
