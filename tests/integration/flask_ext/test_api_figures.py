@@ -207,6 +207,9 @@ def test_progress_tells_which_batches_have_a_tags_emails_and_when_they_are_rescu
     [batch] = shop.outbox.progress().batches
     assert batch.lease_seconds < 0
     assert LEASE - 10 < batch.rescue_seconds <= LEASE
+    shop.later(10)
+    [batch] = shop.outbox.progress().batches
+    assert batch.rescue_seconds <= LEASE - 10
     shop.later(LEASE)
     judge(shop)
     found = shop.outbox.progress("news")
