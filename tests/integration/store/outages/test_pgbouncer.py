@@ -124,7 +124,7 @@ def test_an_asynchronous_session_over_asyncpg_enqueues_behind_a_pool(
 def test_start_up_options_are_refused_and_the_roles_own_settings_hold(
     pooled: PgBouncer, shops: Shops
 ) -> None:
-    """As docs/how-to/postgresql-behind-a-proxy.md says."""
+    """As docs/how-to/databases/postgresql-behind-a-proxy.md says."""
     with pytest.raises(OperationalError, match="unsupported startup parameter"):
         create_engine(shops.url, connect_args={"options": "-c statement_timeout=31s"}).connect()
     engine = create_engine(shops.url, poolclass=NullPool)
