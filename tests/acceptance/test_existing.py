@@ -12,7 +12,7 @@ from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.existing import MARK, WAY
-from tests.support.system.system import ROOT, System, running
+from tests.support.system.system import DEADLINE, ROOT, System, running
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.databases("sqlite")]
@@ -49,11 +49,11 @@ def _lives_beside_what_was_there(system: System, tmp_path: Path, way: str) -> No
     ):
         system.newsletter(READERS)
         system.wait_sent(READERS)
-        wait_until(mark.exists, 30, "a run of the app's own task")
+        wait_until(mark.exists, DEADLINE, "a run of the app's own task")
         said = worker.printed() + beat.printed()
     assert set(system.catcher.copies().values()) == {1}
     assert (system.counters(), system.stats().batches_in_flight) == ({}, 0)
-    own = {"acks_late": True, "time_limit": 1.0, "serializer": "pickle", "queue": "reports"}
+    own = {"acks_late": True, "time_limit": 300.0, "serializer": "pickle", "queue": "reports"}
     assert json.loads(mark.read_text()) == own
     assert "SteadyScheduler" in said
     assert "Error" not in said

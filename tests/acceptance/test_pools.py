@@ -11,7 +11,7 @@ from sqlalchemy import select
 from outbox import Status
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail, Gate
-from tests.support.system.system import WINDOW, System, running
+from tests.support.system.system import DEADLINE, WINDOW, System, running
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.one_broker("redis")]
@@ -60,11 +60,11 @@ def test_each_email_leaves_once_though_sigterm_comes_in_the_midst(
         midst = catcher.reply_to_content = Midst(catcher, MIDST)
         readers = system.newsletter(READERS)
         worker = system.worker(*options, concurrency=TASKS, pool=pool)
-        wait_until(lambda: midst.reached, 60, lambda: f"the midst: {system.stats()}")
+        wait_until(lambda: midst.reached, DEADLINE, lambda: f"the midst: {system.stats()}")
         worker.terminate()
         assert midst.gate is not None
         midst.gate.open()
-        worker.wait_exit(60)
+        worker.wait_exit(DEADLINE)
         # What was claimed and not begun may wait in the broker, for the next worker.
         _is_settled(system, Status.SENT, Status.PENDING, Status.CLAIMED)
         assert MIDST <= system.counts()[Status.SENT] < READERS
@@ -89,7 +89,7 @@ def _is_settled(system: System, *allowed: Status) -> None:
     assert set(system.counts()) <= set(allowed)
     assert system.counters() == {}
     catcher = system.catcher
-    wait_until(lambda: not catcher.open_sessions, 30, "the server to see the end")
+    wait_until(lambda: not catcher.open_sessions, DEADLINE, "the server to see the end")
     assert catcher.quits == catcher.sessions
 
 

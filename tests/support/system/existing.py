@@ -52,7 +52,7 @@ SETTINGS: dict[str, Any] = {
     "accept_content": ["pickle"],
     "task_acks_late": True,
     "task_reject_on_worker_lost": True,
-    "task_time_limit": 1.0,
+    "task_time_limit": 300.0,
     "task_default_rate_limit": "2/m",
     "task_annotations": {"report": {"rate_limit": None}},
     "task_routes": {"outbox.*": {"exchange": "lost", "routing_key": "lost", "queue": "reports"}},
