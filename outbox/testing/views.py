@@ -101,19 +101,21 @@ def outer(state: State, session: Session | None = None) -> Connection | None:
 
     Whatever such a session commits, the fixture takes back with the connection's own transaction.
     """
-    if session is None:
-        session = _current(state) or _unregistered(state)
-    if session is None:
-        return None
-    ask = partial(session.get_bind, clause=state.runtime.tables.email.insert())
-    bind = asked_of(state.runtime.app, ask)
+    if session is not None or (session := _current(state)) is not None:
+        bind = _bind(state, session)
+    else:
+        try:  # as the app's next session would find it
+            source = state.source
+            made = source.session_factory() if isinstance(source, scoped_session) else None
+            bind = made and _bind(state, made)
+        except Exception:  # noqa: BLE001  (the user's own session, which may need a request)
+            return None
     return bind if isinstance(bind, Connection) else None
 
 
-def _unregistered(state: State) -> Session | None:
-    """Return a session as the app would get one, which it does not get; or None."""
-    source = state.source
-    return source.session_factory() if isinstance(source, scoped_session) else None
+def _bind(state: State, session: Session) -> object:
+    ask = partial(session.get_bind, clause=state.runtime.tables.email.insert())
+    return asked_of(state.runtime.app, ask)
 
 
 def _current(state: State) -> Session | None:

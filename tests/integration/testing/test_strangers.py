@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from flask import Flask
+from flask import Flask, request
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
@@ -184,6 +184,21 @@ def test_a_unittest_case(shops: Shops) -> None:
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(OrderTest).run(result)
     assert (result.testsRun, result.errors, result.failures) == (2, [], [])
+
+
+def test_a_session_that_needs_a_request_to_find_its_engine(shops: Shops) -> None:
+    shop = shops.open(TESTING=True)
+
+    class Routing(Session):
+        def get_bind(self, *_: Any, **__: Any) -> sa.Engine:
+            return {"/orders": shop.engine}[request.path]
+
+    state = shop.app.extensions["outbox"]
+    maker: Any = sessionmaker(class_=Routing)
+    state.find_source = lambda: scoped_session(maker)
+    with OutboxTester(shop.app) as tester:
+        shop.enqueue("ada@x.example")
+        assert tester.assert_enqueued().to == ("ada@x.example",)
 
 
 def test_a_session_of_the_tests_own(shops: Shops) -> None:
