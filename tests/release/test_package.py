@@ -28,7 +28,8 @@ from tests.support.servers.databases.postgres import Postgres
 pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long, pytest.mark.no_cover]
 
 HERE = Path(__file__).parent
-EXTRAS = ("postgresql", "mysql", "demo", "test", "check")
+EXTRAS = ("postgresql", "mysql", "shop", "demo", "test", "docs", "check")
+"""All but `mysqlclient`, which is compiled."""
 
 
 def requirements(wheel: Path, extra: str) -> list[str]:

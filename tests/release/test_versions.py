@@ -81,7 +81,7 @@ def test_an_email_goes_its_whole_way(
 
 
 def test_the_page_on_versions_names_the_oldest() -> None:
-    page = (ROOT / "docs/how-to/versions.md").read_text().lower()
+    page = (ROOT / "docs/reference/versions.md").read_text().lower()
     told = dict(re.findall(r"^\| ([\w-]+).*? \| ([\d.]+)", page, re.MULTILINE))
     bounds = dict(bound.split("==") for bound in lower_bounds())
     assert told.pop("python") == OLDEST

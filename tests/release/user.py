@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 import outbox as package
 from outbox import (
     AttemptDetails,
+    BatchDetails,
     ConfigurationError,
     Corrections,
     Email,
@@ -30,6 +31,7 @@ from outbox import (
     OutboxError,
     OutboxMail,
     Priority,
+    Progress,
     RateLimited,
     Reason,
     RecipientDetails,
@@ -102,7 +104,10 @@ def write_many(message: Message, readers: list[tuple[str, str]]) -> int:
 
 
 async def write_async(session: AsyncSession, message: Message) -> Email:
-    return await session.run_sync(lambda sync: outbox.enqueue(message, session=sync))
+    new = await outbox.enqueue_many_async(message, ["ada@x.example"], session=session, tag="news")
+    assert_type(new, int)
+    assert_type(await outbox.cancel_async(tag="news", session=session), int)
+    return await outbox.enqueue_async(message, session=session, key="order-7")
 
 
 def careful(message: Message) -> str:
@@ -138,6 +143,10 @@ def manage() -> None:
     print(outbox.pause("bulk"), outbox.resume())
     counts: dict[Status, int] = outbox.counts("order")
     stats: Stats = outbox.stats()
+    progress: Progress = outbox.progress("news")
+    batch: BatchDetails
+    for batch in progress.batches:
+        assert_type(batch.rescue_seconds, float)
     servers: tuple[ServerStatus, ...] = stats.servers
     limited: tuple[RateLimited, ...] = stats.rate_limited
     health: Health = outbox.health(max_age=60)
