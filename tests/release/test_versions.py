@@ -33,7 +33,7 @@ TOOLS = (
 """What the unit tests import beside the package."""
 WITH_OLDEST = ("flask-sqlalchemy==3.0.2", "werkzeug<3")
 """Beside the lower bounds: Flask 2.3 itself does not run with Werkzeug 3."""
-RULES = ("flask_ext", "header", "message", "mime", "store", "worker")
+RULES = ("flask_ext", "header", "message", "mime", "store")
 """Folders of the unit tests that lean on other packages, or on Python's own email package."""
 
 _BOUND = re.compile(r"([\w-]+)(?:\[[\w,]+\])?>=([\w.]+)$")
