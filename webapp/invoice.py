@@ -38,6 +38,13 @@ UNSHOWN = "?"
 def invoice(order: Order) -> bytes:
     """Return the invoice of a placed order."""
     page = _Page(plain=_is_plain(order.name + order.email))
+    try:
+        return _filled(page, order)
+    finally:
+        page.close_font()
+
+
+def _filled(page: _Page, order: Order) -> bytes:
     page.set_title(f"Invoice {order.number}")
     page.set_author("Foolscap")
     page.set_creation_date(order.placed_at.replace(tzinfo=UTC))
@@ -49,9 +56,7 @@ def invoice(order: Order) -> bytes:
         ("Sent to", order.email),
     )
     page.goods(order)
-    octets = bytes(page.output())
-    page.close_font()
-    return octets
+    return bytes(page.output())
 
 
 class _Page(FPDF):

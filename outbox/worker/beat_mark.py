@@ -7,7 +7,7 @@ import logging
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..store.connection.clock_skew import seconds_ahead, skew_warnings
-from ..store.connection.error_codes import describe
+from ..store.connection.error_codes import describe, is_outage
 from ..store.control import beat
 from .process.runtime import Runtime
 
@@ -17,8 +17,8 @@ _log = logging.getLogger("outbox")
 def note_beat(runtime: Runtime) -> None:
     """Note that a task runs that beat asked for; each process does so once in `beat.EVERY` seconds.
 
-    The first time, a clock that differs from the database's is logged. An error of the database is
-    logged, and keeps no email back.
+    The first time, a clock that differs from the database's is logged. An error of the database
+    keeps no email back. It is logged, but for an outage, of which the task itself tells.
     """
     now = runtime.clock()
     if now < runtime.beat_noted_until:
@@ -28,6 +28,6 @@ def note_beat(runtime: Runtime) -> None:
         runtime.database.run(lambda connection: beat.note(connection, runtime.database))
         told = skew_warnings(seconds_ahead(runtime.database)) if is_first else []
     except SQLAlchemyError as error:
-        told = [f"beat's mark was not left ({describe(error)})"]
+        told = [] if is_outage(error) else [f"beat's mark was not left ({describe(error)})"]
     for text in told:
         _log.warning("outbox: %s", text)

@@ -14,7 +14,7 @@ from . import of_calls, of_postgresql, of_running, of_settings
 from .table import Case
 from .trial import Trial
 
-pytestmark = [pytest.mark.one_database("sqlite")]
+pytestmark = [pytest.mark.databases("sqlite")]
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "troubleshooting.md"
 ALL = [*of_settings.CASES, *of_calls.CASES, *of_running.CASES]

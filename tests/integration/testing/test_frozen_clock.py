@@ -71,7 +71,7 @@ def test_travel_moves_it_and_it_stands_still_there(shop: Shop, tester: OutboxTes
     assert tester.now() < NOON
 
 
-@pytest.mark.one_database("sqlite")
+@pytest.mark.databases("sqlite")
 def test_it_stands_still_over_another_driver_too(shop: Shop, tester: OutboxTester) -> None:
     async def enqueue() -> None:
         engine = create_async_engine(shop.engine.url.set(drivername="sqlite+aiosqlite"))

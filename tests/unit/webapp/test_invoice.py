@@ -51,6 +51,7 @@ def test_no_name_breaks_the_invoice(name: str) -> None:
 def test_a_character_that_no_font_has_is_shown_as_a_question_mark() -> None:
     page = _Page(plain=False)
     assert page._shown("Лев 王") == f"Лев {UNSHOWN}"
+    page.close_font()
 
 
 def test_the_same_order_has_the_same_octets() -> None:

@@ -291,7 +291,7 @@ def test_a_wrong_argument_is_refused_at_once(
     assert refused.value.field == field
 
 
-def test_an_app_with_a_jinja_of_its_own_that_is_set_up_twice(site: Site) -> None:
+def test_an_app_with_a_jinja_of_its_own(site: Site) -> None:
     app = Flask("shop")
     app.jinja_options = {
         "variable_start_string": "[[",
@@ -300,7 +300,6 @@ def test_an_app_with_a_jinja_of_its_own_that_is_set_up_twice(site: Site) -> None
     }
     app.config.update(site.config)
     site.db.init_app(app)
-    site.outbox.init_app(app, db=site.db)
     site.outbox.init_app(app, db=site.db)
     site.outbox.preview("One")(order_confirmation)
     page = app.test_client().get("/outbox/previews/one")
