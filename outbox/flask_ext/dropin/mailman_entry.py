@@ -26,16 +26,15 @@ class MailmanEntry(_Mail):  # type: ignore[misc]
     stays as it was chosen.
     """
 
-    _chosen: Any
-
     @property
     def backend(self) -> Any:
         """The backend for whoever names none."""
-        return BACKEND if _class_of(self, self._chosen) is smtp.EmailBackend else self._chosen
+        chosen = vars(self)["backend"]
+        return BACKEND if _class_of(self, chosen) is smtp.EmailBackend else chosen
 
     @backend.setter
     def backend(self, value: Any) -> None:
-        self._chosen = value
+        vars(self)["backend"] = value  # as Flask-Mailman's own state keeps it
 
     @property
     def server(self) -> NoReturn:
