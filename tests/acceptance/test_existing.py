@@ -18,6 +18,8 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.long, pytest.mark.databases("sqlite")]
 
 READERS = 8
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
+"""Beat prints its banner, which names the scheduler, and flushes it at its end only."""
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def _lives_beside_what_was_there(system: System, tmp_path: Path, way: str) -> No
     environment = system.environment(ROOT) | {MARK: str(mark), WAY: way, "C_FORCE_ROOT": "1"}
     module = "tests.support.system.existing"
     with (
-        CeleryProcess(module, "beat", environment=environment, warm=True) as beat,
+        CeleryProcess(module, "beat", environment=environment | UNBUFFERED) as beat,
         CeleryProcess(module, "worker", "-c2", environment=environment, warm=True) as worker,
     ):
         system.newsletter(READERS)
