@@ -34,7 +34,7 @@ class MailmanEntry(_Mail):  # type: ignore[misc]
 
     @backend.setter
     def backend(self, value: Any) -> None:
-        vars(self)["backend"] = value  # as Flask-Mailman's own state keeps it
+        self.__dict__["backend"] = value  # as Flask-Mailman's own state keeps it
 
     @property
     def server(self) -> NoReturn:

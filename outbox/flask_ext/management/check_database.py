@@ -11,6 +11,7 @@ from ...store.connection import prepared_statements
 from ...store.connection.clock_skew import seconds_ahead, skew_warnings
 from ...store.connection.drivers import untried
 from ...store.connection.error_codes import NO_TABLES
+from ...store.control.pause import paused
 from ...store.queries.inspect_schema import (
     Schema,
     durability_warnings,
@@ -82,6 +83,8 @@ def _settings(runtime: Runtime) -> list[Finding]:
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails") for text in packets]
     names = [server.name for server in runtime.servers]
+    held = database.read(lambda connection: paused(connection, database))
+    findings += [warn(f"paused: {scope} (flask outbox resume {scope})") for scope in sorted(held)]
     servers = database.read(lambda connection: standings(connection, database, names))
     urgent = alerts(servers)
     for one in servers:

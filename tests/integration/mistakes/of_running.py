@@ -145,7 +145,11 @@ def _(trial: Trial) -> None:
     trial.later(301)
 
 
-@mistake("a pause that nobody ended", health="paused: all (flask outbox resume all)")
+@mistake(
+    "a pause that nobody ended",
+    check="paused: all (flask outbox resume all)",
+    health="paused: all (flask outbox resume all)",
+)
 def _(trial: Trial) -> None:
     trial.app()
     trial.enqueue()
