@@ -63,6 +63,14 @@ def held(pid: int | str = "self") -> int:
     return _memory(pid, "VmRSS")
 
 
+def shared_fairly(pid: int) -> int:
+    """Return a process's memory in bytes, where n processes that share a page have 1/n of it."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    raise ValueError(f"Pss is not in /proc/{pid}/smaps_rollup")
+
+
 def _memory(pid: int | str, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):

@@ -76,9 +76,14 @@ class Ours:
         )
         self.app.db.session.commit()
 
-    def worker(self, processes: int = PROCESSES, **config: Any) -> CeleryProcess:
-        """Start a worker; `config` overrides the app's settings for it."""
-        return self._start("worker", f"--concurrency={processes}", config=config)
+    def worker(
+        self, processes: int = PROCESSES, *, pool: str = "prefork", **config: Any
+    ) -> CeleryProcess:
+        """Start a worker with so many processes, threads or greenlets.
+
+        `config` overrides the app's settings for it.
+        """
+        return self._start("worker", f"--concurrency={processes}", f"--pool={pool}", config=config)
 
     def beat(self) -> CeleryProcess:
         """Start beat."""

@@ -8,12 +8,13 @@ from benchmarks.bench import Bench
 from benchmarks.results import Row
 from benchmarks.scenarios.cost import idle, lanes, memory, roundtrips
 from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
-from benchmarks.scenarios.sending import distance, drain, growth, horizon, sqlite
+from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, sqlite
 from benchmarks.scenarios.timing import latency, pace, urgent
 
 SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "drain": drain.run,
     "distance": distance.run,
+    "pools": pools.run,
     "latency": latency.run,
     "urgent": urgent.run,
     "pace": pace.run,

@@ -18,8 +18,6 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.long, pytest.mark.databases("sqlite")]
 
 READERS = 8
-UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
-"""Beat prints its banner, which names the scheduler, and flushes it at its end only."""
 
 
 @pytest.fixture
@@ -46,7 +44,8 @@ def _lives_beside_what_was_there(system: System, tmp_path: Path, way: str) -> No
     environment = system.environment(ROOT) | {MARK: str(mark), WAY: way, "C_FORCE_ROOT": "1"}
     module = "tests.support.system.existing"
     with (
-        CeleryProcess(module, "beat", environment=environment | UNBUFFERED) as beat,
+        # Beat is not a warm one: its banner, which names the scheduler, must be printed at once.
+        CeleryProcess(module, "beat", environment=environment) as beat,
         CeleryProcess(module, "worker", "-c2", environment=environment, warm=True) as worker,
     ):
         system.newsletter(READERS)
