@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -11,12 +10,10 @@ import pytest
 from celery import Celery
 from celery.beat import ScheduleEntry, Service
 from celery.signals import beat_init, celeryd_init
-from flask import Flask, current_app
+from flask import Flask
 from kombu import entity
 
-from outbox import ConfigurationError
 from outbox.celery_config import QUEUES, SteadyScheduler, beat_schedule, configure, queues
-from outbox.worker.setup.pairing import celery_of
 
 Queue: Any = entity.Queue
 Exchange: Any = entity.Exchange
@@ -268,51 +265,6 @@ def test_settings_of_your_own_tasks_are_left_alone() -> None:
     }
     celery = configured(**mine)
     assert {name: celery.conf[name] for name in mine} == mine
-
-
-def test_the_celery_app_is_found_through_flask_s_extensions() -> None:
-    celery, flask = app_with(), flask_app()
-    configure(celery, flask)
-    assert flask.extensions["celery"] is celery
-    assert celery_of(flask) is celery
-
-
-def test_what_another_extension_has_put_there_stays() -> None:
-    celery, flask = app_with(), flask_app()
-    theirs = flask.extensions["celery"] = object()
-    assert celery_of(flask) is None
-    configure(celery, flask)
-    assert flask.extensions["celery"] is theirs
-    assert celery_of(flask) is celery
-
-
-def test_a_second_celery_app_for_the_same_flask_app_is_refused() -> None:
-    flask = flask_app()
-    configure(app_with(), flask)
-    with pytest.raises(ConfigurationError, match="has another Celery app already"):
-        configure(app_with(), flask)
-
-
-def test_the_wrong_order_and_other_things_are_refused() -> None:
-    wrong: Any = flask_app()
-    with pytest.raises(ConfigurationError, match="not: Flask, Celery"):
-        configure(wrong, app_with())
-
-
-@pytest.fixture
-def context() -> Iterator[Flask]:
-    flask = flask_app()
-    with flask.app_context():
-        yield flask
-
-
-def test_proxies_are_taken_for_what_they_stand_for(context: Flask) -> None:
-    from celery import current_app as current_celery
-
-    configure(current_celery, current_app)
-    found = celery_of(context)
-    assert isinstance(found, Celery)
-    assert found is current_celery._get_current_object()
 
 
 def test_the_settings_one_by_one_name_another_default_queue_too() -> None:
