@@ -17,6 +17,10 @@ BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 STAMP := .venv/installed
 
+# Without compiled files each of the many processes of the tests and of the demo would compile all
+# modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-unit test-all check docs bench soak image clean .venv
 

@@ -12,6 +12,7 @@ import flask_mail
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import measuring
 from tests.support.dealing import deal
 from tests.support.servers import authority as certificates
 from tests.support.servers.authority import Authority
@@ -29,7 +30,6 @@ from tests.support.turns import (
     DRIVERS,
     add_options,
     leave_out,
-    measure_once,
     on_its_servers,
     register,
 )
@@ -54,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     register(config)
     # Time decides no test: on a slow machine an example, or the making of examples, takes longer.
     settings.register_profile("part", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("few", settings.get_profile("part"), max_examples=20)
     settings.register_profile("whole", settings.get_profile("part"), max_examples=500)
     settings.load_profile("whole" if config.getoption("--whole") else "part")
 
@@ -66,9 +67,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)  # when `-m` and `-k` have left out theirs
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose what is run and what is measured, and deal the tests to the processes."""
-    measure_once(config, items)
+    measuring.choose(config, items)
     leave_out(config, items)
     items[:] = deal(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Measure the test and its fixtures, or neither."""
+    measuring.switch(item)
 
 
 def pytest_collection_finish() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from datetime import UTC
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +10,7 @@ from fpdf import FPDF
 from fpdf.enums import XPos, YPos
 from fpdf.fonts import TTFFont
 
+from . import fonts
 from .models import Order
 from .pages.formats import euros
 
@@ -30,14 +27,19 @@ PLAIN = "cp1252"
 """What the fonts in every PDF reader can show. Any other text needs a font within the PDF."""
 
 
-FONT = "FiraGO"
+FONT, OTHER = "FiraGO", "Other"
+"""The font within the PDF, and the machine's, for what the first one lacks."""
 UNSHOWN = "?"
-"""Stands for a character that no font here has, such as one of Chinese."""
+"""Stands for a character that no font here has."""
+_LACKING = (
+    f"{UNSHOWN} stands for a character that no font of our printer has."
+    " The confirmation that came with this invoice has your name in full."
+)
 
 
 def invoice(order: Order) -> bytes:
     """Return the invoice of a placed order."""
-    page = _Page(plain=_is_plain(order.name + order.email))
+    page = _Page(order.name + order.email)
     try:
         return _filled(page, order)
     finally:
@@ -56,21 +58,34 @@ def _filled(page: _Page, order: Order) -> bytes:
         ("Sent to", order.email),
     )
     page.goods(order)
+    page.foot()
     return bytes(page.output())
 
 
 class _Page(FPDF):
     """One sheet of A4 in the shop's colours."""
 
-    def __init__(self, *, plain: bool) -> None:
+    def __init__(self, text: str) -> None:
+        """Choose fonts that show this text, as far as there are any."""
         super().__init__(format="A4")
         self.set_margin(MARGIN)
         self.core_fonts_encoding = PLAIN
-        self._family = "Times" if plain else FONT
-        if not plain:
-            self.add_font(FONT, fname=_font())
-            self.set_text_shaping(True)  # joins the letters of Arabic and Devanagari
+        self._family = "Times"
+        self._lacking: set[str] = set()
+        if not _is_plain(text):
+            self._embed(text)
         self.add_page()
+
+    def _embed(self, text: str) -> None:
+        self._family = FONT
+        self.add_font(FONT, fname=fonts.installed())
+        self.set_text_shaping(True)  # joins the letters of Arabic and Devanagari
+        self._lacking = _without(text, fonts.installed())
+        other = fonts.of_the_machine(self._lacking)
+        if other is not None:
+            self.add_font(OTHER, fname=other)
+            self.set_fallback_fonts([OTHER], exact_match=False)
+            self._lacking = _without("".join(self._lacking), other)
 
     def letterhead(self) -> None:
         """Write whose paper it is."""
@@ -100,6 +115,17 @@ class _Page(FPDF):
         self.ln(10)
         self._line("Thank you. Nothing is to be paid any more.", size=10, colour=FADED)
 
+    @property
+    def note(self) -> str:
+        """What stands for characters that cannot be written; "" where all can."""
+        return _LACKING if self._lacking else ""
+
+    def foot(self) -> None:
+        """Write the note, if there is one."""
+        if self.note:
+            self._style(10, FADED)
+            self.multi_cell(0, 5, self.note, align="L", **_BELOW)
+
     def close_font(self) -> None:
         """Close the font's file, which fpdf2 leaves open."""
         for font in self.fonts.values():
@@ -122,12 +148,14 @@ class _Page(FPDF):
         self.set_text_color(*colour)
 
     def _shown(self, text: str) -> str:
-        """Return the text with a question mark for each character that the font lacks."""
-        if self._family != FONT:
-            return text
-        font = self.fonts[FONT.lower()]
-        known = font.cmap if isinstance(font, TTFFont) else {}
-        return "".join(char if ord(char) in known else UNSHOWN for char in text)
+        """Return the text with a question mark for each character that the fonts lack."""
+        return "".join(UNSHOWN if char in self._lacking else char for char in text)
+
+
+def _without(text: str, font: Path) -> set[str]:
+    """Return the characters of the text that the font lacks."""
+    known = fonts.known(font)
+    return {char for char in text if ord(char) not in known}
 
 
 def _is_plain(text: str) -> bool:
@@ -136,18 +164,3 @@ def _is_plain(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-@cache
-def _font() -> Path:
-    """Return FiraGO: Latin, Greek, Cyrillic, Arabic, Hebrew, Thai, Georgian and Devanagari.
-
-    The package holds it in memory, and fpdf2 reads files.
-    """
-    from pymupdf_fonts import fontbuffers
-
-    folder = tempfile.mkdtemp(prefix="foolscap-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    file = Path(folder) / "FiraGO.ttf"
-    file.write_bytes(fontbuffers["figo"]())
-    return file

@@ -21,7 +21,7 @@ ORDERS_TO_AN_ADDRESS = "30/hour"
 RESETS_OF_A_CLIENT = "20/hour"
 """What one address gets is limited by time slots: `pages.password_reset.SLOT`."""
 INVOICES_OF_A_CLIENT = "60/minute"
-"""To draw one with a font of its own takes a third of a second."""
+"""To draw one with a font of its own takes a third of a second, and with a large one a second."""
 NEWSLETTERS_OF_A_CLIENT = "10/minute"
 
 

@@ -11,8 +11,9 @@ class InvalidMessage(OutboxError, ValueError):
     """A message or an argument that cannot be taken: `field` names it, `rule` the rule it breaks.
 
     Nothing was written, and the caller's transaction is usable. The value itself is not repeated,
-    because addresses and subjects do not belong in logs. Where `enqueue_many` read a list, `index`
-    is the place in it, from 0, and `value` what stands there.
+    because addresses and subjects do not belong in logs. Where a list was read, the text names the
+    place in it, such as `recipients[2]`, or `messages[3].recipients[2]` in an `enqueue_many`. The
+    first number of that place is `index`, counted from 0, and `value` is what stands there.
     """
 
     def __init__(self, field: str, rule: str) -> None:
@@ -21,12 +22,17 @@ class InvalidMessage(OutboxError, ValueError):
         self.rule = rule
         self.index: int | None = None
         self.value: object = None
+        self._place = ""  # in the lists that were read, the outermost first
 
     def at(self, name: str, index: int, value: object) -> InvalidMessage:
-        """Return the same error, told as that of one place in a list with this name."""
-        of = "" if self.field == name else f"{self.field}: "
+        """Return the same error, told as that of one place in a list with this name.
+
+        It may be a place in a list already: then that list stands within this one.
+        """
+        of = "" if self._place or self.field == name else f"{self.field}: "
         found = InvalidMessage(self.field, self.rule)
-        found.args = (f"{name}[{index}]: {of}{self.rule}",)
+        found._place = f"{name}[{index}]" + (f".{self._place}" if self._place else "")
+        found.args = (f"{found._place}: {of}{self.rule}",)
         found.index, found.value = index, value
         return found
 
@@ -34,19 +40,21 @@ class InvalidMessage(OutboxError, ValueError):
 class KeyConflict(OutboxError):
     """The idempotency key is taken by an email with other content; the transaction is usable.
 
-    `key` is that key. Of an `enqueue_many`, `index` is the place in its list, from 0, and `value`
-    what stands there.
+    `key` is that key. The text names it, unless it has an @: addresses do not belong in logs. Of an
+    `enqueue_many`, `index` is the place in its list, from 0, and `value` what stands there.
     """
 
-    def __init__(self, rule: str, key: str | None = None) -> None:
-        super().__init__(rule)
+    def __init__(self, key: str) -> None:
+        named = "this key (see the error's key)" if "@" in key else f"the key {key!r}"
+        super().__init__(f"an email with other content has {named}")
         self.key = key
         self.index: int | None = None
         self.value: object = None
 
     def at(self, name: str, index: int, value: object) -> KeyConflict:
         """Return the same error, told as that of one place in a list with this name."""
-        found = KeyConflict(f"{name}[{index}]: {self}", self.key)
+        found = KeyConflict(self.key)
+        found.args = (f"{name}[{index}]: {self}",)
         found.index, found.value = index, value
         return found
 

@@ -12,7 +12,7 @@ import flask_mail
 from ..domain.config.settings import OnUnknown
 from ..domain.errors import InvalidMessage
 from ..domain.header.added_headers import URLOf, URLs
-from ..domain.message.merge_fields import FieldsOf
+from ..domain.message.merge_fields import Fields
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority
 from ..store.records import Email
@@ -45,7 +45,7 @@ class OptionsOfMany(_Options, total=False):
 
     key: Callable[[Any], str] | None
     unsubscribe: URLOf | None
-    fields: FieldsOf | None
+    fields: Fields
 
 
 class Asynchronous(Protocol):

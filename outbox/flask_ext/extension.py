@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from email.message import Message
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..domain.config.settings import OnUnknown, Settings
 from ..domain.delivery.status import Status
 from ..domain.errors import ConfigurationError, InvalidMessage
 from ..domain.header.added_headers import AddedHeaders, URLOf, URLs
-from ..domain.message.merge_fields import FieldsOf
+from ..domain.message.merge_fields import Fields, check_fields
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority
 from ..store.connection.endings import noted
@@ -51,10 +51,6 @@ _TWICE = (
     "this app has an outbox already: call init_app once for an app, and import the Outbox that it"
     " was called on"
 )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Outbox(Management, WithPreviews, Asynchronous):
@@ -176,7 +172,7 @@ class Outbox(Management, WithPreviews, Asynchronous):
             on_unknown=on_unknown,
             max_attempts=max_attempts,
             envelope_from=envelope_from,
-            now=_now,
+            now=lambda: state_of(self._app).clock(),
         )
         added_headers = AddedHeaders.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
         return self._writing(session, options, added_headers).enqueue(message)
@@ -197,7 +193,7 @@ class Outbox(Management, WithPreviews, Asynchronous):
         envelope_from: str | None = None,
         auto_submitted: bool | str = False,
         unsubscribe: URLOf | None = None,
-        fields: FieldsOf | None = None,
+        fields: Fields = None,
     ) -> int:
         """Write many emails into the session's transaction; return how many are new.
 
@@ -208,8 +204,9 @@ class Outbox(Management, WithPreviews, Asynchronous):
         `key`, `unsubscribe` and `fields` are functions. They get the recipient's address, or the
         message where you give an iterable of messages. `key` returns the email's idempotency key.
         `unsubscribe` returns the reader's own URL, or a pair as in `enqueue`. `fields` returns the
-        values for `{{ name }}` in the texts and the subject; it needs `recipients`. The other
-        arguments are as in `enqueue`.
+        values for `{{ name }}` in the texts and the subject; it needs `recipients`. Without it a
+        `{{ name }}` is refused; `fields=False` sends it as it stands. The other arguments are as in
+        `enqueue`.
 
         All emails are written, or none. The iterables are read in chunks; with a `key` they are
         read as a whole and sorted first. InvalidMessage and KeyConflict have the `index` in the
@@ -223,21 +220,20 @@ class Outbox(Management, WithPreviews, Asynchronous):
             on_unknown=on_unknown,
             max_attempts=max_attempts,
             envelope_from=envelope_from,
-            now=_now,
+            now=lambda: state_of(self._app).clock(),
         )
         if unsubscribe is not None and not callable(unsubscribe):
             raise InvalidMessage(
                 "unsubscribe", "must be a function: each reader has a URL of their own"
             )
-        if fields is not None and not callable(fields):
-            raise InvalidMessage("fields", "must be a function: each reader has their own values")
+        check_fields(fields)
         added_headers = AddedHeaders.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
         if isinstance(recipients, (str, bytes)):
             raise InvalidMessage("recipients", "must be a list of addresses, and not one text")
         writing = self._writing(session, options, added_headers)
         if recipients is not None:
             return writing.enqueue_shared(messages, recipients, key, fields)
-        if fields is not None:
+        if fields:
             raise InvalidMessage("fields", "need one message and its recipients")
         if isinstance(messages, (flask_mail.Message, Message)):
             raise InvalidMessage("recipients", "are required with a single message")

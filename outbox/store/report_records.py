@@ -72,6 +72,7 @@ class EmailDetails(EmailSummary):
     unknown_count: int  # how often its result was unknown, until that is resolved
     recipient_list: tuple[RecipientDetails, ...]
     attempt_list: tuple[AttemptDetails, ...]  # oldest first
+    waits: tuple[str, ...] = ()  # why it is not sent yet, in words; empty once it has ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +111,7 @@ class Stats:
     batches_in_flight: int
     all_paused: bool
     paused: frozenset[Priority]  # priorities that were paused by name
-    counters: dict[str, int]  # of rare events
+    counters: dict[str, int]  # rare events since the tables were made, such as came_into_doubt
     servers: tuple[ServerStatus, ...] = ()
     redirect_to: str | None = None  # OUTBOX_REDIRECT_TO
     suppressed: bool = False  # MAIL_SUPPRESS_SEND is on: nothing is sent
@@ -142,7 +143,7 @@ class Progress:
     """How far the emails of a tag have come, or all emails."""
 
     statuses: dict[Status, int]  # how many emails, of every status
-    in_doubt: int  # how many emails may have arrived without a reply that says so
+    in_doubt: int  # how many are in doubt now; those that ended so are `unknown`
     next_due_seconds: float | None  # until the first waiting email is due; None: none waits
     batches: tuple[BatchDetails, ...]  # that have some of the emails, the oldest claim first
 

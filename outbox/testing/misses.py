@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..domain.counted import counted
 from .enqueued import EnqueuedEmail
 from .wanted import Difference, Wanted
 
@@ -17,7 +18,7 @@ def none_matches(wanted: Wanted, emails: Sequence[EnqueuedEmail], discarded: int
     """Return the text where no email matches; `discarded` were enqueued and never committed."""
     lines = [f"no email was enqueued with {wanted}" if len(wanted) else "no email was enqueued"]
     if discarded:
-        lines.append(f"{_emails(discarded)} discarded: nobody committed their session")
+        lines.append(f"{_emails(discarded)} discarded: the session was closed without a commit")
     if emails and len(wanted):
         lines += ["", f"{_emails(len(emails))} enqueued. The nearest (- wanted, + found):"]
         lines += _nearest(wanted, emails)
@@ -51,4 +52,4 @@ def _listed(emails: Sequence[EnqueuedEmail]) -> Iterator[str]:
 
 
 def _emails(number: int) -> str:
-    return "1 email was" if number == 1 else f"{number} emails were"
+    return counted(number, "email was", "emails were")

@@ -9,6 +9,8 @@ from typing import Self, Unpack
 
 from flask import Flask
 
+from ..domain.config.enqueue_options import Reading
+from ..domain.counted import counted
 from ..domain.errors import ConfigurationError
 from ..flask_ext.app.state import State
 from ..flask_ext.dropin.entry import MailEntry
@@ -20,9 +22,9 @@ from .frozen_clock import FrozenClock
 from .replies import Replies
 from .wanted import Filters, Wanted
 
-_UNCOMMITTED = "drain() sends what is committed, and {} of the current session {} not: commit first"
+_UNCOMMITTED = "drain() sends what is committed, and {} not, in the current session: commit first"
 _TAKEN_BACK = (
-    "drain() sends what is committed, and {} {} in a transaction that a fixture of this test takes"
+    "drain() sends what is committed, and {} in a transaction that a fixture of this test takes"
     " back: let this test commit, on a database of its own"
 )
 
@@ -47,6 +49,7 @@ class OutboxTester:
         self._suppressed = self._mail._suppress if isinstance(self._mail, MailEntry) else None
         self._after, self._discarded = views.newest(state), state.discarded
         self._clock = FrozenClock(state.runtime.database)
+        self._host_clock, state.clock = state.clock, self._read_clock
         self.replies = Replies()
         self.deliveries: tuple[Delivery, ...] = ()  # what the server took so far, in its order
         is_suppressed = state.runtime.suppressed()
@@ -102,9 +105,8 @@ class OutboxTester:
         """
         self._state.refuse_own_write()
         if left := views.look(self._state, None, self._after).uncommitted:
-            words = ("1 email", "is") if left == 1 else (f"{left} emails", "are")
             told = _TAKEN_BACK if views.outer(self._state) else _UNCOMMITTED
-            raise ConfigurationError(told.format(*words))
+            raise ConfigurationError(told.format(counted(left, "email is", "emails are")))
         taken = sending.send(self._runtime, self.replies)
         self.deliveries += taken
         return taken
@@ -155,6 +157,17 @@ class OutboxTester:
         """Have the outbox's time go on."""
         self._clock.thaw()
 
+    def _read_clock(self) -> Reading:
+        """Return the time by which an `expires_at` may have passed: the frozen one, or the host's.
+
+        A travel alone does not count: the app computes its times by Python's clock, which stays.
+        """
+        frozen = self._clock.moment
+        if frozen is None:
+            return self._host_clock()
+        offset = timedelta(seconds=self._runtime.database.offset)
+        return Reading(frozen + offset, "the outbox's frozen clock")
+
     @contextmanager
     def _until_unfrozen(self, moment: datetime) -> Iterator[datetime]:
         try:
@@ -166,6 +179,7 @@ class OutboxTester:
         """Put the outbox's time and what may be sent back to what they were."""
         self.unfreeze()
         self._runtime.database.offset, self._runtime.suppressed = self._before
+        self._state.clock = self._host_clock
         if isinstance(self._mail, MailEntry):
             self._mail._suppress = self._suppressed
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from ..domain.counted import counted
 from ..domain.delivery.status import Status
 from ..store.connection.endings import Ending
 
@@ -42,8 +43,13 @@ def log_alert(server: str, email_id: int) -> None:
     _log.error(text, server, email_id, extra={"outbox": values})
 
 
-def log_rescue(leases: int) -> None:
-    """Log that the emails of lost workers were judged."""
-    values = {"event": "leases_rescued", "leases": leases}
-    text = "outbox: %d batches of lost workers were rescued"
-    _log.warning(text, leases, extra={"outbox": values})
+def log_rescue(*, leases: int, emails: int, in_doubt: int) -> None:
+    """Log that emails of lost workers were judged, and how many batches that ended."""
+    values = {"event": "leases_rescued", "leases": leases, "emails": emails, "in_doubt": in_doubt}
+    _log.warning(
+        "outbox: %s rescued, %d of them in doubt; %s ended",
+        counted(emails, "email of a lost worker was", "emails of lost workers were"),
+        in_doubt,
+        counted(leases, "batch", "batches"),
+        extra={"outbox": values},
+    )

@@ -76,8 +76,9 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
 
 
 def _rescue(runtime: Runtime) -> None:
-    if leases := rescue(runtime.database, runtime.settings, random=runtime.random):
-        log_rescue(leases)
+    done = rescue(runtime.database, runtime.settings, random=runtime.random)
+    if done.leases or done.emails:
+        log_rescue(leases=done.leases, emails=done.emails, in_doubt=done.in_doubt)
 
 
 def _aside(what: str, work: Callable[[], object]) -> None:

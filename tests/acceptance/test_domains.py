@@ -37,7 +37,7 @@ def test_a_domain_over_its_rate_waits_in_the_table_and_the_others_go_at_full_spe
         system.newsletter(LIMITED, domain="gmail.example")
         system.newsletter(LIMITED, domain="slow.example")
         system.newsletter(OTHERS)
-        workers = system.two_workers_and_beat()[:2]
+        workers = system.two_workers_and_beat("--loglevel=DEBUG")[:2]  # idle sweeps, too
         others = lambda: len(_moments(recorder, "example.com")) == OTHERS  # noqa: E731
         wait_until(others, 60, "all the others are delivered")
         goal = len(_moments(recorder, "gmail.example")) + RATE.within(SECONDS)

@@ -128,7 +128,7 @@ def test_a_worker_that_slept_through_its_lease_sends_nothing_more_and_its_verdic
         return system.counters().get("leases_rescued") == 1
 
     wait_until(is_rescued, 60, "its lease is rescued")
-    assert system.counters()["unknown"] == WINDOW
+    assert system.counters()["came_into_doubt"] == WINDOW
     gate.open()
     sleeper.thaw()
     resolved = lambda: system.counts().get(Status.SENT) == 1  # noqa: E731

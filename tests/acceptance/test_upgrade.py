@@ -115,10 +115,10 @@ def test_two_versions_share_a_drain_and_either_may_die_in_it(
     with Delay(catcher.port, 0.01) as distant:
         settings = {"OUTBOX_SLOTS": 2 * SLOTS, "MAIL_PORT": distant.port}
         with running(database_url, broker, catcher, **settings) as shared:
-            _share_a_drain(shared, (older, ROOT))
+            _share_a_drain(shared, distant, (older, ROOT))
 
 
-def _share_a_drain(shared: System, trees: tuple[Path, Path]) -> None:
+def _share_a_drain(shared: System, distant: Delay, trees: tuple[Path, Path]) -> None:
     for tree in trees:
         shared.beat(tree=tree)
     workers = [shared.worker(tree=tree) for tree in trees]
@@ -129,6 +129,7 @@ def _share_a_drain(shared: System, trees: tuple[Path, Path]) -> None:
         workers[place].kill_9()
         assert shared.counts().get(Status.SENT, 0) < READERS, "it was killed too late to tell"
         workers[place] = shared.worker(tree=tree)
+    distant.come_near()  # all that had to meet has met
     shared.wait_sent(READERS)
     copies = Counter(recipient for recipient, _ in shared.catcher.copies().elements())
     assert set(copies) == set(readers)

@@ -19,6 +19,9 @@ from tests.docs.terminal import PATIENCE, Terminal
 
 TABLES = "flask --app shop init-db"
 
+_MADE: dict[Path, dict[Path, bytes]] = {}
+"""For each page that others begin with, the files that `TABLES` makes there, by their paths."""
+
 PICTURES = frozenset({"text"})
 """Languages of drawings, and of what programs print."""
 
@@ -59,7 +62,28 @@ class Newcomer:
             if block.file or block.language == "diff":
                 self._do(block)
             elif TABLES in block.text:
-                self.terminal.run(TABLES, [])
+                self._make_tables(page)
+
+    def _make_tables(self, page: Path) -> None:
+        """Run the command for the first page that begins so; the others get a copy of its files."""
+        if page not in _MADE:
+            before = self._files()
+            self.terminal.run(TABLES, [])
+            made = self._files()
+            _MADE[page] = {path: made[path] for path in made.keys() - before.keys()}
+            assert _MADE[page], f"{TABLES} made no file"
+        for path, content in _MADE[page].items():
+            (self.directory / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.directory / path).write_bytes(content)
+
+    def _files(self) -> dict[Path, bytes]:
+        """Return what is in the directory, but for what Python compiled."""
+        paths = (path for path in self.directory.rglob("*") if path.is_file())
+        return {
+            path.relative_to(self.directory): path.read_bytes()
+            for path in paths
+            if "__pycache__" not in path.parts
+        }
 
     def _do(self, block: Block) -> None:
         text = self.ports.ours(block.text)

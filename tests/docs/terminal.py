@@ -24,6 +24,8 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 """Seconds for a command, and until a server answers."""
+BETWEEN_LOOKS = 0.3
+"""Seconds until a command is repeated: it takes the core that a worker needs for its start."""
 
 Process = subprocess.Popen[bytes] | Warm
 
@@ -93,7 +95,7 @@ class Terminal:
             return status == expected and is_as_shown(shown, last)
 
         try:
-            wait_until(is_there, PATIENCE / 2, "the page's output")
+            wait_until(is_there, PATIENCE / 2, "the page's output", pause=BETWEEN_LOOKS)
         except TimeoutError:
             raise AssertionError(self._differs(command, shown, last)) from None
 

@@ -17,6 +17,7 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 LONG = {
     "README.md",
     "docs/how-to/existing-celery-app.md",
+    "docs/how-to/flask-celery-factory.md",
     "docs/moving/flask-mail-and-celery.md",
     "docs/tutorial.md",
 }

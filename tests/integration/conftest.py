@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from outbox.store.transitions import enqueue
+from tests.support.measuring import is_measured
 from tests.support.servers.server import Fill
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.postfix import Postfix
@@ -34,8 +35,7 @@ def _common(request: pytest.FixtureRequest, url: str) -> Common:
     """Return what the test's shops share with those of other tests."""
     if "monkeypatch" in request.fixturenames:
         return Common()  # what a test replaces may get into its statements
-    measured = request.node.get_closest_marker("no_cover") is None
-    return common(sa.make_url(url).drivername, measured=measured)
+    return common(sa.make_url(url).drivername, measured=is_measured(request.node))
 
 
 @pytest.fixture

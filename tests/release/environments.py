@@ -115,7 +115,15 @@ def _index() -> dict[str, str]:
 
 
 def interpreter(version: str) -> Path:
-    """Return a Python of this version, on the path or of pyenv; skip the test without one."""
+    """Return a Python of this version; skip the test without one."""
+    if found := find_interpreter(version):
+        return found
+    pytest.skip(f"Python {version} is not on this machine")
+
+
+@cache
+def find_interpreter(version: str) -> Path | None:
+    """Return a Python of this version, on the path or of pyenv."""
     name = f"python{version}"
     home = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     candidates: list[str | Path | None] = [
@@ -130,4 +138,4 @@ def interpreter(version: str) -> Path:
         )
         if done.stdout.strip() == version:  # a shim of pyenv may be there for a Python that is not
             return Path(candidate)
-    pytest.skip(f"Python {version} is not on this machine")
+    return None

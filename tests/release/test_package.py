@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 import tarfile
@@ -23,9 +24,9 @@ import outbox
 from outbox import Outbox
 from outbox.testing import OutboxTester
 from tests.release.environments import ROOT, Environment, uv
-from tests.support.servers.databases.postgres import Postgres
+from tests.release.whole_way import JOURNEY, as_an_app_does, go
 
-pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long, pytest.mark.no_cover]
+pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long]
 
 HERE = Path(__file__).parent
 EXTRAS = ("postgresql", "mysql", "shop", "demo", "test", "docs", "check")
@@ -77,7 +78,7 @@ def test_it_works_without_extras(plain: Environment, tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(HERE), "DATABASE_URL": f"sqlite:///{tmp_path}/a.db"}
     said = plain.run("flask", "--app", "journey:create_app", "outbox", "--help", **environment)
     assert "See, send and correct the emails" in said
-    journey = plain.run("python", HERE / "journey.py", f"sqlite:///{tmp_path}/b.db")
+    journey = plain.run("python", JOURNEY, f"sqlite:///{tmp_path}/b.db")
     assert journey.splitlines()[-1] == "ok"
 
 
@@ -112,13 +113,11 @@ def test_each_extra_resolves_and_its_packages_import(wheel: Path, extra: str) ->
 
 
 def test_the_extras_that_have_a_driver_are_enough_for_their_database(
-    plain: Environment, wheel: Path, postgres: Postgres
+    plain: Environment, wheel: Path, servers: tuple[str, str], tmp_path: Path
 ) -> None:
-    plain.install(f"flask-mail-outbox[postgresql,mysql] @ {wheel.as_uri()}")
-    assert plain.run("python", "-c", "import pymysql, psycopg; print(psycopg.pq.__impl__)")
-    url = postgres.new_database()
-    assert plain.run("python", HERE / "journey.py", url).splitlines()[-1] == "ok"
-    postgres.drop_database(url)
+    plain.install(*as_an_app_does(wheel))
+    plain.run("python", "-c", "import pymysql, psycopg; print(psycopg.pq.__impl__)")
+    go(plain, tmp_path, *servers)
 
 
 def test_mypy_finds_no_fault_in_a_users_file(plain: Environment, tmp_path: Path) -> None:
@@ -126,14 +125,9 @@ def test_mypy_finds_no_fault_in_a_users_file(plain: Environment, tmp_path: Path)
     user.write_text((HERE / "user.py").read_text())
     wrong = tmp_path / "wrong.py"
     wrong.write_text("from outbox import Outbox\nOutbox().enqueue('text', key=7)\n")
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--config-file=",
-        f"--cache-dir={tmp_path}",
-    ]
+    # A cache would be written for nobody.
+    options = ["--strict", "--config-file=", f"--cache-dir={os.devnull}"]
+    command = [sys.executable, "-m", "mypy", *options]
     command += ["--python-executable", str(plain.python), "user.py", "wrong.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     faults = [line for line in done.stdout.splitlines() if "error:" in line]

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
-from tests.release.environments import ROOT, Environment, interpreter, make, run
-from tests.support.servers.brokers.redis import RedisServer
-from tests.support.servers.databases.postgres import Postgres
+from tests.release.environments import ROOT, Environment, find_interpreter, interpreter, make, run
+from tests.release.whole_way import as_an_app_does, go
 
-pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long, pytest.mark.no_cover]
+pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long]
 
-HERE = Path(__file__).parent
+UNIT = ROOT / "tests/unit"
 OLDEST = "3.11"
 THIS = "{}.{}".format(*sys.version_info)
+"""It has its way with the newest packages in test_package.py, and the suite runs its rules."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TOOLS = (
     "aiosmtpd",
@@ -33,8 +33,10 @@ TOOLS = (
 """What the unit tests import beside the package."""
 WITH_OLDEST = ("flask-sqlalchemy==3.0.2", "werkzeug<3")
 """Beside the lower bounds: Flask 2.3 itself does not run with Werkzeug 3."""
-RULES = ("flask_ext", "header", "message", "mime", "store")
-"""Folders of the unit tests that lean on other packages, or on Python's own email package."""
+OF_PACKAGES = ("flask_ext", "header", "store", "worker")
+"""Folders of the unit tests that lean on other packages; files of the others name Flask-Mail."""
+OF_PYTHON = ("flask_ext", "header", "message", "mime")
+"""Folders of the unit tests that lean on Python's own email package."""
 
 _BOUND = re.compile(r"([\w-]+)(?:\[[\w,]+\])?>=([\w.]+)$")
 
@@ -49,35 +51,34 @@ def lower_bounds() -> list[str]:
     return [f"{one[1]}=={one[2]}" for one in found if one]
 
 
-@pytest.fixture
-def servers(postgres: Postgres, redis: RedisServer) -> Iterator[tuple[str, str]]:
-    """The URLs of an empty database and of a broker."""
-    url = postgres.new_database()
-    yield url, redis.url
-    postgres.drop_database(url)
-
-
 @pytest.mark.timeout(900)  # a cold and slow machine downloads first
-@pytest.mark.parametrize(
-    ("python", "packages"), [(OLDEST, "oldest"), *((python, "newest") for python in PYTHONS)]
-)
-def test_an_email_goes_its_whole_way(
-    python: str, packages: str, wheel: Path, servers: tuple[str, str], tmp_path: Path
+@pytest.mark.parametrize("python", [one for one in PYTHONS if one != THIS])
+def test_an_email_goes_its_whole_way_with_the_newest_packages(
+    python: str, wheel: Path, servers: tuple[str, str], tmp_path: Path
 ) -> None:
     environment = make(tmp_path / "env", interpreter(python))
-    bounds = [*lower_bounds(), *WITH_OLDEST] if packages == "oldest" else []
-    what = f"flask-mail-outbox[postgresql,mysql] @ {wheel.as_uri()}"
-    environment.install(what, "flask-sqlalchemy", *TOOLS, constraints=bounds)
-    if bounds:
-        installed = environment.versions()
-        pairs = [bound.split("==") for bound in lower_bounds()]
-        assert [one for one, bound in pairs if Version(installed[one]) != Version(bound)] == []
-    database, broker = servers
-    for url, more in ((f"sqlite:///{tmp_path}/shop.db", []), (database, [broker])):
-        said = environment.run("python", HERE / "journey.py", url, *more)
-        assert said.splitlines()[-1] == "ok"
-    if bounds or python != THIS:  # else they are the suite's own
-        rules(environment)
+    with_rules = python in ends()
+    environment.install(*as_an_app_does(wheel), *(TOOLS if with_rules else ()))
+    go(environment, tmp_path, *servers)
+    if with_rules:
+        rules(environment, [UNIT / folder for folder in OF_PYTHON])
+
+
+@pytest.mark.timeout(900)
+def test_an_email_goes_its_whole_way_with_the_oldest_packages(
+    wheel: Path, servers: tuple[str, str], tmp_path: Path
+) -> None:
+    environment = make(tmp_path / "env", interpreter(OLDEST))
+    bounds = [*lower_bounds(), *WITH_OLDEST]
+    environment.install(*as_an_app_does(wheel), *TOOLS, constraints=bounds)
+    installed = environment.versions()
+    pairs = [bound.split("==") for bound in lower_bounds()]
+    assert [one for one, bound in pairs if Version(installed[one]) != Version(bound)] == []
+    go(environment, tmp_path, *servers)
+    others = [path for folder in ("message", "mime") for path in (UNIT / folder).glob("test_*.py")]
+    lean = [path for path in others if "flask_mail" in path.read_text()]
+    assert lean
+    rules(environment, [*(UNIT / folder for folder in OF_PACKAGES), *lean])
 
 
 def test_the_page_on_versions_names_the_oldest() -> None:
@@ -89,18 +90,14 @@ def test_the_page_on_versions_names_the_oldest() -> None:
     assert {"sqlalchemy", "flask", "celery", "flask-mail", "psycopg"} <= told.keys()
 
 
-def rules(environment: Environment) -> None:
-    """Run unit tests on the installed wheel's versions."""
-    folders = [f"tests/unit/{name}" for name in RULES]
-    command = [
-        environment.python,
-        "-m",
-        "pytest",
-        "-q",
-        "--no-cov",
-        "-p",
-        "no:cacheprovider",
-        *folders,
-    ]
-    said = run(command, ROOT, {})
+def ends() -> set[str]:
+    """Return the oldest and the newest Python here. One between them has an email's way only."""
+    here = [python for python in PYTHONS if find_interpreter(python)]
+    return {here[0], here[-1]}
+
+
+def rules(environment: Environment, where: Iterable[Path]) -> None:
+    """Run unit tests on the environment's versions; the suite itself tries more examples."""
+    options = ("-q", "--no-cov", "-p", "no:cacheprovider", "--hypothesis-profile", "few")
+    said = run([environment.python, "-m", "pytest", *options, *where], ROOT, {})
     assert re.search(r"\d{3,} passed", said), said[-3000:]

@@ -1,4 +1,4 @@
-"""Which test runs on which databases and brokers, as it says itself, and what is measured of it.
+"""Which test runs on which databases and brokers, as it says itself.
 
 A test that uses `database_url`, itself or through a fixture, says on which databases it runs, at
 itself or for its file:
@@ -20,12 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
 import pytest
-
-_TESTS = Path(__file__).parents[1]
-_MEASURED = ("unit", "integration")
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 DRIVERS = {"psycopg2": "postgresql", "mysqldb": "mariadb"}
@@ -117,52 +113,19 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     With `--rest` also what `make test` runs.
     """
     rest = config.getoption("--rest")
-    left = [item for item in items if _is_homeless(item) or (rest and _is_quick(item))]
+    left = [item for item in items if is_homeless(item) or (rest and is_quick(item))]
     config.hook.pytest_deselected(items=left)
     gone = set(left)
     items[:] = [item for item in items if item not in gone]
 
 
-def _is_homeless(item: pytest.Item) -> bool:
+def is_homeless(item: pytest.Item) -> bool:
+    """Whether none of its servers is allowed."""
     return "NOTSET" in item.name  # pytest's word for no turn
 
 
-def _is_quick(item: pytest.Item) -> bool:
+def is_quick(item: pytest.Item) -> bool:
     """Whether `make test` runs it."""
     callspec = getattr(item, "callspec", None)
     used = [callspec.params[name] for name in _KINDS if name in callspec.params] if callspec else []
     return item.get_closest_marker("long") is None and all(server in QUICK for server in used)
-
-
-def measure_once(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Measure coverage in one turn of each case, and of none that is `over_and_over`.
-
-    Coverage doubles the time of a test. The databases take turns at being measured. With `--rest`
-    a case is not measured that `make test` has measured.
-    """
-    if config.getoption("no_cov", default=False):
-        return  # pytest-cov would pause what it never started
-    rest = config.getoption("--rest")
-    for number, turns in enumerate(_cases(items).values()):
-        is_done = rest and any(map(_is_quick, turns))
-        measured = None if is_done else turns[number % len(turns)]
-        for item in turns:
-            if item is not measured or not _is_measured(item):
-                item.add_marker("no_cover")
-
-
-def _cases(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
-    """Return the turns of each case: the test with its parameters, on one database or another."""
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if _is_homeless(item):
-            continue
-        test, _, turn = item.nodeid.rstrip("]").partition("[")
-        parts = [part for part in turn.split("-") if part not in (*DATABASES, *DRIVERS)]
-        cases.setdefault("-".join([test, *parts]), []).append(item)
-    return cases
-
-
-def _is_measured(item: pytest.Item) -> bool:
-    folder = item.path.relative_to(_TESTS).parts[0]
-    return folder in _MEASURED and item.get_closest_marker("over_and_over") is None

@@ -11,15 +11,23 @@ _SHORTEST = 0.002  # seconds between two looks at first
 _LONGEST = 0.05  # and later
 
 
-def wait_until(condition: Callable[[], T], timeout: float, what: str | Callable[[], str]) -> T:
+def wait_until(
+    condition: Callable[[], T],
+    timeout: float,
+    what: str | Callable[[], str],
+    *,
+    pause: float | None = None,
+) -> T:
     """Return the first true value of `condition`; it is asked at least once, and once at the end.
 
-    `timeout` is in seconds. `what` completes the sentence "waited … s for …"; a function is
-    called only on failure, to tell how things stand then. Raises `TimeoutError`.
+    `timeout` is in seconds, and so is `pause`, the time between two looks of which each is dear.
+    `what` completes the sentence "waited … s for …"; a function is called only on failure, to tell
+    how things stand then. Raises `TimeoutError`.
     """
-    pause = threading.Event()
+    never = threading.Event()
     deadline = time.monotonic() + timeout
-    interval = _SHORTEST
+    interval = _SHORTEST if pause is None else pause
+    longest = max(interval, _LONGEST)
     while True:
         late = time.monotonic() >= deadline
         if value := condition():
@@ -27,5 +35,5 @@ def wait_until(condition: Callable[[], T], timeout: float, what: str | Callable[
         if late:
             missed = what if isinstance(what, str) else what()
             raise TimeoutError(f"waited {timeout:g} s for {missed}")
-        pause.wait(min(interval, max(0.0, deadline - time.monotonic())))
-        interval = min(interval * 1.5, _LONGEST)
+        never.wait(min(interval, max(0.0, deadline - time.monotonic())))
+        interval = min(interval * 1.5, longest)

@@ -22,7 +22,7 @@ class Report:
     waiting: int
     underway: int
     sent: int
-    in_doubt: int
+    in_doubt: int  # ended so, or not
     done: bool
     headline: str
     detail: str
@@ -41,7 +41,7 @@ def report(newsletter: Newsletter) -> Report:
         waiting=statuses[Status.PENDING],
         underway=statuses[Status.CLAIMED] + statuses[Status.SENDING],
         sent=statuses[Status.SENT],
-        in_doubt=found.in_doubt,
+        in_doubt=found.in_doubt + statuses[Status.UNKNOWN],
         done=waiting == 0,
         headline=headline,
         detail=detail,
@@ -117,7 +117,7 @@ def _nobody(found: Progress) -> tuple[str, str]:
     if halted:
         return _halted(halted[0])
     if found.next_due_seconds:
-        doubt = f"{grouped(found.in_doubt)} of the rest are in doubt. " if found.in_doubt else ""
+        doubt = f"{counted(found.in_doubt, 'is', 'are')} in doubt. " if found.in_doubt else ""
         return (
             "The rest waits for its turn.",
             f"{doubt}The next one is tried in {found.next_due_seconds:.0f} s.",

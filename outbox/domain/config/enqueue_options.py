@@ -16,6 +16,13 @@ MAX_TAG = 100
 MAX_ID = 2**63 - 1
 
 
+class Reading(NamedTuple):
+    """What a clock says, and what the clock is called."""
+
+    moment: datetime  # aware
+    clock: str
+
+
 class Options(NamedTuple):
     """Checked options of one enqueue. Times are in UTC; None means the setting's value."""
 
@@ -40,7 +47,7 @@ class Options(NamedTuple):
         on_unknown: Any = None,
         max_attempts: Any = None,
         envelope_from: Any = None,
-        now: Callable[[], datetime] | None = None,
+        now: Callable[[], Reading] | None = None,
     ) -> Options:
         """Return the options, or raise InvalidMessage for the first one that breaks a rule.
 
@@ -51,8 +58,8 @@ class Options(NamedTuple):
         ends = None if expires_at is None else _moment("expires_at", expires_at)
         if starts and ends and ends <= starts:
             raise InvalidMessage("expires_at", "must be after send_at")
-        if ends and now is not None and ends <= now():
-            raise InvalidMessage("expires_at", "has passed already, by this host's clock")
+        if ends and now is not None and ends <= (read := now()).moment:
+            raise InvalidMessage("expires_at", f"has passed already, by {read.clock}")
         if on_unknown is not None and on_unknown not in list(OnUnknown):
             raise InvalidMessage("on_unknown", f"must be one of {', '.join(OnUnknown)}")
         if max_attempts is not None and not _is_count(max_attempts):

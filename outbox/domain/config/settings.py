@@ -111,7 +111,11 @@ class Settings:
         15.0, "a task gives back what is left after this time", least=0.1
     )
     lease: float = setting(
-        30.0, "a claim's lease; a live worker renews it after a third", least=1.0, most=DAY
+        30.0,
+        "a claim's lease; a live worker renews it after a third, and a dead one's emails wait for"
+        " a second lease: see [below](#a-worker-that-dies)",
+        least=1.0,
+        most=DAY,
     )
     rate: Rate | None = setting(
         None,

@@ -31,6 +31,7 @@ _ORDINARY = re.compile(
     rf"(?=.{{1,{MAX_ADDRESS}}}\Z)(?=[^@]{{1,{MAX_LOCAL}}}@)"
     rf"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@{_LABEL.pattern}(?:\.{_LABEL.pattern})*"
 )
+FORM = "an address has the form local-part@domain"
 _NO_NAME = (
     "the domain is not a valid international name (UTS 46, IDNA 2008);"
     " if it exists all the same, give its ASCII form (xn--…)"
@@ -55,7 +56,7 @@ def check_address(address: object, field: str) -> str:
         raise InvalidMessage(field, "an address must not contain control characters or line breaks")
     local, at, domain = address.rpartition("@")
     if not at or not local or not domain:
-        raise InvalidMessage(field, "an address has the form local-part@domain")
+        raise InvalidMessage(field, FORM)
     if not (_DOT_STRING.fullmatch(local) or _QUOTED_STRING.fullmatch(local)):
         raise InvalidMessage(field, "the local part has characters that need quoting")
     if _ENCODED.search(local):  # some mail programs decode it there too, and see another address

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.header import decode_header, make_header
 from email.message import Message
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import InvalidMessage
 from ..header.address import CONTROL
@@ -23,6 +23,9 @@ from .merge_template import HTML, PLAIN, TAG, Template, filled, quoted_printable
 
 FieldsOf = Callable[[Any], Mapping[str, object]]
 """Returns the values of one reader's fields, by the fields' names, for the reader's address."""
+
+Fields = FieldsOf | Literal[False] | None
+"""What a user gives: a function, or False for a message in which `{{ name }}` is meant so."""
 
 MAX_VALUES = 16_000
 """Characters of a reader's values in all, as JSON: a column of MariaDB holds 65,535 octets."""
@@ -76,6 +79,39 @@ class Merge:
         if has_long_line(header.encode()):
             raise InvalidMessage("subject", "has a line over 998 octets (RFC 5322 §2.1.1)")
         return header.encode()
+
+
+def check_fields(fields: object) -> None:
+    """Raise InvalidMessage if these are no fields that a user may give."""
+    if fields is not None and fields is not False and not callable(fields):
+        raise InvalidMessage("fields", "must be a function: each reader has their own values")
+
+
+def refuse_unfilled(message: Message[Any, Any]) -> None:
+    """Raise InvalidMessage if a message that nobody fills in has a field: readers would see it."""
+    for name, value in message.items():
+        if found := TAG.search(_as_seen(_read, name, value)):
+            raise _unfilled(found, f"the header {name}")
+    for part in _shown(message):
+        if part.get_content_maintype() != "text" or part.is_multipart():
+            continue
+        if found := TAG.search(text := _as_seen(_decoded, part)):
+            line = text.count("\n", 0, found.start()) + 1
+            raise _unfilled(found, f"line {line} of {part.get_content_type()}")
+
+
+def _as_seen(read: Callable[..., str], *given: object) -> str:
+    """Return a text, or "" where it cannot be read."""
+    try:
+        return read(*given)
+    except (InvalidMessage, *LEAKS):
+        return ""
+
+
+def _unfilled(found: re.Match[str], place: str) -> InvalidMessage:
+    named = "{{ " + found[1][:40] + " }}"
+    remedy = "give a function, or False to send it as it stands"
+    return InvalidMessage("fields", f"are missing for {named} in {place}: {remedy}")
 
 
 def _value(name: str, given: Mapping[str, object]) -> str:

@@ -36,12 +36,11 @@ def engine_of(app: Flask, db: Any, given: Engine | None, metadata: MetaData) -> 
     Raises ConfigurationError for a bind that is not there, and for a driver or a pool with which
     the outbox cannot work.
     """
-    found = given
-    if found is None:
-        found = asked_of(app, lambda: _bound(db, metadata.info.get("bind_key"))).engine
-    if found is not None and (reason := unsuited(found)):
+    engine: Engine | None = given
+    if engine is None:
+        engine = asked_of(app, lambda: _bound(db, metadata.info.get("bind_key"))).engine
+    if reason := unsuited(engine):
         raise ConfigurationError(reason)
-    engine: Engine = found
     return engine
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
 from ...domain.errors import InvalidMessage, KeyConflict
 from ...domain.header.added_headers import AddedHeaders
-from ...domain.message.merge_fields import FieldsOf
+from ...domain.message.merge_fields import Fields
 from ...domain.message.personalize import Recipient, address_of
 from ...domain.message.render import GivenEnvelope, RenderedMessage
 from ...store.connection.error_codes import refuse_missing_tables
@@ -84,7 +84,7 @@ class Writing:
         message: object,
         recipients: Iterable[Recipient],
         key: KeyOf | None,
-        fields: FieldsOf | None = None,
+        fields: Fields = None,
     ) -> int:
         """Write an email of one content for each recipient; return how many are new."""
         shared = self.renderer.render_shared(message, fields)

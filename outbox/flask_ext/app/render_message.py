@@ -15,7 +15,7 @@ from ...domain.config.enqueue_options import Options
 from ...domain.config.settings import Settings
 from ...domain.errors import InvalidMessage
 from ...domain.header.added_headers import AddedHeaders
-from ...domain.message.merge_fields import Draft, FieldsOf
+from ...domain.message.merge_fields import Draft, Fields, refuse_unfilled
 from ...domain.message.personalize import individuals, message_ids
 from ...domain.message.render import RenderedMessage, render, render_shared
 from ..messages import fast_path
@@ -50,7 +50,7 @@ class Renderer:
             return replace(rendered, headers=added + rendered.headers)
         return replace(rendered, content=added + rendered.content)
 
-    def render_shared(self, message: object, fields: FieldsOf | None) -> SharedMessage:
+    def render_shared(self, message: object, fields: Fields) -> SharedMessage:
         """Return what the emails of one message to many readers have in common.
 
         A merge puts each reader's values of `fields` into the content that all readers share.
@@ -58,15 +58,17 @@ class Renderer:
         max_size = self.settings.max_size
         self._check(message)
         found = self._standard(message)
-        draft = None if fields is None else Draft.of(found)
+        draft = Draft.of(found) if fields else None
         sender, body, smtputf8 = render_shared(
             found if draft is None else draft.message,
             send_at=self.options.send_at,
             max_size=max_size,
         )
         body, merge = self.added_headers.common() + body, None
-        if draft is not None and fields is not None:
+        if draft is not None and fields:
             body, merge = draft.finish(body, fields, max_size=max_size)
+        elif fields is None:
+            refuse_unfilled(found)
         mail_options, rcpt_options = esmtp_options(message)
         write = partial(
             individuals,

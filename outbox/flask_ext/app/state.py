@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 
 from flask import Flask, current_app, has_app_context
 from sqlalchemy import Connection, Insert, insert
 from sqlalchemy.orm import Session
 
+from ...domain.config.enqueue_options import Reading
+from ...domain.counted import counted
 from ...domain.errors import ConfigurationError
 from ...store.connection.drivers import in_memory
 from ...store.connection.prepared_statements import unprepared
@@ -39,6 +42,10 @@ class MissingApp(ConfigurationError, RuntimeError):
     """No app is current, or it has no outbox."""
 
 
+def _host_clock() -> Reading:
+    return Reading(datetime.now(UTC), "this host's clock")
+
+
 @dataclass(kw_only=True)
 class State:
     """The value of `app.extensions["outbox"]`."""
@@ -46,6 +53,7 @@ class State:
     runtime: Runtime
     find_source: Callable[[], SessionSource | None]
     identity: Identity = field(default_factory=Identity)
+    clock: Callable[[], Reading] = _host_clock  # by which callers compute times; tests freeze it
     discarded: int = 0  # emails enqueued in sessions that were closed without a commit
 
     @property
@@ -118,9 +126,9 @@ class State:
         """Count and log emails whose session was closed without a commit."""
         self.discarded += emails
         _log.warning(
-            "outbox: %d emails were discarded: nobody committed their session; call its commit()"
-            " after enqueue",
-            emails,
+            "outbox: %s discarded: the session was closed without a commit. That is right after an"
+            " error or a rollback; otherwise call its commit() after enqueue",
+            counted(emails, "email was", "emails were"),
         )
 
 

@@ -9,6 +9,7 @@ import click
 from flask.cli import with_appcontext
 
 from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
+from ...domain.counted import counted
 from ...domain.delivery.status import Status
 from ...store.transitions.cancel import withdraw
 from ...store.transitions.purge import PurgeUnderWay
@@ -42,12 +43,11 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     else:
         done = current_outbox().retry(ids)
         _tell_unchanged(done)
-    click.echo(f"{len(done.changed)} emails are pending again")
+    click.echo(f"{counted(len(done.changed), 'email is', 'emails are')} pending again")
     if done.unknown:
-        click.echo(
-            f"{len(done.unknown)} of them unknown: a copy may have arrived,"
-            " so they end only as sent or unknown"
-        )
+        doubtful = counted(len(done.unknown), "of them was", "of them were")
+        told = "a copy may have arrived, so it ends only as sent or unknown"
+        click.echo(f"{doubtful} unknown: {told}")
     if not done.changed:
         raise SystemExit(1)
 
@@ -60,7 +60,11 @@ def _tell_unchanged(done: Corrections) -> None:
 
 def _tell_held(emails: int) -> None:
     if emails:
-        click.secho(f"{emails} emails are unchanged: another transaction holds them", fg="yellow")
+        told = counted(emails, "email is unchanged: another transaction holds it", _HELD)
+        click.secho(told, fg="yellow")
+
+
+_HELD = "emails are unchanged: another transaction holds them"
 
 
 @contextmanager
@@ -84,17 +88,21 @@ def resolve(ids: tuple[int, ...], outcome: str) -> None:
     done = current_outbox().resolve(ids, outcome)
     _tell_unchanged(done)
     now = list(done.changed.values())
-    click.echo(f"{now.count(Status(outcome))} emails are {outcome}")
+    click.echo(f"{_are(now.count(Status(outcome)))} {outcome}")
     for other in sorted(set(now) - {outcome}):
-        click.echo(f"{now.count(other)} emails are {other}: {_WHY[other]}")
+        click.echo(f"{_are(now.count(other))} {other}: {_WHY[other]}")
     if not now:
         raise SystemExit(1)
 
 
 _WHY = {
     Status.SENT: "a recipient has a copy",
-    Status.PENDING: "they go on to recipients that were not tried yet",
+    Status.PENDING: "recipients that were not tried yet still wait",
 }
+
+
+def _are(emails: int) -> str:
+    return counted(emails, "email is", "emails are")
 
 
 @click.command()
@@ -112,7 +120,7 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
         with _progress() as progress:
             total, held = cancel_tag(current_runtime(), tag, progress)
         _tell_held(len(held))
-    click.echo(f"{total} emails cancelled")
+    click.echo(f"{counted(total, 'email')} cancelled")
     if not total:
         raise SystemExit(1)
 
@@ -130,4 +138,4 @@ def purge(days: float | None) -> None:
                 total += removed
     except PurgeUnderWay as error:
         raise click.ClickException(f"{error}; try again later") from None
-    click.echo(f"{total} emails removed")
+    click.echo(f"{counted(total, 'email')} removed")

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option("--strict", is_flag=True, help="Exit 1 on a warning, too: a gate for a deployment.")
 @as_json
 @click.pass_context
-def check(context: click.Context, as_json: bool) -> None:
-    """Examine configuration and schema; exit 1 when something is wrong."""
+def check(context: click.Context, strict: bool, as_json: bool) -> None:
+    """Examine settings, schema, broker and workers; exit 1 when something is wrong."""
     try:
         findings = context.invoke(_current)
     except (ConfigurationError, RuntimeError) as refusal:  # of init_app, or of Flask-SQLAlchemy
@@ -36,7 +37,8 @@ def check(context: click.Context, as_json: bool) -> None:
         for finding in findings:
             line = printable(f"{finding.level:<6} {finding.text}")
             click.secho(line, fg=_COLOURS[finding.level])
-    if any(finding.level == "error" for finding in findings):
+    fatal = {"warn", "error"} if strict else {"error"}
+    if any(finding.level in fatal for finding in findings):
         raise SystemExit(1)
 
 

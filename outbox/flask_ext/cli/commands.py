@@ -6,6 +6,7 @@ import click
 from flask.cli import with_appcontext
 
 from ...domain.config.enqueue_options import MAX_TAG
+from ...domain.counted import counted
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
@@ -85,7 +86,7 @@ def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> Non
 @as_json
 @with_appcontext
 def show(id: int, as_json: bool) -> None:  # noqa: A002
-    """Show one email: its recipients and every attempt."""
+    """Show one email: why it waits, its recipients and every attempt."""
     email = current_outbox().get(id)
     if email is None:
         raise click.ClickException(f"there is no email {id}")
@@ -105,7 +106,7 @@ def sweep() -> None:
         text = "task_always_eager is set, so no worker would take it: flask outbox drain sends"
         raise click.ClickException(text)
     note_beat(runtime)
-    click.echo(f"{run_sweep(runtime, publish(runtime))} emails handed out")
+    click.echo(f"{counted(run_sweep(runtime, publish(runtime)), 'email')} handed out")
     if runtime.suppressed():
         click.echo(SUPPRESSED)
 
@@ -119,7 +120,7 @@ def drain() -> None:
     due = sum(current_outbox().stats().due.values())
     with click.progressbar(length=due, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
-    click.echo(f"{total} emails handled")
+    click.echo(f"{counted(total, 'email')} handled")
     now = current_outbox().stats()
     left = sum(now.due.values())
     if now.suppressed:

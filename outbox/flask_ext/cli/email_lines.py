@@ -32,6 +32,8 @@ def _told(email: EmailDetails) -> Iterator[str]:
     for name, value in plain(email).items():
         if value is not None and not isinstance(value, list):
             yield f"{name:<14}{value}"
+    for reason in email.waits:
+        yield f"{'waits':<14}{reason}"
     for recipient in email.recipient_list:
         reply = f"{recipient.code or ''} {recipient.reply or ''}".strip()
         yield f"  {recipient.status:<12}{recipient.address}  {reply}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from flask.cli import with_appcontext
 
+from ...domain.counted import counted
 from ..management.results import Health
 from ..management.server_lines import SUPPRESSED, printable, standing_colour, standing_line
 from .json_output import print_json
@@ -31,8 +32,9 @@ def _tell(health: Health, *, suppressed: bool) -> None:
     if age is not None:
         click.echo(f"the oldest due email has waited {age:.1f} s (limit {limit:.0f} s)")
     if health.stuck is not None:
-        figures = f"{health.due} emails are due, {health.claimed} claimed"
-        click.echo(f"{figures}; {health.stuck} have been either for too long")
+        due = counted(health.due or 0, "email is", "emails are")
+        stuck = counted(health.stuck, "has", "have")
+        click.echo(f"{due} due, {health.claimed} claimed; {stuck} been either for too long")
     if claimed is not None and claimed > limit:
         click.secho(f"an email stands claimed and has waited {claimed:.1f} s", fg="red")
     if suppressed and SUPPRESSED not in health.problems:

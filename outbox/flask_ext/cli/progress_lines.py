@@ -10,12 +10,14 @@ from ...store.report_records import BatchDetails, Progress
 from ..management.server_lines import printable
 from .json_output import plain
 
+_DOUBT = "  (not ended; those that ended in doubt are unknown)"
+
 
 def progress_lines(found: Progress) -> Iterator[str]:
     """Return the lines: how many emails are in each status, what is in doubt, and each batch."""
     for status, count in plain(found.statuses).items():
         yield f"{status:<12}{count:>10}"
-    yield f"{'in doubt':<12}{found.in_doubt:>10}"
+    yield f"{'in doubt now':<12}{found.in_doubt:>10}{_DOUBT if found.in_doubt else ''}"
     if found.next_due_seconds is not None:
         yield f"the next email is due in {found.next_due_seconds:.1f} s"
     for batch in found.batches:

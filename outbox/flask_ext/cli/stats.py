@@ -38,7 +38,9 @@ def _lines(stats: Stats) -> Iterator[tuple[str, dict[str, Any]]]:
         yield SUPPRESSED, {"fg": "yellow"}
     if stats.redirect_to:
         yield redirect_line(stats.redirect_to), {"fg": "yellow"}
-    yield from ((f"{name:<20}{value}", {}) for name, value in stats.counters.items())
+    if stats.counters:
+        yield "ever since", {"bold": True}
+    yield from ((f"  {name:<16}{value:>6}", {}) for name, value in stats.counters.items())
 
 
 def _limits(stats: Stats) -> Iterator[str]:

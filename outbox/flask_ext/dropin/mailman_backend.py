@@ -20,6 +20,9 @@ from ..messages.convert_mailman import composed
 from ..session.reading import holds_nothing
 from .entry import is_suppressed
 
+BACKEND = "outbox.mailman"
+"""The value of `MAIL_BACKEND` with which Flask-Mailman enqueues."""
+
 _log = logging.getLogger("outbox")
 
 

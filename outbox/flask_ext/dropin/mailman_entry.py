@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from flask import Flask
 from flask_mailman import _Mail
 from flask_mailman.backends import console, dummy, file, locmem, smtp
 
-from .direct_sending import DirectSending
-from .mailman_backend import EmailBackend
-
-BACKEND = "outbox.mailman"
-"""The value of `MAIL_BACKEND` with which Flask-Mailman enqueues."""
+from .mailman_backend import BACKEND, EmailBackend
+from .mailman_smtp import OutboxState, guard
 
 _HARMLESS = (console.EmailBackend, dummy.EmailBackend, file.EmailBackend, locmem.EmailBackend)
 _log = logging.getLogger("outbox")
 
 
-class MailmanEntry(_Mail):  # type: ignore[misc]
+class MailmanEntry(OutboxState, _Mail):  # type: ignore[misc]
     """The outbox's version of what Flask-Mailman keeps in `app.extensions["mailman"]`.
 
     Its backend is the outbox's in the place of Flask-Mailman's own for SMTP. Every other backend
@@ -36,29 +33,20 @@ class MailmanEntry(_Mail):  # type: ignore[misc]
     def backend(self, value: Any) -> None:
         self.__dict__["backend"] = value  # as Flask-Mailman's own state keeps it
 
-    @property
-    def server(self) -> NoReturn:
-        """Raise DirectSending: Flask-Mailman reads it only when it is about to speak SMTP."""
-        _refuse()
-
-    @property
-    def ssl_keyfile(self) -> NoReturn:
-        """Raise DirectSending: it is read also where a caller names another server."""
-        _refuse()
-
 
 def adopt(_app: Flask, given: object) -> object:
     """Return the entry for what was put into `app.extensions["mailman"]`; it is the same object."""
     if not isinstance(given, _Mail) or isinstance(given, MailmanEntry):
         return given
+    guard()
     chosen = vars(given).pop("backend")
     given.__class__ = MailmanEntry
     entry = cast(MailmanEntry, given)
     entry.backend = chosen
     if entry.backend != chosen:
         _log.warning(
-            "outbox: Flask-Mailman's messages are the outbox's now, and its smtp backend is"
-            ' refused: set MAIL_BACKEND = "%s"',
+            "outbox: Flask-Mailman's messages are the outbox's now, and its smtp backend refuses"
+            ' them: set MAIL_BACKEND = "%s"',
             BACKEND,
         )
     return entry
@@ -82,10 +70,3 @@ def _class_of(entry: MailmanEntry, backend: Any) -> Any:
         return entry.import_backend(backend)
     except (ImportError, AttributeError, ValueError):
         return None
-
-
-def _refuse() -> NoReturn:
-    raise DirectSending(
-        "Flask-Mailman's smtp backend would speak SMTP inside the request, before any commit:"
-        f' put "{BACKEND}" in its place'
-    )

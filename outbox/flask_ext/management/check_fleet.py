@@ -8,7 +8,15 @@ from celery import Celery
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...store.control import beat
-from ...worker.process.fleet import SENDING, NoAnswer, forgotten, unheard, workers
+from ...worker.process.fleet import (
+    SENDING,
+    NoAnswer,
+    Unreachable,
+    broker_name,
+    forgotten,
+    unheard,
+    workers,
+)
 from ...worker.process.queues import PURGE_INTERVAL
 from .check_workers import fetching_by_settings, worker_findings
 from .finding import Finding, error, ok, warn
@@ -20,6 +28,7 @@ _NOBODY = (
     "no worker answered over {broker}: start one (celery -A yourapp worker), or if one runs, give"
     " it and this process the same broker_url"
 )
+_NO_BROKER = "start it, or mend broker_url; until then emails wait, and none is lost"
 _NO_BEAT = (
     "start one beat (celery -A yourapp beat), or let cron run flask outbox sweep; if beat and a"
     " worker run, they use another database or broker than this process. Without beat an email that"
@@ -37,15 +46,20 @@ _REMEDY = (
 def fleet_findings(app: Celery, runtime: Runtime | None = None) -> list[Finding]:
     """Return the findings on the configured queues, and on those that workers listen to.
 
-    A worker with -Q needs no `task_queues`: so the running workers are asked, too.
+    A worker with -Q needs no `task_queues`: so the running workers are asked, too. With
+    `task_always_eager` neither a broker nor a worker is needed.
     """
+    if app.conf.task_always_eager:
+        return []
     lacking, unseen = forgotten(app), fetching_by_settings(app) if runtime else []
     try:
         running = workers(app)
+    except Unreachable as silence:
+        return [*_lacking(lacking), error(f"{silence}: {_NO_BROKER}"), *unseen]
     except NoAnswer as silence:
         return [*_lacking(lacking), warn(f"workers: {silence}"), *unseen]
     if not running:
-        nobody = warn(_NOBODY.format(broker=app.connection().as_uri()))
+        nobody = warn(_NOBODY.format(broker=broker_name(app)))
         return [*_lacking(lacking), nobody, *unseen]
     amiss = worker_findings(app, running, runtime)
     if not (deaf := unheard(running)):

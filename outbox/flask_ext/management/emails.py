@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...store.queries import reports
 from ...store.report_records import EmailDetails, EmailSummary
+from ...worker.why_waiting import why_waiting
 from .arguments import one_id, status_of
 
 if TYPE_CHECKING:
@@ -20,7 +24,14 @@ MOST_LISTED = 10_000
 def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
     """Return one email with all details, or None."""
     database, wanted = runtime.database, one_id(id)
-    return database.read(lambda connection: reports.detail(connection, database, wanted))
+
+    def look(connection: Connection) -> EmailDetails | None:
+        found = reports.detail(connection, database, wanted)
+        if found is None:
+            return None
+        return replace(found, waits=why_waiting(connection, runtime, found))
+
+    return database.read(look)
 
 
 def newest(runtime: Runtime, *, status: Any, tag: Any, limit: Any) -> tuple[EmailSummary, ...]:

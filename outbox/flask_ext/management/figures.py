@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_TAG, check_name
+from ...domain.counted import counted
 from ...store.control import beat
 from ...store.control.pause import paused
 from ...store.queries import progress as queries
@@ -87,7 +88,8 @@ def _problems(runtime: Runtime, health: Health, overdue: float) -> tuple[str, ..
     """Return what does not move, and why, as far as the tables and the workers can tell."""
     found = []
     if max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0) > health.limit:
-        found.append(f"{health.stuck} emails have been due or claimed for over {health.limit:g} s")
+        late = counted(health.stuck or 0, "email has", "emails have")
+        found.append(f"{late} been due or claimed for over {health.limit:g} s")
     if overdue > health.limit:
         found.append(f"a lease ran out {overdue:.0f} s ago, and no sweep has judged its emails")
     seen = health.beat_seconds

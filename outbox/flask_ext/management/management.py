@@ -45,7 +45,11 @@ class Management:
         return state.runtime
 
     def get(self, id: int) -> EmailDetails | None:  # noqa: A002  (the public name)
-        """Return a committed email with its recipients and attempts, or None if it is missing."""
+        """Return a committed email with its recipients and attempts, or None if it is missing.
+
+        Its `waits` says why it is not sent yet: its time, a backoff, a pause, a halted server, a
+        rate, the slots, or a worker that has it.
+        """
         return emails.get(self._runtime, id)
 
     def list(

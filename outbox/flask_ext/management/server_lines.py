@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from ...domain.counted import counted
 from ...domain.delivery.breaker_timing import BreakerState
 from ...store.report_records import ServerStatus
 
@@ -13,8 +14,9 @@ def standing_line(server: ServerStatus) -> str:
     name = server.server
     if server.since is None:
         allowed = server.batches_allowed
-        ramp = f", {allowed} batches at once for now" if allowed else ""
-        held = f", {server.connections} connections" if server.connections else ""
+        ramp = f", {counted(allowed, 'batch', 'batches')} at once for now" if allowed else ""
+        busy = server.connections
+        held = f", {counted(busy, 'connection')}" if busy else ""
         return printable(f"server {name}: {server.state}{ramp}{held}")
     alert = "ALERT: " if server.alert else ""
     gone = "" if server.configured else ", is no longer configured"
@@ -23,7 +25,7 @@ def standing_line(server: ServerStatus) -> str:
         return printable(f"{alert}{name} is suspected since {since} (UTC{gone}): {server.reason}")
     return printable(
         f"{alert}{name} is halted since {since}, next probe {_second(server.next_probe)}"
-        f" (UTC, {server.failures} failures{gone}): {server.reason}"
+        f" (UTC, {counted(server.failures, 'failure')}{gone}): {server.reason}"
     )
 
 

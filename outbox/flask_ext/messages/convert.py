@@ -16,33 +16,17 @@ from typing import Any
 import flask_mail
 
 from ...domain.errors import InvalidMessage
-from ...domain.header.address import CONTROL, check_address, is_ordinary
 from ...domain.header.address import id_domain as domain_for_id
 from ...domain.header.encoded_words import in_words
-from ...domain.header.fields import (
-    LEAKS,
-    MAX_HEADER,
-    MAX_MAILBOX,
-    parse_addresses,
-    plain_address,
-    written,
-)
+from ...domain.header.fields import LEAKS, MAX_HEADER, written
 from ...domain.mime.parameters import with_parameter
 from ...domain.mime.serialize import folded
 from ...domain.values import value_type
+from .checked_text import as_text, clean
 from .message_id import of_domain
-
-Address = str | tuple[str, str]
-Pair = tuple[str, str]
-"""A name, which may be empty, and a checked address."""
+from .people import Pair, pair_of, pairs_of
 
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
-_FLATTENED = re.compile(r'(?!"(?:[^"\\]|\\.)*" <)(?P<name>[^<>]*) <(?P<address>[^<>]+)>')
-"""The text that Flask-Mail's constructor makes of a sender pair, without quoting the name.
-
-A name that is one quoted string does not match: somebody wrote it by RFC 5322.
-"""
-
 _FIELDS = frozenset({"from", "to", "cc", "bcc"})
 """Refused as extra headers: they would appear twice, and name people who do not get the email."""
 _ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
@@ -80,7 +64,7 @@ def _compose(
     for name, value in (*head.people, *head.rest):
         message[name] = value
     for name, value in (source.extra_headers or {}).items():
-        _add_extra(message, _clean("extra_headers", name), value)
+        _add_extra(message, clean("extra_headers", name), value)
     return message
 
 
@@ -123,12 +107,12 @@ def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
     for name, addresses in (("To", source.recipients), ("Cc", source.cc), ("Bcc", source.bcc)):
         if addresses:
             field = "recipients" if name == "To" else name.lower()
-            pairs = [pair_of(field, address) for address in addresses]
+            pairs = pairs_of(field, addresses)
             people.append((name, listed(name, pairs)))
             recipients += pairs
     rest = [] if source.date is None else [("Date", _date(source.date))]
     own_id = of_domain(source.msgId, id_domain or domain_for_id(sender[1]))
-    message_id = own_id or _clean("msgId", source.msgId)
+    message_id = own_id or clean("msgId", source.msgId)
     rest.append(("Message-ID", message_id))
     if source.reply_to:
         rest.append(("Reply-To", listed("Reply-To", [pair_of("reply_to", source.reply_to)])))
@@ -167,7 +151,7 @@ def texts_of(source: flask_mail.Message) -> list[tuple[Any, Any]]:
 
 def _body(source: flask_mail.Message) -> MIMEBase:
     """Return a text alone, or a multipart as Flask-Mail makes it."""
-    parts = [_part(source, text, _clean("alts", kind)) for kind, text in texts_of(source)]
+    parts = [_part(source, text, clean("alts", kind)) for kind, text in texts_of(source)]
     if len(parts) == 1 and not source.attachments:
         return parts[0]
     message = MIMEMultipart()
@@ -176,29 +160,29 @@ def _body(source: flask_mail.Message) -> MIMEBase:
 
 
 def _part(source: flask_mail.Message, text: object, subtype: str) -> MIMEText:
-    charset = _clean("charset", source.charset or "utf-8")
+    charset = clean("charset", source.charset or "utf-8")
     try:
-        return MIMEText("" if text is None else _str("body", text), subtype, charset)
+        return MIMEText("" if text is None else as_text("body", text), subtype, charset)
     except (LookupError, UnicodeError):
         raise InvalidMessage("charset", "cannot encode the text") from None
 
 
 def _attachment(attachment: flask_mail.Attachment, ascii_name: bool) -> MIMEBase:
-    kind, _, subtype = _clean("content_type", attachment.content_type).partition("/")
+    kind, _, subtype = clean("content_type", attachment.content_type).partition("/")
     if not kind or not subtype:
         raise InvalidMessage("content_type", "must be type/subtype")
     part = MIMEBase(kind, subtype)
     part.set_payload(_octets(attachment.data))
     encode_base64(part)
     if attachment.filename is not None:
-        filename = _clean("filename", attachment.filename)
+        filename = clean("filename", attachment.filename)
         if ascii_name:
             plain = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode()
             filename = " ".join(plain.split())
-        name, disposition = "Content-Disposition", _clean("disposition", attachment.disposition)
+        name, disposition = "Content-Disposition", clean("disposition", attachment.disposition)
         part[name] = with_parameter(name, disposition, "filename", filename)
     for name, value in (attachment.headers or {}).items():
-        part.add_header(_clean("headers", name), _clean("headers", _str("headers", value)))
+        part.add_header(clean("headers", name), clean("headers", as_text("headers", value)))
     return part
 
 
@@ -213,25 +197,6 @@ def _octets(data: object) -> bytes | bytearray:
         raise InvalidMessage("attachments", "the text has lone surrogates") from None
 
 
-def _str(field: str, value: object) -> str:
-    """Return the text; refuse bytes, which str() would print as a literal.
-
-    str() also resolves lazy translations.
-    """
-    if isinstance(value, (bytes, bytearray)):
-        raise InvalidMessage(field, "must be text, not bytes")
-    return str(value)
-
-
-def _clean(field: str, value: object) -> str:
-    """Return the text; refuse control characters, which could begin another header."""
-    if not isinstance(value, str):
-        raise InvalidMessage(field, "must be text")
-    if CONTROL.search(value):
-        raise InvalidMessage(field, "must not contain control characters or line breaks")
-    return value
-
-
 def _date(seconds: float) -> str:
     try:
         return formatdate(seconds, localtime=True)
@@ -241,11 +206,11 @@ def _date(seconds: float) -> str:
 
 def _text(field: str, value: object, name: str) -> str:
     """Return the value folded; accept the user's tabs and legal folds, as Flask-Mail does."""
-    text = _str(field, value)
+    text = as_text(field, value)
     if len(text) > MAX_HEADER:  # formatting it could take seconds
         raise InvalidMessage(field, f"has more than {MAX_HEADER} characters")
     text = _FOLD.sub(" ", text) if "\n" in text else text
-    _clean(field, text.replace("\t", " "))
+    clean(field, text.replace("\t", " "))
     if text.isascii():
         return folded(name, text)
     return in_words(text, name)
@@ -263,37 +228,3 @@ def author(source: flask_mail.Message) -> str:
     A Sender among the extra headers does not replace it.
     """
     return pair_of("sender", source.sender)[1]
-
-
-def pair_of(field: str, address: Address) -> Pair:
-    """Return the name and the checked address of one person. Raises InvalidMessage."""
-    if type(address) is str and is_ordinary(address):
-        return "", address
-    if not isinstance(address, tuple):
-        text = _clean(field, _str(field, address))
-        flat = _FLATTENED.fullmatch(text) if field == "sender" else None
-        if flat is None:
-            return _parsed(field, text)
-        address = (flat["name"], flat["address"])
-    if len(address) != 2:
-        raise InvalidMessage(field, "a pair is (name, address)")
-    name, address = address
-    name = _str(field, name or "")
-    _check_entry(field, name)
-    return _clean(field, name), check_address(address, field)
-
-
-def _parsed(field: str, text: str) -> Pair:
-    _check_entry(field, text)
-    plain = plain_address(text)
-    if plain is not None:
-        return plain[0], check_address(plain[1], field)
-    found = parse_addresses(field, text)
-    if len(found) != 1:
-        raise InvalidMessage(field, "each entry is one address")
-    return _clean(field, found[0].display_name), check_address(found[0].addr_spec, field)
-
-
-def _check_entry(field: str, text: str) -> None:
-    if len(text) > MAX_MAILBOX:
-        raise InvalidMessage(field, f"each entry has at most {MAX_MAILBOX} characters")

@@ -8,7 +8,8 @@ from typing import Any
 
 from ...domain.errors import InvalidMessage
 from ...domain.message.render import GivenEnvelope
-from .convert import Pair, check_options, listed, pair_of
+from .convert import check_options, listed
+from .people import Pair, pair_of, pairs_of
 
 _ONCE = ("To", "Cc", "Reply-To", "Subject")
 """Flask-Mailman writes these twice if they are extra headers, too (RFC 5322 §3.6)."""
@@ -42,7 +43,7 @@ def composed(
 
 
 def _pairs(email: Any, field: str) -> list[Pair]:
-    return [pair_of(field, given) for given in getattr(email, field) if given]
+    return pairs_of(field, filter(None, getattr(email, field)))
 
 
 def _name(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ...domain.config.enqueue_options import Options
 from ...domain.errors import ConfigurationError, InvalidMessage
 from ...domain.header.added_headers import AddedHeaders, URLOf, URLs
-from ...domain.message.merge_fields import FieldsOf
+from ...domain.message.merge_fields import Fields, check_fields
 from ...domain.message.personalize import Recipient, address_of
 from ...domain.priority import Priority
 
@@ -26,7 +26,7 @@ class Preview:
     slug: str  # the name as a part of a URL
     function: Callable[[], Any]
     to: Recipient | None  # the reader of a newsletter; None: the message has its recipients
-    fields: FieldsOf | None
+    fields: Fields
     options: Options
     added_headers: AddedHeaders
 
@@ -80,7 +80,7 @@ class WithPreviews:
         name: str,
         *,
         to: Recipient | None = None,
-        fields: FieldsOf | None = None,
+        fields: Fields = None,
         unsubscribe: URLs | URLOf | None = None,
         auto_submitted: bool | str = False,
         envelope_from: str | None = None,
@@ -92,8 +92,8 @@ class WithPreviews:
         that reader. Then `unsubscribe` is a function, and `fields` may be given. The other
         arguments are as in `enqueue`. The function itself is returned unchanged.
 
-        Raises InvalidMessage for a wrong argument, and ConfigurationError where the name is that of
-        another function's preview.
+        Raises InvalidMessage for a wrong argument, and ConfigurationError where the function needs
+        arguments, or where the name is that of another function's preview.
         """
         _check(to=to, fields=fields, unsubscribe=unsubscribe)
         slug = _slug(name)
@@ -110,6 +110,7 @@ class WithPreviews:
                 options=options,
                 added_headers=added,
             )
+            _refuse_arguments(preview)
             self._previews.add(preview)
             return function
 
@@ -122,10 +123,28 @@ def _check(*, to: Recipient | None, fields: object, unsubscribe: object) -> None
         if unsubscribe is not None and not callable(unsubscribe):
             rule = "must be a function: each reader has a URL of their own"
             raise InvalidMessage("unsubscribe", rule)
-    elif fields is not None:
+    elif fields:
         raise InvalidMessage("fields", "need to=, the address of a reader")
-    if fields is not None and not callable(fields):
-        raise InvalidMessage("fields", "must be a function: each reader has their own values")
+    check_fields(fields)
+
+
+def _refuse_arguments(preview: Preview) -> None:
+    """Raise ConfigurationError for a function that nobody can call without arguments."""
+    try:
+        parameters = inspect.signature(preview.function).parameters.values()
+    except (TypeError, ValueError):  # of C, or no function at all: its page will tell
+        return
+    needed = [
+        one.name
+        for one in parameters
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if needed:
+        told = f"the preview {preview.name!r}: {preview.place} needs {', '.join(needed)}"
+        raise ConfigurationError(
+            f"{told}, and a preview is called without arguments: decorate a function that takes"
+            " none, and have it return the message of this one with arguments of your choice"
+        )
 
 
 def _slug(name: object) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from sqlalchemy import Connection
 
+from ...domain.counted import counted
 from .endings import taken_back_on_error
 from .error_codes import describe, is_refusal
 
@@ -44,6 +45,6 @@ def each_for_itself(
         attempt(sorted(ids))
     if faulty:
         first, error = next(iter(faulty.items()))
-        text = "outbox: %d emails could not be %s, email %d first: the database refuses them (%s)"
-        _log.error(text, len(faulty), what, first, describe(error))
+        text = "outbox: %s could not be %s, email %d first: the database refuses that (%s)"
+        _log.error(text, counted(len(faulty), "email"), what, first, describe(error))
     return frozenset(faulty)

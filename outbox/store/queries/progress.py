@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, select
 
-from ...domain.delivery.status import Status
+from ...domain.delivery.status import LEASED, Status
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..report_records import BatchDetails, Progress
@@ -16,13 +16,15 @@ from ..schema.clock import utc
 OVERDUE = 0.6
 """The part of a lease's term. A renewal is due when two thirds are left; below this it is late."""
 
+_NOT_ENDED = (Status.PENDING, *sorted(LEASED))
+
 
 def progress(
     connection: Connection, database: Database, *, lease_seconds: float, tag: str | None = None
 ) -> Progress:
     """Return how far the emails of one tag have come, or all. `lease_seconds` is a lease's term."""
     email = database.tables.email.c
-    doubtful = and_(email.unknown_count > 0, email.status != Status.SENT)
+    doubtful = and_(email.unknown_count > 0, email.status.in_(_NOT_ENDED))
     statement = select(
         email.status,
         func.count().label("emails"),
@@ -38,7 +40,7 @@ def progress(
         next_due_seconds=min(
             (max(0.0, _seconds(row.due_at, row.now)) for row in rows if row.due_at), default=None
         ),
-        batches=_batches(connection, database, lease_seconds, tag),
+        batches=batches(connection, database, *_of_tag(database, tag), lease_seconds=lease_seconds),
     )
 
 
@@ -46,9 +48,10 @@ def _of_tag(database: Database, tag: str | None) -> list[ColumnElement[bool]]:
     return [] if tag is None else [database.tables.email.c.tag == tag]
 
 
-def _batches(
-    connection: Connection, database: Database, term: float, tag: str | None
+def batches(
+    connection: Connection, database: Database, *of: ColumnElement[bool], lease_seconds: float
 ) -> tuple[BatchDetails, ...]:
+    """Return the batches in flight that have some of the emails for which all of this holds."""
     email, lease = database.tables.email.c, database.tables.lease
     held = (
         select(
@@ -56,7 +59,7 @@ def _batches(
             func.count().label("unfinished"),
             func.sum(case((email.status == Status.SENDING, 1), else_=0)).label("sending"),
         )
-        .where(email.token.is_not(None), *_of_tag(database, tag))
+        .where(email.token.is_not(None), *of)
         .group_by(email.token)
         .subquery("held")
     )
@@ -65,7 +68,7 @@ def _batches(
         .join(held, held.c.token == lease.c.token)
         .order_by(lease.c.claimed_at, lease.c.token)
     )
-    return tuple(_batch(row, term) for row in connection.execute(statement))
+    return tuple(_batch(row, lease_seconds) for row in connection.execute(statement))
 
 
 def _batch(row: Row[Any], term: float) -> BatchDetails:

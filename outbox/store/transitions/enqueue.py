@@ -23,7 +23,6 @@ from ..session.all_or_none import Caller, undivided
 from ..session.caller_transaction import savepoint
 from ..session.unread_results import refuse_unread
 
-_CONFLICT = "an email with other content has this key"
 _CONTENTION = "another transaction holds the key and is not visible here; retry this transaction"
 
 ENQUEUE_CHUNK = 1000
@@ -136,11 +135,11 @@ class Writer:
         fresh = []
         for new in chunk:
             key, fingerprint = new.options.key, new.message.fingerprint()
-            if key not in taken:
+            if key is None or key not in taken:
                 taken[key] = fingerprint
                 fresh.append(new)
             elif taken[key] != fingerprint:
-                raise KeyConflict(_CONFLICT, key)
+                raise KeyConflict(key)
         return fresh
 
     def _fingerprints(self, keys: list[str]) -> dict[str | None, bytes]:
@@ -197,7 +196,7 @@ class Writer:
         if row is None:
             return None
         if row.fingerprint != fingerprint:
-            raise KeyConflict(_CONFLICT, key)
+            raise KeyConflict(key)
         return Email(
             id=row.id,
             message_id=row.message_id,

@@ -7,6 +7,7 @@ database outage nobody can renew a lease, so every live worker gets the time to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -32,16 +33,32 @@ RESCUED = "leases_rescued"
 _LOST_WORKER = "the worker was lost before it recorded a reply"
 
 
-def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> int:
-    """Judge the leases that ran out; return how many were rescued."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rescued:
+    """What a rescue did."""
+
+    leases: int  # ended
+    emails: int  # judged; some of a lease's emails may be judged by a later rescue
+    in_doubt: int  # of these emails
+
+
+def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> Rescued:
+    """Judge the leases that ran out; return how many, and how many emails."""
     _note_overdue(database)
-    rescued = 0
+    done = []
     for token in _judged(database, settings.lease):
         work = partial(
             _rescue_one, database=database, settings=settings, token=token, random=random
         )
-        rescued += database.run(work)
-    return rescued
+        done.append(database.run(work))
+    return Rescued(
+        leases=sum(one.leases for one in done),
+        emails=sum(one.emails for one in done),
+        in_doubt=sum(one.in_doubt for one in done),
+    )
+
+
+_NOTHING = Rescued(leases=0, emails=0, in_doubt=0)
 
 
 def _note_overdue(database: Database) -> None:
@@ -91,7 +108,7 @@ def _rescue_one(
     settings: Settings,
     token: UUID,
     random: Callable[[], float],
-) -> int:
+) -> Rescued:
     lease, held = database.tables.lease, database.tables.email.c.token == token
     row = connection.execute(
         select(lease)
@@ -99,28 +116,30 @@ def _rescue_one(
         .with_for_update(skip_locked=True)
     ).one_or_none()
     if row is None:  # renewed, finished or rescued by another sweep since the read
-        return 0
+        return _NOTHING
     free = lock_claim(connection, database, held)
+    doubtful = set[int]()  # work that is rolled back is repeated, and adds the same ids again
 
     def judge(ids: frozenset[int]) -> None:
         if row.started_at is not None:
             _charge(connection, database, settings, token, ids)
-            _mark_unknown(connection, database, settings, row, ids, random)
+            doubtful.update(_mark_unknown(connection, database, settings, row, ids, random))
         give_back_locked(connection, database, token, ids)
 
     faulty = each_for_itself(connection, free, judge, "rescued")
+    emails, in_doubt = len(free) - len(faulty), len(doubtful)
     if seen(connection, database, held):
         # The lost worker holds no connection any more. Emails locked by a user's transaction are
         # judged after its end, and those that caused an error one lease later.
         again = {"suspected_at": database.now()} if faulty else {}
         left = update(lease).where(lease.c.token == token)
         connection.execute(left.values(server=None, **again))
-        return 0
+        return Rescued(leases=0, emails=emails, in_doubt=in_doubt)
     connection.execute(delete(lease).where(lease.c.token == token))
     if not row.emails:  # its worker ended well, and only rows locked by others were left
-        return 0
+        return _NOTHING
     bump(connection, database, RESCUED)
-    return 1
+    return Rescued(leases=1, emails=emails, in_doubt=in_doubt)
 
 
 def _charge(
@@ -142,7 +161,8 @@ def _mark_unknown(
     lease: Row[Any],
     ids: frozenset[int],
     random: Callable[[], float],
-) -> None:
+) -> list[int]:
+    """Mark the emails of the open window as unknown; return their ids."""
     email, token = database.tables.email, lease.token
     sending = (
         select(email.c.id, email.c.attempts, email.c.unknown_count, email.c.on_unknown,
@@ -173,6 +193,7 @@ def _mark_unknown(
     _mark_recipients_unknown(connection, database, [row.id for row in rows if row.recipients > 1])
     if rows:
         bump(connection, database, UNKNOWN, len(rows))
+    return [row.id for row in rows]
 
 
 def _is_final(row: Any, settings: Settings) -> bool:

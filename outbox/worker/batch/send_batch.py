@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from uuid import UUID
 
+from ...domain.counted import counted
 from ...store.control import lease
 from ...store.control.counter import bump
 from ...store.records import Batch, ClaimedEmail
@@ -61,7 +62,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
             end = BatchEnd.SENDING_OFF if runtime.suppressed() else sending.run()
         # Only now, as the end of the lease frees a place under the server's connection cap.
         settled = sending.finish()
-    _log.debug("outbox: a batch ended: %s, %d emails settled", end, settled)
+    _log.debug("outbox: a batch ended: %s, %s settled", end, counted(settled, "email"))
     return BatchReport(end, settled)
 
 

@@ -30,7 +30,11 @@ OURS = tuple(queue.name for queue in QUEUES if queue.name != DEFAULT_QUEUE)
 
 
 class NoAnswer(Exception):
-    """The broker cannot be asked; the text says why."""
+    """The broker cannot be asked; the text names it and says why."""
+
+
+class Unreachable(NoAnswer):
+    """No connection to the broker can be made, or it stays silent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +58,15 @@ def unheard(listened: Mapping[str, Collection[str]]) -> list[str]:
     return [name for name in OURS if name not in heard]
 
 
+def broker_name(app: Celery) -> str:
+    """Return the broker's URL without its password, for people."""
+    try:
+        connection = app.connection_for_write()
+        return str(connection.as_uri(mask="**" if connection.password else ""))
+    except Exception:  # noqa: BLE001  (any client: a URL that it cannot read may have a password)
+        return "of broker_url"
+
+
 def workers(app: Celery) -> dict[str, list[str]]:
     """Ask the running workers, and return the queues that each listens to. Raises NoAnswer."""
     return asked(app, lambda connection: _queues(_inspect(app, connection)))
@@ -69,26 +82,30 @@ def running(app: Celery, names: Collection[str]) -> dict[str, Running]:
 def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
     """Ask over a connection to the broker, with bounded waits. Raises NoAnswer."""
     found: list[Result] = []
-    failed: list[Exception] = []
+    failed: list[NoAnswer] = []
 
     def ask() -> None:
+        refusal: type[NoAnswer] = Unreachable
+        told = "cannot be reached"
         try:
             with app.connection_for_write(
                 connect_timeout=ANSWER, transport_options=_bounded(str(app.conf.broker_write_url))
             ) as connection:
                 connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
+                refusal, told = NoAnswer, "cannot be asked"
                 found.append(question(connection))
         except Exception as error:  # noqa: BLE001  (any broker, any error)
-            failed.append(error)
+            text = f"the broker {broker_name(app)} {told} ({type(error).__name__})"
+            failed.append(refusal(text))
 
     # In a thread, which is left behind: some waits of a broker's client never end.
     asking = threading.Thread(target=ask, name="outbox-fleet", daemon=True)
     asking.start()
     asking.join(PATIENCE)
     if failed:
-        raise NoAnswer(f"the broker cannot be asked ({type(failed[0]).__name__})")
+        raise failed[0]
     if not found:
-        raise NoAnswer(f"the broker did not answer within {PATIENCE:.0f} s")
+        raise Unreachable(f"the broker {broker_name(app)} did not answer within {PATIENCE:.0f} s")
     return found[0]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from uuid import UUID
 
+from ...domain.counted import counted
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe
 from ...store.records import EmailResult
@@ -39,7 +40,8 @@ class Unrecorded:
         """Write a finished batch's results, and give back its rest, once the rows are free."""
         if not results:
             return
-        _log.info("outbox: %d results wait for a transaction that holds their rows", len(results))
+        wait = counted(len(results), "result waits", "results wait")
+        _log.info("outbox: %s for a transaction that holds their rows", wait)
         work = threading.Thread(
             target=self._write, args=(token, list(results)), name="outbox-unrecorded", daemon=True
         )

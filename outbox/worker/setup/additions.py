@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from celery import Celery
+from celery.app.defaults import DEFAULTS
 from kombu.entity import Exchange, Queue
 
 from ..process.queues import beat_schedule, own_queues
@@ -16,6 +17,8 @@ STEADY_BEAT = "outbox.celery_config:SteadyScheduler"
 JSON = ("json", "application/json")
 SIGNED = "auth"
 """Who accepts signed messages only must not get others accepted. Ours are signed then, too."""
+
+_QUEUE_TYPE = "task_default_queue_type"
 
 
 def add(conf: Any, config: Mapping[str, Any]) -> None:
@@ -79,7 +82,8 @@ def _default(conf: Any) -> list[Queue]:
     """Return the queue that Celery would make for a worker that is told of none."""
     if not conf.task_default_queue:
         return []
-    quorum = conf.get("task_default_queue_type") == "quorum"
+    # Before 5.5 Celery passes over this setting: its queue is a classic one all the same.
+    quorum = _QUEUE_TYPE in DEFAULTS and conf.get(_QUEUE_TYPE) == "quorum"
     exchange = Exchange(  # type: ignore[no-untyped-call]
         conf.task_default_exchange, conf.task_default_exchange_type
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from celery.concurrency import ALIASES
 
 from ...domain.config.settings import Settings
+from ...domain.counted import counted
 from ..process.own_task import annotated
 from ..process.runtime import Runtime
 
@@ -41,8 +42,9 @@ def too_few_connections(runtime: Runtime, pool: str, concurrency: int) -> list[s
     most = runtime.database.connections
     if not pool.startswith(_IN_ONE_PROCESS) or most >= concurrency:
         return []
+    given = counted(int(most), "connection")
     return [
-        f"the engine's pool gives out {most:.0f} connections, and a worker runs {concurrency} tasks"
+        f"the engine's pool gives out {given}, and a worker runs {counted(concurrency, 'task')}"
         f" at once: set pool_size + max_overflow to {concurrency} or more"
     ]
 

@@ -11,6 +11,7 @@ from ...domain.errors import ConfigurationError
 from ..process.queues import own_queues
 from ..process.runtime import Runtime
 from .green_pools import blocked
+from .idle_sweeps import lower_idle_sweeps
 from .late_settings import late_settings
 from .pairing import runtime_of
 from .worker_limits import give_time, too_few_connections, too_short
@@ -28,6 +29,7 @@ SPAWNED = (
 def _start(instance: Any, **_: Any) -> None:
     """Give our tasks the time that they need, and log what is wrong."""
     app = instance.app
+    lower_idle_sweeps()
     try:
         runtime = runtime_of(app)
     except ConfigurationError as error:

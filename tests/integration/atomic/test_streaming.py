@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from outbox import ConfigurationError
 from tests.support.shop.shop import Shop, message, newsletter
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.over_and_over, pytest.mark.each_database]
 
 READERS = 1200
 """More than one statement of `enqueue_many` writes."""

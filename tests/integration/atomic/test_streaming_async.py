@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from outbox import ConfigurationError
 from tests.support.shop.shop import Shop, message, newsletter
 
-pytestmark = pytest.mark.databases("mariadb")
+pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("mariadb")]
 
 READERS = 2500
 READ = 7

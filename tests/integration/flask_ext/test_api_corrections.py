@@ -150,7 +150,7 @@ def test_the_shell_counts_what_became_otherwise_than_asked(shop: Shop, run: Run)
         waits = recipient.update().where(recipient.c.address == "waits@x.example")
         connection.execute(waits.values(status="pending"))
     output = run("resolve", email.id, "--as", "sent").output
-    assert "0 emails are sent\n1 emails are pending: they go on to recipients" in output
+    assert "0 emails are sent\n1 email is pending: recipients" in output
 
 
 @pytest.mark.databases("sqlite")

@@ -161,7 +161,8 @@ def refusal(shop: Shop, session: Session, mail: Any, **options: Any) -> InvalidM
     error = caught.value
     assert error.field
     assert error.rule
-    assert str(error) == f"{error.field}: {error.rule}"
+    place = "" if error.index is None else f"[{error.index}]"
+    assert str(error) == f"{error.field}{place}: {error.rule}"
     assert SECRET not in str(error)
     return error
 

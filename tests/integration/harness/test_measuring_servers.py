@@ -76,6 +76,13 @@ def test_a_distant_server_answers_a_round_trip_later_and_takes_much_at_once(
             assert time.monotonic() - answered < 100 * 2 * ONE_WAY, "not one trip for each"
 
 
+def test_a_distant_server_that_comes_near_answers_at_once(recorder: Recorder) -> None:
+    with Delay(recorder.port, 3600) as distant:
+        distant.come_near()
+        with smtplib.SMTP(distant.host, distant.port, timeout=60) as client:
+            assert client.noop()[0] == 250
+
+
 def test_a_distant_server_that_is_down_takes_the_connection_down(recorder: Recorder) -> None:
     recorder.stop()
     with Delay(recorder.port, ONE_WAY) as distant, pytest.raises(_BROKEN):

@@ -119,7 +119,7 @@ class Machine(Transactions):
 
     def _rescue(self) -> None:
         made = rescue.rescue(self.shop.database, self.shop.runtime.settings, random=lambda: JITTER)
-        assert made == self.model.rescue()
+        assert made.leases == self.model.rescue()
 
     def _purge(self, older_than: float) -> None:
         finished = [mail.finished for mail in self.model.emails.values()]

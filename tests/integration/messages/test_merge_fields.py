@@ -174,14 +174,31 @@ def test_fields_are_a_function_for_the_readers_of_one_message(
         shop.outbox.enqueue_many(*arguments, session=session, fields=fields)
 
 
-def test_without_fields_braces_are_what_they_are(sending: Shop, catcher: Catcher) -> None:
+def test_fields_that_are_declined_are_sent_as_they_stand(sending: Shop, catcher: Catcher) -> None:
     with sending.session() as session:
-        sending.outbox.enqueue_many(made("{{ name }}"), addresses(1), session=session)
+        content = made("{{ name }}")
+        sending.outbox.enqueue_many(content, addresses(1), session=session, fields=False)
+        sending.outbox.enqueue_many([message("a@x.example")], session=session, fields=False)
         session.commit()
     drain(sending.runtime)
-    found = parsed(catcher.emails[0].content)
+    found = next(one for one in map(parsed, contents(catcher)) if "{{" in one["Subject"])
     assert found["Subject"] == "{{ name }}"
     assert "Hello {{ name }}," in found.get_body(("plain",)).get_content()
+
+
+def contents(catcher: Catcher) -> list[bytes]:
+    return [mail.content for mail in catcher.emails]
+
+
+def test_fields_that_nobody_fills_in_are_refused_and_nothing_is_written(shop: Shop) -> None:
+    with shop.session() as session:
+        shop.order(session)
+        with pytest.raises(InvalidMessage, match=r"the header Subject: give a function") as caught:
+            shop.outbox.enqueue_many(made(), addresses(3), session=session)
+        session.commit()
+    assert (caught.value.field, caught.value.index) == ("fields", None)
+    assert shop.count(shop.orders) == 1
+    assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 0
 
 
 def test_the_list_shows_a_readers_own_subject(shop: Shop) -> None:

@@ -72,6 +72,59 @@ def _(trial: Trial) -> None:
 
 
 @mistake(
+    "one wrong address in one message",
+    exception="InvalidMessage: recipients[1]: an address has the form local-part@domain",
+)
+def _(trial: Trial) -> None:
+    with trial.app().app_context():
+        trial.outbox.enqueue(letter("ada@x.example", "Bob"))
+
+
+@mistake(
+    "one wrong address in one message of many",
+    exception="InvalidMessage: messages[3].recipients[0]: an address has the form",
+)
+def _(trial: Trial) -> None:
+    sender = "shop@shop.example"
+    many = [Message("News", [to], "x", sender=sender) for to in ("a@x.example",) * 3]
+    wrong = Message("News", ["Ada"], "x", sender=sender)
+    error = caught(trial, [*many, wrong])
+    assert (error.index, error.value, error.field) == (3, wrong, "recipients")
+    raise error
+
+
+@mistake(
+    "a newsletter with fields that nobody fills in",
+    exception="InvalidMessage: fields: are missing for {{ name }} in line 2 of text/plain: give a",
+)
+def _(trial: Trial) -> None:
+    news = Message("News", body="Hello,\nDear {{ name }}!", sender="shop@shop.example")
+    raise caught(trial, news, ["ada@x.example"])
+
+
+@mistake(
+    "a newsletter that lacks a reader's value",
+    exception="InvalidMessage: recipients[1]: fields: the field name is missing",
+)
+def _(trial: Trial) -> None:
+    news = Message("News", body="Dear {{ name }}!", sender="shop@shop.example")
+    names = {"ada@x.example": {"name": "Ada"}}
+    readers = ["ada@x.example", "bob@x.example"]
+    raise caught(trial, news, readers, fields=lambda reader: names.get(reader, {}))
+
+
+@mistake(
+    "a key that another email has",
+    exception="KeyConflict: an email with other content has the key 'order-1'",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    trial.enqueue(key="order-1")
+    with trial.apps[-1].app_context():
+        trial.outbox.enqueue(letter("bob@customers.example"), key="order-1")
+
+
+@mistake(
     "a text in the place of a list of recipients",
     exception="InvalidMessage: recipients: must be a list of addresses, and not one text",
 )
@@ -118,7 +171,7 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "no commit",
-    log="1 emails were discarded: nobody committed their session; call its commit()",
+    log="1 email was discarded: the session was closed without a commit. That is right after an",
 )
 def _(trial: Trial) -> None:
     with trial.app().app_context():
@@ -127,7 +180,7 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "an enqueue in a session that was closed, and that nobody commits again",
-    log="1 emails were discarded: nobody committed their session; call its commit()",
+    log="1 email was discarded: the session was closed without a commit. That is right after an",
 )
 def _(trial: Trial) -> None:
     with trial.app().app_context():

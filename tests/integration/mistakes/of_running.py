@@ -128,8 +128,8 @@ def _(trial: Trial) -> None:
 
 @mistake(
     "a broker that is away",
-    check="workers: the broker cannot be asked",
-    health="workers: the broker cannot be asked",
+    check="error  the broker redis://127.0.0.1:1/0 cannot be reached",
+    health="the broker redis://127.0.0.1:1/0 cannot be reached",
 )
 def _(trial: Trial) -> None:
     trial.app()
@@ -137,7 +137,7 @@ def _(trial: Trial) -> None:
     trial.later(301)
 
 
-@mistake("claimed emails that no worker takes", health="1 emails have been due or claimed for over")
+@mistake("claimed emails that no worker takes", health="1 email has been due or claimed for over")
 def _(trial: Trial) -> None:
     trial.app()
     trial.enqueue()

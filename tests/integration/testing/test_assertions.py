@@ -134,7 +134,7 @@ def test_a_failure_without_emails_says_what_was_discarded(shop: Shop, tester: Ou
         shop.outbox.enqueue(message(), session=session)
     assert failure(tester, tag="order") == (
         "no email was enqueued with tag='order'\n"
-        "1 email was discarded: nobody committed their session"
+        "1 email was discarded: the session was closed without a commit"
     )
 
 

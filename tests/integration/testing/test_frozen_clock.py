@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
-from outbox import ConfigurationError
+from outbox import ConfigurationError, InvalidMessage
 from outbox.testing import OutboxTester
 from tests.support.shop.shop import Shop, Shops, message, newsletter
 
@@ -69,6 +69,49 @@ def test_travel_moves_it_and_it_stands_still_there(shop: Shop, tester: OutboxTes
     tester.unfreeze()
     tester.unfreeze()  # it goes on already
     assert tester.now() < NOON
+
+
+@pytest.mark.databases("sqlite")
+def test_an_expires_at_has_passed_by_the_frozen_clock(shop: Shop, tester: OutboxTester) -> None:
+    past, hour = datetime(2001, 1, 1, tzinfo=UTC), timedelta(hours=1)
+    with tester.freeze(past):
+        shop.enqueue(expires_at=past + hour)
+        assert len(tester.drain()) == 1
+        with pytest.raises(InvalidMessage) as caught:
+            shop.enqueue(expires_at=past)
+        assert caught.value.rule == "has passed already, by the outbox's frozen clock"
+        tester.travel(hours=2)
+        with pytest.raises(InvalidMessage):
+            shop.enqueue(expires_at=past + hour)
+    with pytest.raises(InvalidMessage, match="by this host's clock"):
+        shop.enqueue(expires_at=past + hour)
+    with tester.freeze(NOON), pytest.raises(InvalidMessage):
+        shop.enqueue(expires_at=NOON - hour)
+
+
+@pytest.mark.databases("sqlite")
+def test_after_a_travel_an_expires_at_is_compared_with_pythons_clock(
+    shop: Shop, tester: OutboxTester
+) -> None:
+    """The app computes it by that clock; the outbox's own time lets the email expire."""
+    tester.travel(days=1)
+    shop.enqueue(expires_at=datetime.now(UTC) + timedelta(hours=1))
+    assert tester.drain() == ()
+    assert tester.assert_enqueued().status == "expired"
+    tester.close()
+    tester.travel(days=2)
+    with pytest.raises(InvalidMessage, match="by this host's clock"):
+        shop.enqueue(expires_at=datetime.now(UTC) - timedelta(hours=1))
+
+
+@pytest.mark.databases("sqlite")
+def test_a_tester_that_is_closed_leaves_the_apps_clock_as_it_was(shop: Shop) -> None:
+    state = shop.app.extensions["outbox"]
+    before = state.clock
+    with OutboxTester(shop.app) as tester:
+        tester.freeze(NOON)
+        assert state.clock().moment == NOON
+    assert state.clock is before
 
 
 @pytest.mark.databases("sqlite")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
 from flask import Flask
 
 from outbox import Priority
+from outbox.domain.config.settings import OnUnknown
 from outbox.store.transitions.claim import claim
+from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
 from webapp.extensions import outbox
@@ -51,3 +54,39 @@ def test_the_page_follows_a_batch_from_its_claim_to_its_rescue(app: Flask) -> No
     numbers = client.get("/newsletter/2/progress").json
     assert numbers is not None
     assert numbers["headline"] == "Sending is paused."
+
+
+@pytest.mark.parametrize("policy", OnUnknown)
+def test_the_page_counts_who_is_in_doubt_whether_it_is_sent_again_or_held(
+    app: Flask, policy: OnUnknown
+) -> None:
+    client = app.test_client()
+    form = {"draft": str(uuid.uuid4()), "subject": "News", "text": "t", "readers": "30"}
+    client.post("/newsletter", data=form)
+    with app.app_context():
+        database = outbox._runtime.database
+        settings = replace(outbox._runtime.settings, on_unknown=policy)
+        ids = sorted(email.id for email in outbox.list(tag="newsletter-1"))[:20]
+    [made] = claim(database, Priority.BULK, 100, lease_seconds=settings.lease)
+    start(database, made.token, lease_seconds=settings.lease, worker="host:1")
+    advance(database, made.token, [], ids, worker="host:1")
+    for _ in range(2):  # the first sweep only notes that the lease ran out
+        database.offset += settings.lease + 1
+        rescue(database, settings, random=lambda: 0.5)
+    numbers = client.get("/newsletter/1/progress").json
+    assert numbers is not None
+    assert (numbers["in_doubt"], numbers["sent"]) == (20, 0)
+
+
+def test_an_issue_with_fields_that_nobody_fills_in_is_not_posted(app: Flask) -> None:
+    form = {
+        "draft": str(uuid.uuid4()),
+        "subject": "News",
+        "text": "Dear {{ name }}",
+        "readers": "3",
+    }
+    answer = app.test_client().post("/newsletter", data=form)
+    assert answer.status_code == 400
+    assert "fields: are missing for {{ name }} in line " in answer.text
+    with app.app_context():
+        assert outbox.list() == ()

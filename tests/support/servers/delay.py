@@ -6,16 +6,22 @@ This file is both sides: imported it is the test's, executed it is the proxy.
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tests.support.servers.own import OwnServer
 from tests.support.servers.ports import LOOPBACK
+from tests.support.waiting import wait_until
 
 _HANDSHAKE = 3
 """SYN, SYN-ACK, ACK: so many times one way until the server knows of a connection."""
+
+_NEAR = "near"
 
 
 class Delay(OwnServer):
@@ -32,13 +38,29 @@ class Delay(OwnServer):
     def arguments(self) -> Sequence[object]:
         return (self._target, self._seconds)
 
+    def come_near(self) -> None:
+        """Add nothing from now on, on open connections too."""
+        os.kill(self.pid, signal.SIGUSR1)
+        wait_until(lambda: _NEAR in self.printed(), self.patience, "the proxy to come near")
+
+
+@dataclass
+class _Distance:
+    """How far the server is, the same for all connections."""
+
+    seconds: float
+
+    def vanish(self) -> None:
+        self.seconds = 0.0
+        print(_NEAR, flush=True)
+
 
 class _Side(asyncio.Protocol):
     """One end of a connection: what comes in here goes out at the other end, later, in order."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, distance: _Distance) -> None:
         self._loop = asyncio.get_running_loop()
-        self._seconds = seconds
+        self._distance = distance
         self._line = deque[tuple[float, bytes | None]]()  # on its way: None is the end
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -55,7 +77,7 @@ class _Side(asyncio.Protocol):
         self._send(None)
 
     def _send(self, data: bytes | None) -> None:
-        self._line.append((self._loop.time() + self._seconds, data))
+        self._line.append((self._loop.time() + self._distance.seconds, data))
         self._plan()
 
     def _plan(self) -> None:
@@ -80,10 +102,10 @@ class _Side(asyncio.Protocol):
 class _Near(_Side):
     """The client's end: it opens the far one after a handshake's time."""
 
-    def __init__(self, seconds: float, target: int) -> None:
-        super().__init__(seconds)
+    def __init__(self, distance: _Distance, target: int) -> None:
+        super().__init__(distance)
         self._target = target
-        self.other = _Side(seconds)
+        self.other = _Side(distance)
         self.other.other = self
         self._opening: asyncio.Task[None] | None = None
 
@@ -91,7 +113,7 @@ class _Near(_Side):
         super().connection_made(transport)
         assert isinstance(transport, asyncio.Transport)
         transport.pause_reading()  # nothing may arrive before the far end is open
-        self._loop.call_later(_HANDSHAKE * self._seconds, self._open, transport)
+        self._loop.call_later(_HANDSHAKE * self._distance.seconds, self._open, transport)
 
     def _open(self, transport: asyncio.Transport) -> None:
         self._opening = self._loop.create_task(self._connect(transport))
@@ -106,8 +128,9 @@ class _Near(_Side):
 
 
 async def _serve(port: int, target: int, seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Near(seconds, target), LOOPBACK, port, backlog=128)
+    loop, distance = asyncio.get_running_loop(), _Distance(seconds)
+    loop.add_signal_handler(signal.SIGUSR1, distance.vanish)
+    server = await loop.create_server(lambda: _Near(distance, target), LOOPBACK, port, backlog=128)
     await server.serve_forever()
 
 

@@ -23,11 +23,14 @@ from pathlib import Path
 from typing import Any
 
 _LIBRARIES = (
-    "alembic.command", "celery.apps.beat", "celery.apps.worker", "celery.bin.celery",
-    "celery.concurrency.prefork", "celery.worker.components", "celery.worker.consumer",
-    "flask.cli", "flask_mail", "flask_migrate", "flask_sqlalchemy", "kombu.transport.pyamqp",
-    "kombu.transport.redis", "psycopg", "pymysql", "sqlalchemy.dialects.mysql",
-    "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite",
+    "alembic.command", "celery.app.amqp", "celery.app.control", "celery.app.events",
+    "celery.app.log", "celery.apps.beat", "celery.apps.worker", "celery.bin.celery",
+    "celery.concurrency.prefork", "celery.concurrency.thread", "celery.worker.autoscale",
+    "celery.worker.components", "celery.worker.consumer", "celery.worker.strategy", "flask.cli",
+    "flask_limiter.commands", "flask_mail", "flask_migrate", "flask_sqlalchemy.cli", "html.parser",
+    "idna", "kombu.transport.pyamqp", "kombu.transport.redis", "psycopg", "pymysql",
+    "sqlalchemy.dialects.mssql", "sqlalchemy.dialects.mysql", "sqlalchemy.dialects.postgresql",
+    "sqlalchemy.dialects.sqlite", "sqlite3",
 )  # fmt: skip
 
 _lock = threading.Lock()

@@ -172,9 +172,9 @@ class Shop(Parts):
     def rescue(self) -> int:
         """Let the running leases end, see them expired, wait one lease more, and judge."""
         self.later(LEASE + 1)
-        judged = rescue(self.database, self.runtime.settings, random=lambda: 0.5)
+        judged = rescue(self.database, self.runtime.settings, random=lambda: 0.5).leases
         self.later(LEASE + 1)
-        return judged + rescue(self.database, self.runtime.settings, random=lambda: 0.5)
+        return judged + rescue(self.database, self.runtime.settings, random=lambda: 0.5).leases
 
     def lose(self, email_id: int) -> Claim:
         """Lose the worker while the email's window is open; wait until the email is due again."""

@@ -59,6 +59,7 @@ class System:
         }
         self.app: Flask = create_app(self.config)
         self._processes = ExitStack()
+        self._started: list[CeleryProcess] = []
 
     @property
     def runtime(self) -> Runtime:
@@ -69,17 +70,25 @@ class System:
         self, *options: str, concurrency: int = SLOTS, pool: str = "prefork", tree: Path = ROOT
     ) -> CeleryProcess:
         """Start a real worker with further options, of the code in `tree`."""
-        return self._processes.enter_context(self._worker(concurrency, tree, pool, *options))
+        return self._start(self._worker(concurrency, tree, pool, *options))
 
     def beat(self, *, tree: Path = ROOT) -> CeleryProcess:
         """Start a real beat, of the code in `tree`."""
-        return self._processes.enter_context(self._celery("beat", tree=tree))
+        return self._start(self._celery("beat", tree=tree))
 
-    def two_workers_and_beat(self) -> list[CeleryProcess]:
-        """Start two workers of two processes each, and beat, at the same time; return them."""
-        made = [self._worker(2), self._worker(2), self._celery("beat")]
+    def two_workers_and_beat(self, *options: str) -> list[CeleryProcess]:
+        """Start two workers of two processes each, and beat, at the same time; return them.
+
+        `options` are the workers'.
+        """
+        pair = [self._worker(2, ROOT, "prefork", *options) for _ in range(2)]
+        made = [*pair, self._celery("beat")]
         with ThreadPoolExecutor(len(made)) as pool:
-            return list(pool.map(self._processes.enter_context, made))
+            return list(pool.map(self._start, made))
+
+    def _start(self, process: CeleryProcess) -> CeleryProcess:
+        self._started.append(process)
+        return self._processes.enter_context(process)
 
     def _worker(
         self, concurrency: int, tree: Path = ROOT, pool: str = "prefork", *options: str
@@ -165,7 +174,11 @@ class System:
         )
 
     def close(self) -> None:
-        """Stop the processes and free the connections."""
+        """Stop the processes, all at the same time, and free the connections."""
+        for process in self._started:
+            if process.running:
+                process.thaw()
+                process.terminate()
         self._processes.close()
         self.runtime.disconnect()
         with self.app.app_context():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from email.message import EmailMessage
 from typing import Any
 
-import flask
 import flask_mail
 import pytest
 
@@ -18,13 +16,7 @@ CONTROLS = [
     "\r", "\n", "\r\n", "\0", "\x07", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ud800",
 ]  # fmt: skip
 
-
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    app = flask.Flask("test")
-    flask_mail.Mail(app)
-    with app.app_context():
-        yield
+pytestmark = pytest.mark.usefixtures("flask_mail_context")
 
 
 def make(**fields: Any) -> flask_mail.Message:
@@ -186,3 +178,34 @@ def test_what_is_no_message_is_refused(thing: object) -> None:
 def test_a_standard_message_is_handed_on_as_it_is() -> None:
     message = EmailMessage()
     assert standard(message) is message
+
+
+@pytest.mark.parametrize("field", ["recipients", "cc", "bcc"])
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ("Bob", "an address has the form local-part@domain"),
+        ("Bob <bob@>", "is not an address (RFC 5322 §3.4)"),
+        ("a@x.example, b@x.example", "each entry is one address"),
+        (("Bob", "bob at x"), "an address has the form local-part@domain"),
+    ],
+)
+def test_a_wrong_address_is_told_with_its_place(field: str, wrong: object, rule: str) -> None:
+    error = refused(**{field: ["a@x.example", "b@x.example", wrong]})
+    assert str(error) == f"{field}[2]: {rule}"
+    assert (error.field, error.rule, error.index, error.value) == (field, rule, 2, wrong)
+    message = object()
+    outer = error.at("messages", 3, message)
+    assert str(outer) == f"messages[3].{field}[2]: {rule}"
+    assert (outer.field, outer.index, outer.value) == (field, 3, message)
+
+
+@pytest.mark.parametrize("field", ["sender", "reply_to"])
+def test_a_wrong_address_that_stands_in_no_list_has_no_place(field: str) -> None:
+    error = refused(**{field: "Bob"})
+    assert str(error) == f"{field}: an address has the form local-part@domain"
+    assert str(error.at("messages", 3, None)) == f"messages[3]: {error}"
+
+
+def test_a_text_is_no_list_of_people() -> None:
+    assert str(refused(cc="a@x.example")) == "cc: must be a list of addresses, and not one text"

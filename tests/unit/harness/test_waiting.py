@@ -15,3 +15,10 @@ def test_a_condition_that_never_comes_true_says_what_was_waited_for() -> None:
 
 def test_a_condition_that_is_true_costs_no_time() -> None:
     assert wait_until(lambda: True, 0, "nothing")
+
+
+def test_between_two_dear_looks_there_is_a_pause() -> None:
+    looks: list[None] = []
+    with pytest.raises(TimeoutError):
+        wait_until(lambda: looks.append(None), 0.01, "nothing", pause=10)
+    assert len(looks) == 2, "at once, and at the end"

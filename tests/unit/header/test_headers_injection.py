@@ -5,12 +5,11 @@ from __future__ import annotations
 import email
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from email import policy
 from email.message import EmailMessage, Message
 from typing import Any
 
-import flask
 import flask_mail
 import pytest
 from hypothesis import example, given, settings
@@ -32,15 +31,9 @@ EXPECTED = {
     "Content-Type", "MIME-Version", "Content-Transfer-Encoding", "Subject", "From", "To", "Cc",
     "Date", "Message-ID", "Reply-To", "X-Own", "Sender", "Content-Disposition",
 }  # fmt: skip
-NEVER = settings(max_examples=150)
+NEVER = settings(max_examples=settings().max_examples * 3 // 2)
 
-
-@pytest.fixture(autouse=True, scope="module")
-def context() -> Iterator[None]:
-    app = flask.Flask("test")
-    flask_mail.Mail(app)
-    with app.app_context():
-        yield
+pytestmark = pytest.mark.usefixtures("flask_mail_context")
 
 
 def check_wire(mail: RenderedMessage, expected: set[str]) -> None:
@@ -139,7 +132,7 @@ def test_no_text_in_a_flask_mail_message_makes_a_header(values: dict[str, str]) 
 
 
 @pytest.mark.parametrize("field", FIELDS)
-@settings(NEVER, max_examples=40)
+@settings(NEVER, max_examples=min(40, settings().max_examples))
 @given(NASTY)
 def test_no_text_in_one_field_leaves_anything_but_a_refusal(field: str, text: str) -> None:
     mail = attempt(lambda: composed({field: text}))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import email
 from email import policy
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from typing import Any
 
 import pytest
 
 from outbox.domain.errors import InvalidMessage
+from outbox.domain.message.merge_fields import refuse_unfilled
 from tests.unit.message.test_merge import merge_of, newsletter, received, shown
 
 HOSTILE = '<script>&"Zo\u00eb'
@@ -95,3 +96,47 @@ def test_what_is_filled_in_is_not_larger_than_a_message_may_be() -> None:
     _, merge = merge_of(newsletter("{{ n }}\n" * 101), {"n": "x" * 10_000})
     with pytest.raises(InvalidMessage, match="OUTBOX_MAX_SIZE allows 1000000"):
         merge.of("a@x.example")
+
+
+def unfilled(message: Message[Any, Any]) -> str:
+    """Return the place that is named where nobody fills the message in, or "" if it is taken."""
+    try:
+        refuse_unfilled(message)
+    except InvalidMessage as error:
+        return error.rule.partition(" in ")[2].partition(":")[0]
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        (newsletter("Hello\n"), ""),
+        (newsletter("Hello\nDear {{ name }}\n"), "line 2 of text/plain"),
+        (newsletter("Hello\nDear {{name}},\n"), "line 2 of text/plain"),
+        (newsletter("Hello\n", html="<p>{{ name }}</p>\n"), "line 1 of text/html"),
+        (newsletter("Hello\n", subject="For {{ name }}"), "the header Subject"),
+        (newsletter("Hello\n", subject="F\u00fcr {{ name }}"), "the header Subject"),
+        (newsletter("{{ 7*7 }} {{ user.name }} {{\n"), ""),
+        (attached(), "line 1 of text/plain"),
+    ],
+)
+def test_the_place_of_a_field_that_nobody_fills_in_is_named(
+    message: EmailMessage, place: str
+) -> None:
+    assert unfilled(message) == place
+
+
+def test_what_is_attached_may_have_fields() -> None:
+    message = attached()
+    [text, _] = message.iter_parts()
+    text.set_content("Hello\n")
+    message.add_attachment("{{ name }}", filename="template.txt")
+    assert unfilled(message) == ""
+
+
+def test_a_text_that_cannot_be_read_is_passed_over() -> None:
+    message = newsletter("Hello\n")
+    message.add_alternative("<p>{{ name }}</p>\n", subtype="html")
+    _, markup = message.iter_parts()
+    markup.set_param("charset", "x-nobody-knows")
+    assert unfilled(message) == ""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from outbox.domain.config.settings import Settings
 from outbox.domain.delivery.status import ARROWS, Status
 from tests.unit.project.lifecycle_drawing import drawing
 
@@ -38,6 +39,46 @@ The transaction that enqueues an email writes it as `pending`. A sweep claims it
 window, sends the email, and records what became of it. An email can come to be in doubt only while
 it is `sending`, in an open window.
 """
+
+_RESCUE = """\
+## A worker that dies
+
+A worker renews its lease after each third of `OUTBOX_LEASE`. So when it dies in the midst of a
+batch, the lease runs out between two thirds of `OUTBOX_LEASE` later and a whole one. The next sweep
+notes that. One whole `OUTBOX_LEASE` after the note, a sweep rescues the emails. This second lease
+is for a worker that lives and could not reach the database: until the rescue it may renew.
+
+With the default settings the rescue comes {least:.0f} to {most:.0f} seconds after the death, if
+beat runs. Without beat, and without `flask outbox sweep` from cron, it waits for the sweeps that
+commits cause.
+
+| an email of the batch that | until the rescue | after the rescue |
+| --- | --- | --- |
+| has a recorded result | keeps its result | keeps its result |
+| waits for its window (`claimed`) | waits | is `pending`, due, and charged with a crash only |
+| is in the open window (`sending`), at most {window} | waits | came into doubt; {doubt} |
+
+A batch whose task never started waits for its first lease only, and nothing is charged. A dead
+worker's batch keeps its slot until the lease runs out, and its place under a server's connection
+cap until the rescue. The emails of other batches do not wait for the rescue.
+`flask outbox progress` shows the seconds until it.
+"""
+
+_DOUBT = (
+    "under `resend` it is `pending`, an attempt is charged, and it is sent again after a backoff,"
+    " of up to {backoff:g} s the first time; under `hold` it is `unknown`"
+)
+
+
+def rescue() -> str:
+    """Return what becomes of a dead worker's emails, with the figures of the default settings."""
+    settings = Settings()
+    return _RESCUE.format(
+        least=(2 / 3 + 1) * settings.lease,
+        most=2 * (settings.lease + settings.sweep_interval),
+        window=settings.window,
+        doubt=_DOUBT.format(backoff=settings.backoff[0]),
+    )
 
 
 def states() -> str:
@@ -79,6 +120,7 @@ def page() -> str:
             "## The arrows\n",
             "Each file stands in `outbox/store/transitions`.\n",
             states(),
+            rescue(),
             "## The files\n",
             files(),
             "",

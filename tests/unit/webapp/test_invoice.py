@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import zlib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
 
+from webapp import fonts
 from webapp.invoice import UNSHOWN, _is_plain, _Page, invoice
 from webapp.models import Order, Product
 
@@ -48,10 +52,75 @@ def test_no_name_breaks_the_invoice(name: str) -> None:
     assert len(pdf) < 100_000  # an email's attachment: only the characters that it uses
 
 
-def test_a_character_that_no_font_has_is_shown_as_a_question_mark() -> None:
-    page = _Page(plain=False)
-    assert page._shown("Лев 王") == f"Лев {UNSHOWN}"
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in the place of those where the machine has its fonts."""
+    monkeypatch.setattr(fonts, "FOLDERS", (tmp_path,))
+    return tmp_path
+
+
+def make_font(file: Path, characters: str) -> None:
+    """Write a font in which each of these characters is a box."""
+    pen = TTGlyphPen(None)
+    for place, corner in enumerate([(0, 0), (0, 800), (800, 800), (800, 0)]):
+        (pen.lineTo if place else pen.moveTo)(corner)
+    pen.closePath()
+    names = [".notdef", *(f"uni{ord(char):04X}" for char in characters)]
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder(names)
+    builder.setupCharacterMap({ord(char): f"uni{ord(char):04X}" for char in characters})
+    builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys(names, (1000, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": file.stem, "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    builder.save(file)
+
+
+def written(pdf: bytes) -> str:
+    """Return the characters that the invoice's fonts were embedded for."""
+    codes = re.findall(rb"^<[0-9A-F]{4}> <([0-9A-F]{4})>$", pdf, re.MULTILINE)
+    return "".join(chr(int(code, 16)) for code in codes)
+
+
+def lines(name: str) -> str:
+    """Return the name, and what follows the goods, as they would be drawn."""
+    page = _Page(name)
     page.close_font()
+    return page._shown(name) + page.note
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_character_that_no_font_has_is_a_question_mark_and_the_invoice_says_so() -> None:
+    assert lines("Лев 王").startswith(f"Лев {UNSHOWN}? stands for a character that no font")
+    assert lines("Лев") == "Лев"
+    assert lines("Ada") == "Ada"
+    assert {"?", "Л"} <= set(written(invoice(order("Лев 王"))))
+    assert "王" not in written(invoice(order("Лев 王")))
+
+
+def test_the_machines_font_writes_what_the_shops_own_lacks(machine: Path) -> None:
+    make_font(machine / "truetype/wqy/wqy-microhei.ttc", "王小明")
+    make_font(machine / "unknown.ttf", "王小明김")
+    pdf = invoice(order("Лев 王小明"))
+    assert set("Лев王小明") <= set(written(pdf))
+    assert lines("Лев 王小明") == "Лев 王小明"
+    assert len(pdf) < 100_000
+    assert invoice(order("Лев 王小明")) == pdf
+    assert lines("王김").startswith(f"王{UNSHOWN}? stands")
+    assert b"Other" not in invoice(order("Лев"))
+
+
+def test_the_font_with_the_most_of_the_characters_is_taken(machine: Path) -> None:
+    few, most = machine / "NotoSansCJK-Regular.ttc", machine / "malgun.ttf"
+    make_font(few, "王")
+    make_font(most, "김철수")
+    assert fonts.of_the_machine("김철수王") == most
+    assert fonts.of_the_machine("王") == few
+    assert fonts.of_the_machine("🦊") is None
+    assert fonts.of_the_machine("") is None
 
 
 def test_the_same_order_has_the_same_octets() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from celery import Celery, Task
+from celery import VERSION, Celery, Task
 from kombu import entity
 
 from outbox import Priority
@@ -125,6 +125,7 @@ def test_no_route_of_the_app_leads_our_messages_astray(routes: Any) -> None:
         task_routes=routes if isinstance(routes, (dict, tuple)) or callable(routes) else (routes,),
         task_queues=[Queue(name, routing_key=name) for name in names],
         task_create_missing_queues=False,
+        task_default_queue="mine",
         task_default_exchange_type="topic",
     )
     with app.connection_for_write() as connection:
@@ -143,6 +144,17 @@ def test_no_route_of_the_app_leads_our_messages_astray(routes: Any) -> None:
         (SWEEP_QUEUE, LOW_QUEUE, *SEND_QUEUES.values()), 1
     )
     assert found == expected
+
+
+@pytest.mark.skipif(
+    VERSION < (5, 7),
+    reason="before 5.7 Celery asks for the default queue at its first message, to whatever queue",
+)
+def test_an_app_may_have_no_default_queue() -> None:
+    app = app_with(task_queues=[Queue(URGENT)], task_create_missing_queues=False)
+    Publisher(app).send("outbox.send", URGENT, "a token", most=9)
+    with app.connection_for_write() as connection:
+        assert app.amqp.queues[URGENT](connection.default_channel).purge() == 1
 
 
 def test_a_message_of_ours_carries_no_time_limit_and_no_pickle() -> None:

@@ -149,8 +149,8 @@ GEVENT = "celery.concurrency.gevent:TaskPool"
 def test_a_driver_that_keeps_greenlets_waiting_is_told_of(
     url: str, module: Any, told: str | None
 ) -> None:
-    if "psycopg2" in url:
-        pytest.importorskip("psycopg2")
+    for package in ("gevent", *(["psycopg2"] if "psycopg2" in url else [])):
+        pytest.importorskip(package)
     engine = sa.create_engine(url, module=module)
     # The test's own process is not patched.
     patched, *waiting = blocked(GEVENT, engine)

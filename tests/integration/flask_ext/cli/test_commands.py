@@ -48,6 +48,24 @@ def test_stats_show_statuses_and_what_waits(shop: Shop, run: Run) -> None:
     assert "paused: bulk" in text
 
 
+def test_each_figure_about_doubt_has_a_name_of_its_own(shop: Shop, run: Run) -> None:
+    """One email has ended in doubt, and two may be sent again."""
+    stuck(shop, Status.UNKNOWN)
+    ids = [shop.enqueue().id for _ in range(2)]
+    shop.open(shop.started().token, *ids)
+    shop.rescue()
+    stats, progress = parsed(run("stats", "--json")), parsed(run("progress", "--json"))
+    assert stats["counters"].keys() == {"came_into_doubt", "leases_rescued"}
+    assert stats["counters"]["came_into_doubt"] == 2
+    assert stats["statuses"] == progress["statuses"]
+    assert (progress["statuses"]["unknown"], progress["in_doubt"]) == (1, 2)
+    text = run("stats").output
+    assert text.count("unknown") == 1
+    assert "ever since\n  came_into_doubt      2\n" in text
+    told = "in doubt now         2  (not ended; those that ended in doubt are unknown)\n"
+    assert told in run("progress").output
+
+
 def test_stats_show_lanes_that_wait_and_rates_that_are_used_up(shops: Shops) -> None:
     shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/day"})
     run = runner(shop)
@@ -92,7 +110,7 @@ def test_sweep_hands_out_what_is_due(shop: Shop, run: Run, monkeypatch: pytest.M
     published: list[tuple[object, ...]] = []
     monkeypatch.setattr(shop.runtime, "publish", lambda *words: published.append(words))
     email = shop.enqueue()
-    assert "1 emails handed out" in run("sweep").output
+    assert "1 email handed out" in run("sweep").output
     token = shop.mail(email.id).token
     assert published == [("outbox.send", "outbox.normal", str(token))]
 
@@ -118,7 +136,7 @@ def test_drain_has_done_its_work_where_another_server_took_the_mails(
     ]
     shop = shops.open(OUTBOX_SERVERS=servers)
     shop.enqueue()
-    assert "1 emails handled" in runner(shop)("drain").output
+    assert "1 email handled" in runner(shop)("drain").output
     assert len(catcher.emails) == 1
 
 
@@ -139,7 +157,7 @@ def test_purge_removes_what_finished_long_ago(shop: Shop, run: Run) -> None:
     shop.record(made.token, [sent(email.id)])
     assert "0 emails removed" in run("purge").output
     shop.later(31 * 86_400)
-    assert "1 emails removed" in run("purge").output
+    assert "1 email removed" in run("purge").output
     run("purge", "--days", "-1", code=2)
 
 

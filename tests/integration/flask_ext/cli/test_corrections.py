@@ -31,7 +31,7 @@ def test_retry_sends_again_by_id_and_by_status(shop: Shop, run: Run, status: Sta
     run("retry", code=2)
     run("retry", 1, "--status", "failed", code=2)
     run("retry", 99, code=1)
-    assert "1 emails are pending" in run("retry", email_id).output
+    assert "1 email is pending" in run("retry", email_id).output
     assert shop.status(email_id) is Status.PENDING
     other = stuck(shop, status)
     run("retry", "--status", status.value)
@@ -102,10 +102,10 @@ def test_an_email_that_another_transaction_holds_keeps_no_other_waiting(
         session.execute(select(email.c.id).where(email.c.id == first).with_for_update())
         output = run(*words).output
         before = shop.status(first)
-    assert "1 emails are unchanged: another transaction holds them" in output
+    assert "1 email is unchanged: another transaction holds it" in output
     assert "2 emails" in output
     assert [row.status == before for row in shop.rows(email)] == [True, False, False]
-    assert "1 emails" in run(*words).output
+    assert "1 email " in run(*words).output
 
 
 def test_resolve_settles_what_is_in_doubt(shop: Shop, run: Run) -> None:
@@ -124,7 +124,7 @@ def test_cancel_withdraws_by_id_key_or_tag(shop: Shop, run: Run) -> None:
     email = shop.enqueue()
     run("cancel", "--key", "k")
     run("cancel", "--tag", "t")
-    assert "1 emails cancelled" in run("cancel", "--id", email.id).output
+    assert "1 email cancelled" in run("cancel", "--id", email.id).output
     assert {row.status for row in shop.rows(shop.tables.email)} == {"cancelled"}
     run("cancel", "--id", email.id, code=1)
     run("cancel", code=2)

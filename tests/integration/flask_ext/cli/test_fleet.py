@@ -12,7 +12,9 @@ from flask import Flask
 from outbox import Outbox, Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
+from outbox.flask_ext.management import check_fleet
 from outbox.flask_ext.management.check_fleet import fleet_findings
+from outbox.worker.beat_mark import note_beat
 from outbox.worker.process import fleet
 from outbox.worker.process.fleet import OURS
 from outbox.worker.process.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
@@ -41,9 +43,11 @@ def celery(url: str = "redis://127.0.0.1:1/0", **config: object) -> Celery:
     return app
 
 
-def listening(broker: Broker, *queues: str, pool: str = "solo", **more: str) -> CeleryProcess:
+def listening(
+    broker: Broker, *queues: str, pool: str = "solo", option: str = "-c24", **more: str
+) -> CeleryProcess:
     """Return a worker of 24 tasks that listens to these queues; `more` is its environment."""
-    options = ("-P", pool, "-c24", "-Q", ",".join(queues))
+    options = ("-P", pool, option, "-Q", ",".join(queues))
     environment = {BROKER: broker.url} | more
     return CeleryProcess(
         "tests.support.shop.listener", "worker", *options, environment=environment, warm=True
@@ -65,9 +69,9 @@ def test_check_names_the_queues_that_are_forgotten_and_the_remedy(shop: Shop, ru
     assert f"task_queues has no {SWEEP_QUEUE}, {SENDS}, {LOW_QUEUE}" in output
     assert "set task_queues = outbox.celery_config.QUEUES" in output
     shop.app.extensions["celery"] = celery(task_queues=[q for q in QUEUES if q.name != LOW_QUEUE])
-    assert f"warn   task_queues has no {LOW_QUEUE}" in run("check").output
+    assert f"warn   task_queues has no {LOW_QUEUE}" in run("check", code=1).output
     shop.app.extensions["celery"] = celery()
-    assert "task_queues" not in run("check").output
+    assert "task_queues" not in run("check", code=1).output
 
 
 @pytest.mark.databases("sqlite")
@@ -133,8 +137,77 @@ def test_a_broker_that_cannot_be_asked_holds_up_nobody(
     else:
         redis.stop()
     [told] = fleet_findings(app)
+    assert told.level == "error"
+    assert told.text.startswith(f"the broker {redis.url} ")
+    assert told.text.endswith(
+        "start it, or mend broker_url; until then emails wait, and none is lost"
+    )
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.brokers("redis")
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("redis://:hunter2@127.0.0.1:1/0", "redis://:**@127.0.0.1:1/0"),
+        ("redis://127.0.0.1:1/0", "redis://127.0.0.1:1/0"),
+        ("amqp://jo:hunter2@127.0.0.1:1//", "amqp://jo:**@127.0.0.1:1//"),
+        ("redis+socket://:hunter2@/nowhere.sock", "redis+socket://:**@/nowhere.sock"),
+        ("rediss://:hun#ter2@127.0.0.1:1/0", "of broker_url"),
+    ],
+)
+def test_check_fails_on_a_broker_that_is_away_and_keeps_its_password(
+    shop: Shop, run: Run, url: str, named: str
+) -> None:
+    shop.app.extensions["celery"] = celery(url)
+    output = run("check", code=1).output
+    assert f"error  the broker {named} cannot be reached (" in output
+    assert "ter2" not in output
+
+
+def test_a_broker_that_is_reached_and_refuses_the_question_is_a_warning(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a Redis does whose ACL allows no PUBLISH."""
+
+    def refused(_: object) -> dict[str, list[str]]:
+        raise PermissionError
+
+    monkeypatch.setattr(check_fleet, "workers", lambda app: fleet.asked(app, refused))
+    app = celery(redis.url)
+    [told] = fleet_findings(app)
     assert told.level == "warn"
-    assert told.text.startswith("workers: the broker ")
+    assert told.text == f"workers: the broker {redis.url} cannot be asked (PermissionError)"
+    app.close()
+
+
+@pytest.mark.databases("sqlite")
+def test_without_workers_no_broker_is_missed(shop: Shop, run: Run) -> None:
+    shop.app.extensions["celery"] = celery(task_always_eager=True)
+    assert "the broker" not in run("check").output
+
+
+@pytest.mark.long
+@pytest.mark.databases("sqlite")
+def test_a_strict_check_passes_only_without_a_warning(shops: Shops, redis: RedisServer) -> None:
+    shop = shops.open(MAIL_SERVER="mx.example", MAIL_USE_TLS=True)
+    app = shop.app.extensions["celery"] = celery(
+        redis.url,
+        worker_disable_prefetch=True,
+        beat_scheduler="outbox.celery_config:SteadyScheduler",
+    )
+    strict = ["outbox", "check", "--strict"]
+
+    def checked() -> int:
+        return shop.app.test_cli_runner().invoke(args=strict).exit_code
+
+    with listening(redis, *OURS, option="--disable-prefetch"):
+        wait_until(lambda: levels(app) == ["ok"], 60, "the worker to answer in time")
+        assert "warn   no task of beat was ever seen" in runner(shop)("check").output
+        assert checked() == 1
+        note_beat(shop.runtime)
+        wait_until(lambda: checked() == 0, 60, lambda: runner(shop)("check").output)
+    app.close()
 
 
 def test_health_sees_what_is_claimed_and_taken_by_nobody(shop: Shop, run: Run) -> None:
@@ -186,7 +259,7 @@ def test_a_late_health_names_the_queue_that_nobody_listens_to(
         assert f"none listens to {SENDS}" in run("health", code=1).output
         problems = parsed(run("health", "--json", code=1))["problems"]
     late, deaf, beatless = problems
-    assert late == "1 emails have been due or claimed for over 300 s"
+    assert late == "1 email has been due or claimed for over 300 s"
     assert deaf.startswith("of the workers that run")
     assert beatless.startswith("no task of beat was ever seen")
     app.close()

@@ -29,7 +29,7 @@ NEWS = {"name": "bulk", "tag": "news-*", "servers": ["ses"]}
 
 def opened(shops: Shops, **config: Any) -> Shop:
     shop = shops.open(OUTBOX_SERVERS=SERVERS, OUTBOX_ROUTES=[NEWS], **config)
-    celery = Celery("shop")
+    celery = Celery("shop", broker="memory://", set_as_current=False)  # it can be reached
     celery.conf.beat_schedule = beat_schedule()
     celery.conf.task_queues = QUEUES
     shop.app.extensions["celery"] = celery
@@ -80,7 +80,7 @@ def test_stats_show_how_every_server_stands(shops: Shops) -> None:
     assert (ses["server"], ses["state"], ses["connections"]) == ("ses", "closed", 0)
     assert "ALERT: own is halted since" in run("stats").output
     circuit_breaker.close(shop.database, "own")
-    assert "server own: recovering, 1 batches at once" in run("stats").output
+    assert "server own: recovering, 1 batch at once" in run("stats").output
 
 
 def test_health_exits_1_on_an_alert_and_not_on_an_outage(shops: Shops) -> None:

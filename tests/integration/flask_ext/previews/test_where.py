@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -110,6 +112,28 @@ def test_a_wrong_argument_is_refused_at_once(
     with pytest.raises(InvalidMessage) as refused:
         site.outbox.preview("One", **options)
     assert refused.value.field == field
+
+
+def test_a_function_that_needs_arguments_is_refused_with_its_name_and_the_remedy(
+    site: Site,
+) -> None:
+    def confirmation(order: int, *lines: str, customer: str, note: str = "") -> Message:
+        raise AssertionError((order, lines, customer, note))
+
+    with pytest.raises(ConfigurationError) as caught:
+        site.outbox.preview("Order")(confirmation)  # type: ignore[type-var]
+    told = str(caught.value)
+    assert told.startswith(f"the preview 'Order': {__name__}.test_a_function")
+    assert "confirmation needs order, customer, and a preview is called without arguments" in told
+    assert "decorate a function that takes none" in told
+    assert site.get("/order").status_code == 404
+    callable_without: dict[str, Callable[[], object]] = {
+        "defaults": lambda order=1, **_: message(str(order)),
+        "partial": partial(confirmation, 1, customer="Ada"),
+        "built-in": dict,
+    }
+    for name, function in callable_without.items():
+        site.outbox.preview(name)(function)
 
 
 def test_an_app_with_a_jinja_of_its_own(site: Site) -> None:

@@ -164,9 +164,13 @@ def test_a_key_that_another_content_has_is_a_conflict_and_stores_nothing(shop: S
     shop.enqueue(key="r00003@readers.example")
     with shop.session() as session:
         shop.order(session)
-        with pytest.raises(KeyConflict):
+        with pytest.raises(KeyConflict) as caught:
             shop.outbox.enqueue_many(newsletter(), addresses(5), session=session, key=str)
         session.commit()
+    assert (caught.value.index, caught.value.key) == (3, "r00003@readers.example")
+    assert str(caught.value) == (
+        "recipients[3]: an email with other content has this key (see the error's key)"
+    )
     assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 1
     assert shop.count(shop.orders) == 1
 

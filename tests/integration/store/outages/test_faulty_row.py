@@ -10,7 +10,7 @@ from sqlalchemy import update
 from outbox import Email, Priority, Status
 from outbox.store.control.counter import bump
 from outbox.store.transitions import expire
-from outbox.store.transitions.rescue import RESCUED
+from outbox.store.transitions.rescue import RESCUED, Rescued, rescue
 from outbox.worker.sweep import sweep
 from tests.integration.store.transitions.test_rescue import judge
 from tests.support.shop.schema import refusing
@@ -56,6 +56,22 @@ def test_a_faulty_row_keeps_no_other_of_its_claim_nor_of_another(
     assert shop.count(shop.tables.lease) == 0
     assert {row.crashes for row in shop.rows(shop.tables.email)} == {1}
     assert shop.count(shop.tables.attempt) == (MANY if in_doubt else 0)
+
+
+def test_each_email_is_counted_by_the_rescue_that_judged_it(shop: Shop) -> None:
+    """Work that is refused is repeated in halves, and counts no email twice."""
+    emails = [shop.enqueue() for _ in range(MANY)]
+    made = shop.started()
+    shop.open(made.token, *(email.id for email in emails[:5]))
+
+    def rescued() -> Rescued:
+        shop.later(LEASE + 1)
+        return rescue(shop.database, shop.runtime.settings, random=lambda: 0.5)
+
+    with refusing(shop.engine, "outbox_email", f"OLD.id = {emails[2].id}"):
+        assert rescued() == Rescued(leases=0, emails=0, in_doubt=0)  # it notes what ran out
+        assert rescued() == Rescued(leases=0, emails=8, in_doubt=4)
+    assert rescued() == Rescued(leases=1, emails=1, in_doubt=1)
 
 
 def test_a_faulty_row_that_has_expired_keeps_no_other_from_its_end(

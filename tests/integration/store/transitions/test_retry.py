@@ -104,8 +104,8 @@ def test_a_mail_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_not_
     assert shop.status(email_id) is Status.UNKNOWN
     assert set(shop.recipients(email_id).values()) <= {"unknown"}
     told = shop.app.test_cli_runner().invoke(args=["outbox", "retry", str(email_id)]).output
-    assert "1 emails are pending again" in told
-    assert "1 of them unknown: a copy may have arrived" in told
+    assert "1 email is pending again" in told
+    assert "1 of them was unknown: a copy may have arrived" in told
 
 
 @pytest.mark.parametrize("to", [ONE, TWO], ids=["one", "several"])

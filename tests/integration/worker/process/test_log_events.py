@@ -46,6 +46,7 @@ def test_a_lost_worker_is_logged_and_each_email_that_waits_for_a_person(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
     held, again = shop.enqueue(on_unknown="hold"), shop.enqueue(on_unknown="resend")
+    shop.enqueue()  # it waits for its window
     made = shop.started()
     assert shop.open(made.token, held.id, again.id) == {held.id, again.id}
     for _ in range(2):  # the first sweep sees the lease expired, the second one judges it
@@ -56,6 +57,13 @@ def test_a_lost_worker_is_logged_and_each_email_that_waits_for_a_person(
         ("email_unknown", logging.WARNING),
         ("leases_rescued", logging.WARNING),
     ]
+    [told] = [one for one in events(caplog) if one[2]["event"] == "leases_rescued"]
+    text, _, values = told
+    assert (
+        text == "outbox: 3 emails of lost workers were rescued, 2 of them in doubt; 1 batch ended"
+    )
+    counts = {"leases": 1, "emails": 3, "in_doubt": 2}
+    assert values == {"event": "leases_rescued"} | counts
     [unknown] = [values for *_, values in events(caplog) if values["event"] == "email_unknown"]
     assert unknown["email_id"] == held.id
     assert "the worker was lost" in str(unknown["cause"])

@@ -1,0 +1,137 @@
+"""Tells why an email is not sent yet, by the rules by which a sweep passes it over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from ..domain.counted import counted
+from ..domain.delivery.status import LEASED, Status
+from ..domain.header.address import suppression_key
+from ..domain.scheduling.lanes import route_of_lane
+from ..store.connection.list_parts import parts
+from ..store.control import beat
+from ..store.control.pause import EVERYTHING, paused, scope_of
+from ..store.control.rate_limits import rate_limited
+from ..store.queries.progress import batches
+from ..store.queries.server_status import standings
+from ..store.report_records import EmailDetails, ServerStatus
+from ..store.schema.clock import utc
+from .process.runtime import Runtime
+
+
+def why_waiting(connection: Connection, runtime: Runtime, email: EmailDetails) -> tuple[str, ...]:
+    """Return why the email waits, in words; nothing if it has ended. Times are in UTC."""
+    if email.status is not Status.PENDING and email.status not in LEASED:
+        return ()
+    return tuple(_Look(connection, runtime, email).reasons())
+
+
+class _Look:
+    """A look at one email that has not ended, and at what could hold it."""
+
+    def __init__(self, connection: Connection, runtime: Runtime, email: EmailDetails) -> None:
+        self._connection, self._runtime, self._email = connection, runtime, email
+        self._database = runtime.database
+        table = self._database.tables.email
+        read = select(table.c.lane, table.c.token, self._database.now().label("now"))
+        self._row: Row[Any] = connection.execute(read.where(table.c.id == email.id)).one()
+
+    def reasons(self) -> Iterator[str]:
+        if self._row.token is not None:
+            yield from self._taken()
+            return
+        now, due = utc(self._row.now), self._email.due_at
+        later = due is not None and due > now
+        if due is not None and later:
+            yield self._put_off(due)
+        yield from self._held_back()
+        if later or self._runtime.suppressed():
+            return
+        yield from list(self._not_claimed()) or [self._next_sweep()]
+
+    def _taken(self) -> Iterator[str]:
+        """Tell which worker has the email's batch, or that none has taken it."""
+        email = self._database.tables.email.c
+        of, term = email.token == self._row.token, self._runtime.settings.lease
+        for batch in batches(self._connection, self._database, of, lease_seconds=term):
+            back = f"{batch.rescue_seconds:.0f} s"
+            if batch.worker is None:
+                yield f"no worker has taken its batch yet; it goes back in {back}"
+            elif batch.is_silent:
+                yield f"its worker {batch.worker} is silent; it is rescued in {back}"
+            else:
+                yield f"the worker {batch.worker} has its batch"
+
+    def _put_off(self, due: datetime) -> str:
+        if due == self._email.send_at:
+            return f"scheduled: its send_at is {_second(due)}"
+        if self._email.unknown_count:
+            return f"in doubt, and sent again from {_second(due)} on"
+        if not self._email.attempts:
+            return f"put off until {_second(due)}; no attempt was charged"
+        return f"backoff until {_second(due)}, after {counted(self._email.attempts, 'attempt')}"
+
+    def _held_back(self) -> Iterator[str]:
+        """Tell what a person has stopped."""
+        if self._runtime.suppressed():
+            yield "MAIL_SUPPRESS_SEND is on, so nothing is sent"
+        for scope in paused(self._connection, self._database):
+            if scope in (EVERYTHING, scope_of(self._email.priority)):
+                yield f"paused: {scope} (flask outbox resume {scope})"
+        if self._is_suppressed():
+            yield "its recipients are on the suppression list: when it is due it ends suppressed"
+
+    def _is_suppressed(self) -> bool:
+        """Whether each recipient who may still get the email is on the suppression list."""
+        address = self._database.tables.suppression.c.address
+        waiting = {
+            suppression_key(one.address)
+            for one in self._email.recipient_list
+            if one.status not in (Status.SENT, Status.FAILED)
+        }
+        found = 0
+        for some in parts(sorted(waiting)):
+            listed = select(func.count()).where(address.in_(some))
+            found += self._connection.execute(listed).scalar_one()
+        return found == len(waiting) > 0
+
+    def _not_claimed(self) -> Iterator[str]:
+        """Tell why a sweep does not claim the email, which is due."""
+        lane, runtime = str(self._row.lane), self._runtime
+        known = {one.name: one for one in runtime.routes.servers_of(route_of_lane(lane))}
+        found = standings(self._connection, self._database, list(known))
+        blocked = [_blocked(one, known[one.server].connections) for one in found if one.configured]
+        if all(blocked):
+            yield from filter(None, blocked)
+        drawn_on = runtime.lanes.buckets(lane)
+        for rate in rate_limited(self._connection, self._database):
+            if rate["bucket"] in drawn_on:
+                yield f"the rate {rate['bucket']} is used up for {rate['opens_in']:.0f} s"
+        lease = self._database.tables.lease
+        running = select(func.count()).where(lease.c.expires_at > self._database.now())
+        if self._connection.execute(running).scalar_one() >= runtime.settings.slots:
+            slots = counted(runtime.settings.slots, "slot")
+            yield f"{slots} of OUTBOX_SLOTS, and each has a batch: it waits for the end of one"
+
+    def _next_sweep(self) -> str:
+        seen = beat.age(self._connection, self._database)
+        told = "was never seen" if seen is None else f"was seen {seen:.0f} s ago"
+        return f"due, and waits for the next sweep (beat {told})"
+
+
+def _blocked(server: ServerStatus, cap: int | None) -> str:
+    """Return why nothing may go over the server, or ""."""
+    if server.next_probe is not None:
+        probe = _second(server.next_probe)
+        return f"server {server.server} is halted, next probe {probe}: {server.reason}"
+    if cap is not None and server.connections >= cap:
+        return f"server {server.server} has no connection free, of {cap}"
+    return ""
+
+
+def _second(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}"

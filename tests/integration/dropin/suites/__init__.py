@@ -1,0 +1,1 @@
+"""Suites of other projects, unmodified, with an outbox in each app."""

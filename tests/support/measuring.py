@@ -1,0 +1,68 @@
+"""What is measured by coverage: it doubles the time of a test, so no line is measured in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.turns import is_homeless, is_quick
+
+_TESTS = Path(__file__).parents[1]
+_MEASURED = ("unit", "integration")
+_CASES = 2
+_IS_MEASURED = pytest.StashKey[bool]()
+
+
+def choose(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Measure a few cases of each test, and none of a test that is `over_and_over`.
+
+    They are spread over its parameters, and the databases take turns. With `--rest` a test is not
+    measured that `make test` has measured.
+    """
+    rest = config.getoption("--rest")
+    for number, cases in enumerate(_by_test(items).values()):
+        if not (rest and any(map(is_quick, cases))) and _is_worth_it(cases[0]):
+            for item in _few(cases, number):
+                item.stash[_IS_MEASURED] = True
+
+
+def is_measured(item: pytest.Item) -> bool:
+    """Whether coverage counts what the test runs."""
+    return item.stash.get(_IS_MEASURED, False)
+
+
+def switch(item: pytest.Item) -> None:
+    """Measure from here on, or do not, as the test wants: also its fixtures.
+
+    pytest-cov's marker `no_cover` leaves out the test's own function alone.
+    """
+    plugin: Any = item.config.pluginmanager.getplugin("_cov")
+    coverage = getattr(plugin, "cov_controller", None)  # None with --no-cov
+    if coverage is None or coverage.started == is_measured(item):
+        return
+    if coverage.started:
+        coverage.pause()
+    else:
+        coverage.resume()
+
+
+def _by_test(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    """Return the cases of each test: its parameters, on one database or another."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if not is_homeless(item):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return tests
+
+
+def _few(cases: Sequence[pytest.Item], number: int) -> Sequence[pytest.Item]:
+    step = max(1, len(cases) // _CASES)
+    return cases[number % step :: step][:_CASES]
+
+
+def _is_worth_it(item: pytest.Item) -> bool:
+    folder = item.path.relative_to(_TESTS).parts[0]
+    return folder in _MEASURED and item.get_closest_marker("over_and_over") is None
