@@ -218,15 +218,18 @@ def test_a_killed_workers_emails_are_shown_in_doubt_and_rescued(state: Path) -> 
     settings = {"OUTBOX_LEASE": str(LEASE), "DEMO_REDIS": "fakeredis"}  # as where none is installed
     with running_demo(state, "--db", "postgres", **settings) as demo:
         assert demo.visitor.order("declined@example.com", card="declined") == 402
+        first = demo.supervisorctl("pid", "worker")
+        inbox = psutil.Process(int(demo.supervisorctl("pid", "inbox")))
         demo.visitor.newsletter(3000)
         wait_for(lambda: demo.visitor.progress()["sent"] > 0, seconds=30, what="progress")
-        first = demo.supervisorctl("pid", "worker")
+        inbox.suspend()  # else a fast worker has sent all 3,000 before it is killed
         demo.type(demo.printed("kill -9 the worker"))
         silent = "A worker has gone silent: it no longer renews its lease."
         wait_for(
             lambda: demo.visitor.progress()["headline"] == silent, seconds=30, what="word of it"
         )
         assert 'class="silent"' in demo.visitor.get("/newsletter/1")
+        inbox.resume()
         wait_for(lambda: demo.supervisorctl("pid", "worker") != first, seconds=30, what="worker")
 
         demo.supervisorctl("stop", "inbox")
