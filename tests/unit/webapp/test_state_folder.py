@@ -9,8 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.support.waiting import wait_until
 from webapp.demo.programs import Sockets
 from webapp.demo.state_folder import (
     LOCK,
@@ -55,6 +57,7 @@ def test_a_supervisord_that_outlived_its_demo_holds_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", waits, str(state / "supervisord.conf")]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as left:
         (state / "supervisord.pid").write_text(f"{left.pid}\n")
+        wait_until(psutil.Process(left.pid).cmdline, 60, "the process to have its command line")
         with pytest.raises(Refused, match=f"kill {left.pid}$"), own_folder(state):
             pytest.fail("it was emptied under a running supervisord")
         left.communicate()
