@@ -15,9 +15,9 @@ from benchmarks.ours import Ours
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.store.postgresql.claim import beyond, claim_statement, mark_parameters
-from outbox.store.queries.backlog import count_statement, counted
-from outbox.store.queries.lane_keys import marked
-from outbox.store.queries.sweep_snapshot import survey_statement
+from outbox.store.queries.sweep.backlog import count_statement, counted
+from outbox.store.queries.sweep.lane_keys import marked
+from outbox.store.queries.sweep.sweep_snapshot import survey_statement
 from outbox.store.records import Mark
 
 EMAILS = "outbox_email"

@@ -12,8 +12,8 @@ from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import circuit_breaker
 from ..store.control.comparison import Candidate, best_probe, candidates
 from ..store.queries import claimed_batch
-from ..store.queries.server_limits import HALF_OPEN
-from ..store.queries.sweep_snapshot import Survey
+from ..store.queries.sweep.server_limits import HALF_OPEN
+from ..store.queries.sweep.sweep_snapshot import Survey
 from ..store.records import Breaker, Claim
 from ..store.transitions.claim import claim_probe
 from .process.runtime import Runtime

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
 from ..store.control.forgotten_servers import forget
-from ..store.queries.preemption import should_yield_to_urgent
+from ..store.queries.sweep.preemption import should_yield_to_urgent
 from ..store.transitions.purge import LEASE, PurgeUnderWay, purge
 from .process import shutdown
 from .process.runtime import Runtime

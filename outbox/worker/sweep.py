@@ -13,8 +13,8 @@ from ..domain.scheduling.lanes import route_of_lane
 from ..store.connection.error_codes import describe
 from ..store.control.forgotten_servers import note_configured
 from ..store.control.rate_limits import set_right
-from ..store.queries import server_limits
-from ..store.queries.sweep_snapshot import Survey, survey
+from ..store.queries.sweep import server_limits
+from ..store.queries.sweep.sweep_snapshot import Survey, survey
 from ..store.records import Claim
 from ..store.transitions.claim import claim_requested
 from ..store.transitions.expire import expire

@@ -15,8 +15,8 @@ from benchmarks.measure import quantile
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
 from outbox.domain.scheduling.claim_plan import LaneKey, contenders, plan_claims
-from outbox.store.queries.preemption import should_yield_to_urgent
-from outbox.store.queries.sweep_snapshot import Survey, survey
+from outbox.store.queries.sweep.preemption import should_yield_to_urgent
+from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
 from outbox.worker.sweep import sweep
 
 DOMAINS = 1000

@@ -9,10 +9,10 @@ from flask.cli import with_appcontext
 
 from ...domain.errors import ConfigurationError
 from ..dropin.extensions import ways_round
-from ..management.check_celery import celery_findings
-from ..management.check_database import database_findings
-from ..management.check_settings import file_findings, settings_findings
-from ..management.finding import Finding, error
+from ..management.checks.celery_app import celery_findings
+from ..management.checks.database import database_findings
+from ..management.checks.finding import Finding, error
+from ..management.checks.settings import file_findings, settings_findings
 from ..management.server_lines import printable
 from .json_output import print_json
 from .shell import as_json, current_runtime

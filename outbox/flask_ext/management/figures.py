@@ -18,8 +18,8 @@ from ...store.queries.server_status import alerts, standings
 from ...store.report_records import Progress, Stats
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
-from .check_database import database_findings
-from .check_fleet import UNSEEN, beat_finding, fleet_findings
+from .checks.database import database_findings
+from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .results import Health
 from .server_lines import SUPPRESSED
 

@@ -23,7 +23,7 @@ from ..connection.list_parts import parts
 from ..control import circuit_breaker
 from ..records import Batch, Breaker, ClaimedEmail, traits_of
 from ..schema.clock import utc
-from . import server_limits
+from .sweep import server_limits
 
 _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
 _NONE = frozenset[str]()  # shared by all emails: a set for each would be garbage to collect

@@ -21,7 +21,7 @@ from ...domain.scheduling.claim_plan import AHEAD
 from ...domain.scheduling.lanes import PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
-from ...store.queries.preemption import is_urgent_active, should_yield_to_urgent
+from ...store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
 from ..process import shutdown

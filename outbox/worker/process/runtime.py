@@ -27,7 +27,7 @@ from ...domain.scheduling.lanes import Lanes
 from ...smtp.connection import Connection
 from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
-from ...store.queries.low_water_mark import LowWater
+from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ..email_signals import Receivers
 from .publisher import Publisher

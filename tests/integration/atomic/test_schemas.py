@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import ConfigurationError, Outbox, Status
 from outbox.flask_ext.app.state import state_of
-from outbox.flask_ext.management.check_database import database_findings
+from outbox.flask_ext.management.checks.database import database_findings
 from outbox.store.transitions.purge import purge
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher

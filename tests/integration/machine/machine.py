@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from outbox.domain.delivery.status import Status
 from outbox.domain.priority import Priority
 from outbox.store.control import lease, pause
-from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import ClaimedEmail
 from outbox.store.transitions import expire, purge, rescue, resolve, retry
 from outbox.store.transitions.claim import claim, guarded_statement

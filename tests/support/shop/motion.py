@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import union_all
 
 from outbox import Priority
-from outbox.store.queries import server_limits
-from outbox.store.queries.tagged_rows import Findings, now
+from outbox.store.queries.sweep import server_limits
+from outbox.store.queries.sweep.tagged_rows import Findings, now
 from outbox.store.records import Claim
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.sweep import sweep

@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from outbox import Outbox
 from outbox.celery_config import QUEUES, beat_schedule, queues
-from outbox.flask_ext.management.check_celery import setup_findings
+from outbox.flask_ext.management.checks.celery_app import setup_findings
 from outbox.store.schema.version import VERSION
 from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop, Shops

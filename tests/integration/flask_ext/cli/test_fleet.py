@@ -12,8 +12,8 @@ from flask import Flask
 from outbox import Outbox, Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.flask_ext.management import check_fleet
-from outbox.flask_ext.management.check_fleet import fleet_findings
+from outbox.flask_ext.management.checks import fleet as check_fleet
+from outbox.flask_ext.management.checks.fleet import fleet_findings
 from outbox.worker.beat_mark import note_beat
 from outbox.worker.process import fleet
 from outbox.worker.process.fleet import OURS

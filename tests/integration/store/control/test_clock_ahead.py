@@ -8,8 +8,8 @@ from outbox import Priority
 from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
 from outbox.store.control import rate_limits as store
 from outbox.store.control.rate_limits import take
-from outbox.store.queries.preemption import should_yield_to_urgent
-from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.queries.sweep.preemption import should_yield_to_urgent
+from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import swept
 from tests.support.shop.shop import Shop, Shops

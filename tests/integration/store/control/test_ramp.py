@@ -8,8 +8,8 @@ import pytest
 
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, RAMP_SECONDS, Cause
 from outbox.store.control import circuit_breaker, lease
-from outbox.store.queries import server_limits
 from outbox.store.queries.server_status import alerts, standings
+from outbox.store.queries.sweep import server_limits
 from outbox.store.records import Claim
 from outbox.store.report_records import ServerStatus
 from tests.support.shop.motion import limits

@@ -13,7 +13,7 @@ from outbox.domain.scheduling.claim_plan import AGED, AHEAD
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control import pause
 from outbox.store.control.rate_limits import take
-from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import Claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import START, Shop, Shops, addresses, message, newsletter

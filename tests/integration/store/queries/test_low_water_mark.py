@@ -10,8 +10,8 @@ from sqlalchemy import update
 
 from outbox import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest, LaneKey
-from outbox.store.queries.low_water_mark import TRUST
-from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.queries.sweep.low_water_mark import TRUST
+from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import Mark
 from outbox.store.transitions.claim import claim_requested
 from outbox.worker.sweep import sweep

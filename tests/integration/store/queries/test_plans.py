@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import event
 
 from outbox import Priority
-from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
-from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
+from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.transitions.expire import expire
 from tests.support.shop.shop import Shop, addresses, newsletter
 

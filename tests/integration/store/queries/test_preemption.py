@@ -8,8 +8,8 @@ import pytest
 
 from outbox import Priority
 from outbox.store.control import pause
-from outbox.store.queries import preemption as urgent
-from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
+from outbox.store.queries.sweep import preemption as urgent
+from outbox.store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept
 from tests.support.shop.shop import START, Shop, Shops
 

@@ -14,8 +14,8 @@ from sqlalchemy import event
 from outbox import Priority
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.store.control import pause
-from outbox.store.queries.preemption import is_urgent_active, should_yield_to_urgent
-from outbox.store.queries.sweep_snapshot import COUNTED, survey
+from outbox.store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
+from outbox.store.queries.sweep.sweep_snapshot import COUNTED, survey
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import close, swept
 from tests.support.shop.shop import Shop, Shops, message

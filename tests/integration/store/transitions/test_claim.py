@@ -15,8 +15,8 @@ from outbox import Priority, Status
 from outbox.domain.scheduling.claim_plan import InFlight
 from outbox.store.connection.database import Database
 from outbox.store.control import pause
-from outbox.store.queries import server_limits
-from outbox.store.queries.sweep_snapshot import Survey, survey
+from outbox.store.queries.sweep import server_limits
+from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
 from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from outbox.domain.delivery.breaker_timing import RAMP, BreakerState, Cause, allowed
 from outbox.store.control import circuit_breaker
-from outbox.store.queries import server_limits
 from outbox.store.queries.server_status import standings
+from outbox.store.queries.sweep import server_limits
 from tests.integration.twins import at, open_twins
 from tests.support.shop.motion import limits
 from tests.support.shop.shop import Shop, Shops

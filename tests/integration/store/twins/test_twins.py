@@ -18,7 +18,7 @@ from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
 from outbox.store.backend import backend_of
 from outbox.store.control import rate_limits
-from outbox.store.queries.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import EmailResult, Mark
 from outbox.store.transitions.claim import claim_requested
 from outbox.store.transitions.window import advance

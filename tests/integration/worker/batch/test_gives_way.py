@@ -12,7 +12,7 @@ from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control import circuit_breaker, pause
 from outbox.store.control.rate_limits import take
-from outbox.store.queries import preemption
+from outbox.store.queries.sweep import preemption
 from outbox.worker.batch.throttle import LOOK
 from outbox.worker.process import shutdown
 from tests.support.servers.smtp.catcher import Catcher

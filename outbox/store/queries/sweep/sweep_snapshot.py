@@ -17,14 +17,14 @@ from sqlalchemy import (
     union_all,
 )
 
-from ...domain.config.servers import ServerSettings
-from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
-from ...domain.scheduling.lanes import Lanes
-from ...domain.scheduling.token_bucket import SLACK
-from ..connection.database import Database
-from ..due_times import expired
-from ..records import Mark
+from ....domain.config.servers import ServerSettings
+from ....domain.priority import Priority
+from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
+from ....domain.scheduling.lanes import Lanes
+from ....domain.scheduling.token_bucket import SLACK
+from ...connection.database import Database
+from ...due_times import expired
+from ...records import Mark
 from . import server_limits
 from .backlog import count
 from .lane_keys import marked

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 
 from celery import Celery
 
-from ...worker.process.fleet import OURS, NoAnswer, Running, running
-from ...worker.process.own_task import uses_amqp
-from ...worker.process.runtime import Runtime
-from ...worker.setup.worker_limits import too_few_connections
+from ....worker.process.fleet import OURS, NoAnswer, Running, running
+from ....worker.process.own_task import uses_amqp
+from ....worker.process.runtime import Runtime
+from ....worker.setup.worker_limits import too_few_connections
 from .finding import Finding, error, warn
 
 _OPTIONS = {True: "--prefetch-multiplier 1", False: "--disable-prefetch"}

@@ -20,11 +20,11 @@ from sqlalchemy import (
     select,
 )
 
-from ...domain.priority import Priority
-from ...domain.scheduling.token_bucket import lag
-from ..connection.database import Database
-from ..control.pause import EVERYTHING, scope_of
-from ..schema.clock import utc
+from ....domain.priority import Priority
+from ....domain.scheduling.token_bucket import lag
+from ...connection.database import Database
+from ...control.pause import EVERYTHING, scope_of
+from ...schema.clock import utc
 from .lane_keys import ways
 
 _APART = 1.0

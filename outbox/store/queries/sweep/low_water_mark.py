@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...domain.scheduling.claim_plan import DueEmails, LaneKey
-from ..connection.database import Database
-from ..records import Mark
+from ....domain.scheduling.claim_plan import DueEmails, LaneKey
+from ...connection.database import Database
+from ...records import Mark
 
 TRUST = 1.0
 """Seconds after which a sweep looks at all due emails again."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from celery import Celery
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...store.control import beat
-from ...worker.process.fleet import (
+from ....store.control import beat
+from ....worker.process.fleet import (
     SENDING,
     NoAnswer,
     Unreachable,
@@ -17,12 +17,12 @@ from ...worker.process.fleet import (
     unheard,
     workers,
 )
-from ...worker.process.queues import PURGE_INTERVAL
-from .check_workers import fetching_by_settings, worker_findings
+from ....worker.process.queues import PURGE_INTERVAL
 from .finding import Finding, error, ok, warn
+from .workers import fetching_by_settings, worker_findings
 
 if TYPE_CHECKING:
-    from ...worker.process.runtime import Runtime
+    from ....worker.process.runtime import Runtime
 
 _NOBODY = (
     "no worker answered over {broker}: start one (celery -A yourapp worker), or if one runs, give"

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from celery.signals import celeryd_after_setup
 
-from ...domain.config.doubtful_settings import doubtful
-from ...domain.errors import ConfigurationError
-from ...store.connection.drivers import in_memory
-from ...worker.setup.late_settings import late_settings
-from ...worker.setup.pairing import runtime_of
+from ....domain.config.doubtful_settings import doubtful
+from ....domain.errors import ConfigurationError
+from ....store.connection.drivers import in_memory
+from ....worker.setup.late_settings import late_settings
+from ....worker.setup.pairing import runtime_of
+from ..server_lines import SUPPRESSED, redirect_line
 from .finding import Finding, error, ok, warn
-from .server_lines import SUPPRESSED, redirect_line
 
 if TYPE_CHECKING:
-    from ...worker.process.runtime import Runtime
+    from ....worker.process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from celery import Celery
 
-from ...domain.errors import ConfigurationError
-from ...worker.process.own_task import annotated, uses_amqp
-from ...worker.process.runtime import NO_CELERY, Runtime
-from ...worker.setup import worker_limits
-from ...worker.setup.additions import CELERYS_BEAT, STEADY_BEAT, accepts_ours, tasks_of
-from ...worker.setup.green_pools import green, waiting_driver
-from ...worker.setup.pairing import runtime_of
-from ...worker.setup.worker_start import SPAWNED
-from .check_broker import broker_findings
-from .check_fleet import beat_findings, fleet_findings
+from ....domain.errors import ConfigurationError
+from ....worker.process.own_task import annotated, uses_amqp
+from ....worker.process.runtime import NO_CELERY, Runtime
+from ....worker.setup import worker_limits
+from ....worker.setup.additions import CELERYS_BEAT, STEADY_BEAT, accepts_ours, tasks_of
+from ....worker.setup.green_pools import green, waiting_driver
+from ....worker.setup.pairing import runtime_of
+from ....worker.setup.worker_start import SPAWNED
+from .broker import broker_findings
 from .finding import Finding, error, ok, warn
+from .fleet import beat_findings, fleet_findings
 
 SCHEDULE = (
     "call outbox.celery_config.configure(celery_app, flask_app), or take"

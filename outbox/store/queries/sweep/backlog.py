@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Connection, SmallInteger, TextualSelect, bindparam, text
 
-from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import LaneKey
-from ..backend import backend_of
-from ..connection.database import Database
-from ..records import Mark
-from ..schema.clock import MOMENT
-from ..schema.column_types import LANE
+from ....domain.priority import Priority
+from ....domain.scheduling.claim_plan import LaneKey
+from ...backend import backend_of
+from ...connection.database import Database
+from ...records import Mark
+from ...schema.clock import MOMENT
+from ...schema.column_types import LANE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

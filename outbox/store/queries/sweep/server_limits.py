@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, case, exists, select
 
-from ...domain.delivery.breaker_timing import RAMP_SECONDS, BreakerState, allowed
-from ..connection.database import Database
-from ..control.circuit_breaker import is_half_open
-from ..schema.clock import utc
+from ....domain.delivery.breaker_timing import RAMP_SECONDS, BreakerState, allowed
+from ...connection.database import Database
+from ...control.circuit_breaker import is_half_open
+from ...schema.clock import utc
 from .tagged_rows import Findings, constant, finding
 
 OPEN = -1

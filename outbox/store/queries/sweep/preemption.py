@@ -11,12 +11,12 @@ from typing import Any
 
 from sqlalchemy import CompoundSelect, func, union_all
 
-from ...domain.config.routing import Routes
-from ...domain.delivery.breaker_timing import BreakerState
-from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import AHEAD
-from ...domain.scheduling.lanes import Lanes, route_of_lane
-from ..connection.database import Database
+from ....domain.config.routing import Routes
+from ....domain.delivery.breaker_timing import BreakerState
+from ....domain.priority import Priority
+from ....domain.scheduling.claim_plan import AHEAD
+from ....domain.scheduling.lanes import Lanes, route_of_lane
+from ...connection.database import Database
 from .lane_keys import marked
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from sqlalchemy import BigInteger, SmallInteger, TextualSelect, text
 
-from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import LaneKey
-from ..backend import backend_of
-from ..connection.database import Database
-from ..records import Mark
-from ..schema.clock import MOMENT
-from ..schema.column_types import LANE
+from ....domain.priority import Priority
+from ....domain.scheduling.claim_plan import LaneKey
+from ...backend import backend_of
+from ...connection.database import Database
+from ...records import Mark
+from ...schema.clock import MOMENT
+from ...schema.column_types import LANE
 
 # MariaDB and MySQL have a full index, and a recursion reads it from the beginning each time. With
 # only a GROUP BY they step from group to group instead (a loose index scan).

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...domain.errors import ConfigurationError
-from ...store.connection import prepared_statements
-from ...store.connection.clock_skew import seconds_ahead, skew_warnings
-from ...store.connection.drivers import untried
-from ...store.connection.error_codes import NO_TABLES
-from ...store.control.pause import paused
-from ...store.queries.inspect_schema import (
+from ....domain.errors import ConfigurationError
+from ....store.connection import prepared_statements
+from ....store.connection.clock_skew import seconds_ahead, skew_warnings
+from ....store.connection.drivers import untried
+from ....store.connection.error_codes import NO_TABLES
+from ....store.control.pause import paused
+from ....store.queries.inspect_schema import (
     Schema,
     durability_warnings,
     inspect_schema,
@@ -20,13 +20,13 @@ from ...store.queries.inspect_schema import (
     replica_warnings,
     vacuum_warnings,
 )
-from ...store.queries.server_status import alerts, standings
-from ...store.schema.version import VERSION
+from ....store.queries.server_status import alerts, standings
+from ....store.schema.version import VERSION
+from ..server_lines import standing_line
 from .finding import Finding, error, ok, warn
-from .server_lines import standing_line
 
 if TYPE_CHECKING:
-    from ...worker.process.runtime import Runtime
+    from ....worker.process.runtime import Runtime
 
 _TWO_COMMITS = (
     "OUTBOX_ALLOW_TWO_COMMITS is set: if the second of two commits fails, an email leaves without"

@@ -1,0 +1,1 @@
+"""What `check` and `health` examine: a file for each subject."""

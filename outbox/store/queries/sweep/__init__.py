@@ -1,0 +1,1 @@
+"""What a sweep and a batch read to decide which emails are next."""
