@@ -13,13 +13,15 @@ from .domain.priority import Priority
 from .domain.version import __version__
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
-from .flask_ext.management.results import Corrections, Health, Reason, Unchanged
+from .flask_ext.management.results import Corrections, Health, Reason, Suppressions, Unchanged
 from .store.records import Email
 from .store.report_records import (
     AttemptDetails,
+    AuditEntry,
     BatchDetails,
     EmailDetails,
     EmailSummary,
+    Pause,
     Progress,
     RateLimited,
     RecipientDetails,
@@ -33,6 +35,7 @@ from .worker.setup import worker_start as _worker_start  # and what a worker doe
 
 __all__ = [
     "AttemptDetails",
+    "AuditEntry",
     "BatchDetails",
     "ConfigurationError",
     "Corrections",
@@ -47,6 +50,7 @@ __all__ = [
     "Outbox",
     "OutboxError",
     "OutboxMail",
+    "Pause",
     "Priority",
     "Progress",
     "RateLimited",
@@ -56,6 +60,7 @@ __all__ = [
     "Stats",
     "Status",
     "Suppression",
+    "Suppressions",
     "Unchanged",
     "__version__",
     "email_failed",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from ..domain.delivery.breaker_timing import BreakerState
 from ..domain.delivery.status import Status
@@ -155,3 +156,24 @@ class Suppression:
     address: str
     reason: str
     created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditEntry:
+    """What a person did by hand."""
+
+    id: int
+    at: datetime
+    who: str
+    action: str  # a word such as "retry", "resolve" or "suppress"
+    email_id: int | None  # of an action on one email
+    what: Mapping[str, Any]  # ids, a filter or a scope; neither addresses nor contents
+    result: str  # in words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pause:
+    """What a person has stopped: everything, or one priority."""
+
+    scope: str  # "all", or the name of a priority in lower case
+    paused_at: datetime

@@ -29,9 +29,7 @@ MAX_RECIPIENTS = 10_000
 HIDDEN = ("Bcc", "Resent-Bcc")
 """Headers that are never sent: they name recipients whom the others must not see."""
 
-_VOLATILE = re.compile(
-    rb"^(?:date|message-id):.*\r\n(?:[ \t].*\r\n)*", re.IGNORECASE | re.MULTILINE
-)
+VOLATILE = re.compile(rb"^(?:date|message-id):.*\r\n(?:[ \t].*\r\n)*", re.IGNORECASE | re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<[!-~]+@[!-~]+>")
 
 
@@ -86,7 +84,7 @@ class RenderedMessage:
         made from the content.
         """
         head, _, body = (self.headers + self.content).partition(b"\r\n\r\n")
-        digest = hashlib.sha256(_VOLATILE.sub(b"", head + b"\r\n"))
+        digest = hashlib.sha256(VOLATILE.sub(b"", head + b"\r\n"))
         for group in ((self.sender,), self.recipients, self.mail_options, self.rcpt_options):
             digest.update(b"\1" + b"".join(b"\0" + part.encode() for part in group))
         digest.update(b"\0" + body)

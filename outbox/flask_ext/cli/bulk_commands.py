@@ -7,17 +7,20 @@ from contextlib import contextmanager
 
 import click
 from flask.cli import with_appcontext
+from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.counted import counted
 from ...domain.delivery.status import Status
+from ...store.connection.database import Database
 from ...store.transitions.cancel import withdraw
 from ...store.transitions.purge import PurgeUnderWay
 from ...store.transitions.retry import RETRIED
 from ...worker.purge import purge_all
+from ..management.audit import Deed
 from ..management.corrections import RESOLVED, cancel_tag
 from ..management.results import Corrections, Reason
-from .shell import DAYS, EMAIL_ID, current_outbox, current_runtime, text, write
+from .shell import DAYS, EMAIL_ID, current_outbox, current_runtime, person, text, write
 
 
 def _words(statuses: Iterable[Status]) -> click.Choice[str]:
@@ -38,10 +41,10 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
         raise click.UsageError("give either ids or --status")
     if status:
         with _progress() as progress:
-            done = current_outbox().retry(status=status, progress=progress)
+            done = current_outbox().retry(status=status, progress=progress, by=person())
         _tell_held(len(done.held))
     else:
-        done = current_outbox().retry(ids)
+        done = current_outbox().retry(ids, by=person())
         _tell_unchanged(done)
     click.echo(f"{counted(len(done.changed), 'email is', 'emails are')} pending again")
     if done.unknown:
@@ -85,7 +88,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 @with_appcontext
 def resolve(ids: tuple[int, ...], outcome: str) -> None:
     """Settle emails in doubt as sent or failed, once you found out which."""
-    done = current_outbox().resolve(ids, outcome)
+    done = current_outbox().resolve(ids, outcome, by=person())
     _tell_unchanged(done)
     now = list(done.changed.values())
     click.echo(f"{_are(now.count(Status(outcome)))} {outcome}")
@@ -115,14 +118,24 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     if sum(value is not None for value in (id_, key, tag)) != 1:
         raise click.UsageError("give exactly one of --id, --key and --tag")
     if tag is None:
-        total = write(withdraw, id=id_, key=key)
+        total = write(_withdraw, id_, key)
     else:
         with _progress() as progress:
-            total, held = cancel_tag(current_runtime(), tag, progress)
+            total, held = cancel_tag(current_runtime(), tag, progress, person())
         _tell_held(len(held))
     click.echo(f"{counted(total, 'email')} cancelled")
     if not total:
         raise SystemExit(1)
+
+
+def _withdraw(connection: Connection, database: Database, id_: int | None, key: str | None) -> int:
+    """Withdraw an email, and write the audit, in one transaction."""
+    total = withdraw(connection, database, id=id_, key=key)
+    told = "cancelled" if total else "unchanged: none was waiting"
+    # A key may have an address in it, and the audit is kept.
+    what = {} if key is None else {"by": "key"}
+    Deed(who=person(), action="cancel", what=what).note(connection, database, told, id_)
+    return total
 
 
 @click.command()

@@ -18,13 +18,23 @@ from ...worker.drain import drain as run_drain
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
 from ..management.server_lines import SUPPRESSED, printable, standing_line
+from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
 from .email_lines import email_lines, list_line
 from .health import health
 from .json_output import print_json
+from .message_commands import send_again, source
 from .progress_lines import progress_lines
-from .shell import EMAIL_ID, CommandGroup, as_json, current_outbox, current_runtime, text
+from .shell import (
+    EMAIL_ID,
+    CommandGroup,
+    as_json,
+    current_outbox,
+    current_runtime,
+    person,
+    text,
+)
 from .stats import stats_lines
 
 commands = CommandGroup("outbox", help="See, send and correct the emails of the outbox.")
@@ -32,7 +42,7 @@ commands = CommandGroup("outbox", help="See, send and correct the emails of the 
 
 click.version_option(__version__, message="flask-mail-outbox %(version)s")(commands)
 
-for each in (retry, resolve, cancel, purge, health, check):
+for each in (retry, resolve, cancel, purge, health, check, audit, source, send_again):
     commands.add_command(each)
 
 _SCOPES = click.Choice([EVERYTHING, *(priority.name.lower() for priority in Priority)])
@@ -137,7 +147,7 @@ def drain() -> None:
 @with_appcontext
 def pause(scope: str) -> None:
     """Pause everything, or one priority. What is in flight still goes out."""
-    changed = current_outbox().pause(_priority(scope))
+    changed = current_outbox().pause(_priority(scope), by=person())
     click.echo(f"{scope} {'is paused' if changed else 'was paused already'}")
 
 
@@ -146,7 +156,7 @@ def pause(scope: str) -> None:
 @with_appcontext
 def resume(scope: str) -> None:
     """Resume everything, or one priority."""
-    changed = current_outbox().resume(_priority(scope))
+    changed = current_outbox().resume(_priority(scope), by=person())
     click.echo(f"{scope} {'is resumed' if changed else 'was not paused'}")
 
 
@@ -167,7 +177,10 @@ def suppress(address: str | None, reason: str, remove: bool) -> None:
             click.echo(f"{printable(entry.address)}  {printable(entry.reason)}")
         return
     try:
-        done = outbox.unsuppress(address) if remove else outbox.suppress(address, reason)
+        if remove:
+            done = outbox.unsuppress(address, by=person())
+        else:
+            done = outbox.suppress(address, reason, by=person())
     except InvalidMessage as error:
         raise click.BadParameter(str(error)) from None
     if remove:

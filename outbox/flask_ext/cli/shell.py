@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from getpass import getuser
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.errors import ConfigurationError, InvalidMessage
 from ...store.connection.error_codes import describe
+from ...store.schema.audit_tables import WHO_LENGTH
 from ..app.state import state_of
 from ..management.management import Management
 
@@ -58,6 +60,14 @@ def current_runtime() -> Runtime:
 def current_outbox() -> Management:
     """Return the verbs of the current app's outbox."""
     return Management()
+
+
+def person() -> str:
+    """Return who acts, for the audit: the user of this shell."""
+    try:
+        return f"shell: {getuser()}"[:WHO_LENGTH]
+    except (ImportError, KeyError, OSError):  # a container's user may have no name
+        return "shell"
 
 
 def write(work: Any, *args: Any, **kwargs: Any) -> Any:

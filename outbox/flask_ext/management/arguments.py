@@ -10,6 +10,8 @@ from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
 
+MOST_LISTED = 10_000
+
 
 def one_id(value: Any) -> int:
     """Return an email's id."""
@@ -45,3 +47,10 @@ def seconds_of(field: str, value: Any, longest: float) -> float:
     if not is_number or not 0 <= value <= longest:  # NaN is in no range
         raise InvalidMessage(field, f"must be seconds from 0 to {longest:.0f}")
     return float(value)
+
+
+def limit_of(value: Any) -> int:
+    """Return how many rows a list may have."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_LISTED:
+        raise InvalidMessage("limit", f"must be a number from 1 to {MOST_LISTED}")
+    return value

@@ -2,50 +2,130 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import check_name
 from ...domain.errors import InvalidMessage
-from ...domain.header.address import check_address
+from ...domain.header.address import MAX_ADDRESS, check_address
+from ...store.connection.database import Database
 from ...store.control import pause as pauses
 from ...store.control import suppression
-from ...store.report_records import Suppression
+from ...store.report_records import Pause, Suppression
 from ...store.schema.column_types import REASON_LENGTH
-from .arguments import priority_of
+from .arguments import limit_of, priority_of
+from .audit import Deed, deed_of
+from .results import Suppressions
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 
-def suppress(runtime: Runtime, address: Any, reason: Any) -> bool:
+def suppress(runtime: Runtime, address: Any, reason: Any, by: Any) -> bool:
     """Put an address on the list; False where it was on it already."""
-    whom = check_address(address, "address")
-    why = check_name("reason", reason, REASON_LENGTH)
+    whom, why = check_address(address, "address"), _reason(reason)
+    database, deed = runtime.database, deed_of(by, "suppress", addresses=1)
+    return _changed(
+        database,
+        lambda c: suppression.suppress(c, database, whom, why),
+        deed,
+        ("added", "unchanged: was on the list already"),
+    )
+
+
+def suppress_many(runtime: Runtime, rows: Iterable[Any], by: Any) -> Suppressions:
+    """Put addresses with their reasons on the list, in one transaction; tell which are wrong."""
+    reasons, wrong, total = dict[str, str](), dict[int, str](), 0
+    for place, (address, reason) in enumerate(rows):
+        total += 1
+        try:
+            reasons.setdefault(check_address(address, "address"), _reason(reason or "by hand"))
+        except InvalidMessage as error:
+            wrong[place] = error.rule
+    deed, database = deed_of(by, "suppress", addresses=len(reasons)), runtime.database
+
+    def change(connection: Connection) -> int:
+        added = suppression.suppress_all(connection, database, reasons)
+        if deed is not None:
+            deed.note(connection, database, f"{added} added, {len(reasons) - added} unchanged")
+        return added
+
+    added = database.run(change) if reasons else 0
+    return Suppressions(added=added, known=total - len(wrong) - added, wrong=wrong)
+
+
+def _reason(given: Any) -> str:
+    why = check_name("reason", given, REASON_LENGTH)
     if why is None:
         raise InvalidMessage("reason", f"must be text of 1 to {REASON_LENGTH} characters")
-    database = runtime.database
-    return database.run(lambda c: suppression.suppress(c, database, whom, why))
+    return why
 
 
-def unsuppress(runtime: Runtime, address: Any) -> bool:
+def unsuppress(runtime: Runtime, address: Any, by: Any) -> bool:
     """Take an address off the list; False where it was not on it."""
     whom, database = check_address(address, "address"), runtime.database
-    return database.run(lambda c: suppression.allow(c, database, whom))
+    return _changed(
+        database,
+        lambda c: suppression.allow(c, database, whom),
+        deed_of(by, "unsuppress", addresses=1),
+        ("removed", "unchanged: was not on the list"),
+    )
 
 
-def suppressed(runtime: Runtime) -> tuple[Suppression, ...]:
-    """Return the list, by address."""
-    database = runtime.database
-    return database.read(lambda c: suppression.suppressed(c, database))
+def suppressed(
+    runtime: Runtime, *, address: Any, after: Any, limit: Any
+) -> tuple[Suppression, ...]:
+    """Return the list by address, or a part of it."""
+    database, most = runtime.database, None if limit is None else limit_of(limit)
+    only = None if address is None else check_address(address, "address")
+    last = check_name("after", after, MAX_ADDRESS)
+    return database.read(
+        lambda c: suppression.suppressed(c, database, address=only, after=last, limit=most)
+    )
 
 
-def pause(runtime: Runtime, priority: Any) -> bool:
+def pause(runtime: Runtime, priority: Any, by: Any) -> bool:
     """Pause a priority, or everything; False where it was paused already."""
     which, database = priority_of(priority), runtime.database
-    return database.run(lambda c: pauses.pause(c, database, which))
+    return _changed(
+        database,
+        lambda c: pauses.pause(c, database, which),
+        deed_of(by, "pause", scope=pauses.scope_of(which)),
+        ("paused", "unchanged: was paused already"),
+    )
 
 
-def resume(runtime: Runtime, priority: Any) -> bool:
+def resume(runtime: Runtime, priority: Any, by: Any) -> bool:
     """Resume a priority, or everything; False where it was not paused."""
     which, database = priority_of(priority), runtime.database
-    return database.run(lambda c: pauses.resume(c, database, which))
+    return _changed(
+        database,
+        lambda c: pauses.resume(c, database, which),
+        deed_of(by, "resume", scope=pauses.scope_of(which)),
+        ("resumed", "unchanged: was not paused"),
+    )
+
+
+def paused(runtime: Runtime) -> tuple[Pause, ...]:
+    """Return the pauses, by scope."""
+    database = runtime.database
+    return database.read(lambda c: pauses.pauses(c, database))
+
+
+def _changed(
+    database: Database,
+    work: Callable[[Connection], bool],
+    deed: Deed | None,
+    words: tuple[str, str],
+) -> bool:
+    """Run `work` and write the audit in one transaction; return whether it changed anything."""
+
+    def change(connection: Connection) -> bool:
+        done = work(connection)
+        if deed is not None:
+            deed.note(connection, database, words[0] if done else words[1])
+        return done
+
+    return database.run(change)

@@ -25,6 +25,7 @@ from ...store.transitions import retry as retrying
 from ...store.transitions.cancel import withdraw_ids
 from ...store.transitions.retry import RETRIED
 from .arguments import several_ids, status_of
+from .audit import Deed, deed_of
 from .results import Corrections, Reason, Unchanged
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ OnProgress: TypeAlias = Callable[[int, int], object]
 RESOLVED = (Status.SENT, Status.FAILED)
 
 
-def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress) -> Corrections:
+def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any) -> Corrections:
     """Send failed or unknown emails again: those with these ids, or all of a status."""
     if (ids is None) == (status is None):
         raise InvalidMessage("ids", "give either ids or a status, and not both")
@@ -47,24 +48,41 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress) -> Corr
         # The scan does not come back to an email that fails again meanwhile: each is retried once.
         chosen = status_of("status", status, RETRIED)
         found = _scanned(with_status(database, chosen), progress)
-    return _correct(database, _retry, found, Status.PENDING)
+    deed = deed_of(by, "retry", status=status)
+    return _correct(database, _retry, found, Status.PENDING, deed)
 
 
-def resolve(runtime: Runtime, ids: Any, outcome: Any) -> Corrections:
+def resolve(runtime: Runtime, ids: Any, outcome: Any, by: Any) -> Corrections:
     """Settle emails in doubt as sent or failed, as a person found out."""
     chosen = status_of("outcome", outcome, RESOLVED)
-    return _correct(
-        runtime.database, partial(_resolve, outcome=chosen), parts(several_ids(ids)), chosen
-    )
+    deed = deed_of(by, f"resolve as {chosen}")
+    work = partial(_resolve, outcome=chosen)
+    return _correct(runtime.database, work, parts(several_ids(ids)), chosen, deed)
 
 
-def cancel_tag(runtime: Runtime, tag: str, progress: OnProgress) -> tuple[int, Collection[int]]:
+def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
+    """Withdraw emails that are not sent yet, in a transaction of our own."""
+    found, deed = parts(several_ids(ids)), deed_of(by, "cancel")
+    return _correct(runtime.database, _cancel, found, Status.CANCELLED, deed)
+
+
+def cancel_tag(
+    runtime: Runtime, tag: str, progress: OnProgress, by: str
+) -> tuple[int, Collection[int]]:
     """Withdraw a tag's emails; return how many, and the ids that another transaction holds."""
     database, total, held = runtime.database, 0, list[int]()
 
+    deed = deed_of(by, "cancel", tag=tag)
+
+    def cancelled(connection: Connection, part: Sequence[int]) -> tuple[int, list[int]]:
+        changed, left = on_free(connection, database, withdraw_ids, part)
+        if deed is not None:
+            deed.note(connection, database, f"{changed} cancelled")
+        return changed, left
+
     def withdraw(part: Sequence[int]) -> list[int]:
         nonlocal total
-        changed, left = database.run(lambda c: on_free(c, database, withdraw_ids, part))
+        changed, left = database.run(lambda c: cancelled(c, part))
         total += changed
         return left
 
@@ -100,24 +118,30 @@ def _resolve(
     return _Changed(resolving.resolve(connection, database, ids, outcome))
 
 
+def _cancel(connection: Connection, database: Database, ids: list[int]) -> _Changed:
+    before = reports.statuses(connection, database, ids)
+    withdraw_ids(connection, database, ids)
+    after = reports.statuses(connection, database, ids)
+    return _Changed({id_: status for id_, status in after.items() if status is not before[id_]})
+
+
 @dataclass(kw_only=True)
 class _Tally:
     """The results so far."""
 
     wanted: Status
+    deed: Deed | None  # for the audit
     changed: dict[int, Status] = field(default_factory=dict)
     unknown: list[int] = field(default_factory=list)
     left: dict[int, Unchanged] = field(default_factory=dict)
 
-    def add(self, part: Collection[int], done: _Changed, others: dict[int, Status]) -> None:
-        """Add a part that nobody else held: what was `done`, and the `others`' statuses."""
+    def add(self, done: _Changed, unchanged: Iterable[Unchanged]) -> None:
+        """Add a part: what was `done`, and what was left as it is."""
         self.changed |= done.statuses
         self.unknown += done.unknown
-        for email_id in part:
-            if email_id not in done.statuses:
-                self.left[email_id] = self._unchanged(email_id, others.get(email_id))
+        self.left |= {one.id: one for one in unchanged}
 
-    def _unchanged(self, email_id: int, status: Status | None) -> Unchanged:
+    def unchanged(self, email_id: int, status: Status | None) -> Unchanged:
         if status is None:
             return Unchanged(id=email_id, reason=Reason.MISSING)
         reason = Reason.ALREADY if status is self.wanted else Reason.STATUS
@@ -129,14 +153,14 @@ def _correct(
     work: Callable[[Connection, Database, list[int]], _Changed],
     found: Iterable[Sequence[int]],
     wanted: Status,
+    deed: Deed | None,
 ) -> Corrections:
     """Change the emails that are found, part by part."""
-    tally, held = _Tally(wanted=wanted), list[int]()
+    tally, held = _Tally(wanted=wanted, deed=deed), list[int]()
     for part in found:
         held += _change(database, work, part, tally)
     for part in parts(held):
-        for email_id in _change(database, work, part, tally):
-            tally.left[email_id] = Unchanged(id=email_id, reason=Reason.HELD)
+        _change(database, work, part, tally, is_last=True)
     return Corrections(
         changed=tally.changed,
         unchanged=tuple(tally.left.values()),
@@ -149,14 +173,25 @@ def _change(
     work: Callable[[Connection, Database, list[int]], _Changed],
     part: Sequence[int],
     tally: _Tally,
+    *,
+    is_last: bool = False,
 ) -> list[int]:
-    """Change a part in one transaction; return its ids that another transaction holds."""
+    """Change a part in one transaction; return its ids that another transaction holds.
 
-    def change(connection: Connection) -> tuple[_Changed, list[int], dict[int, Status]]:
+    In the last turn these are unchanged, and are told so.
+    """
+
+    def change(connection: Connection) -> tuple[_Changed, list[Unchanged], list[int]]:
         done, held = on_free(connection, database, work, part)
-        left = set(part).difference(done.statuses, held)
-        return done, held, reports.statuses(connection, database, left) if left else {}
+        left = [id_ for id_ in part if id_ not in done.statuses and id_ not in held]
+        others = reports.statuses(connection, database, left) if left else {}
+        unchanged = [tally.unchanged(id_, others.get(id_)) for id_ in left]
+        if is_last:
+            unchanged += [Unchanged(id=id_, reason=Reason.HELD) for id_ in held]
+        if tally.deed is not None:
+            tally.deed.note_emails(connection, database, done.statuses, unchanged)
+        return done, unchanged, held
 
-    done, held, others = database.run(change)
-    tally.add([email_id for email_id in part if email_id not in held], done, others)
+    done, unchanged, held = database.run(change)
+    tally.add(done, unchanged)
     return held

@@ -9,16 +9,13 @@ from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.delivery.status import Status
-from ...domain.errors import InvalidMessage
 from ...store.queries import reports
 from ...store.report_records import EmailDetails, EmailSummary
 from ...worker.why_waiting import why_waiting
-from .arguments import one_id, status_of
+from .arguments import limit_of, one_id, status_of
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
-
-MOST_LISTED = 10_000
 
 
 def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
@@ -38,11 +35,9 @@ def newest(runtime: Runtime, *, status: Any, tag: Any, limit: Any) -> tuple[Emai
     """Return the newest emails first, of one status or tag or of all."""
     wanted = None if status is None else status_of("status", status, tuple(Status))
     name = check_name("tag", tag, MAX_TAG)
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_LISTED:
-        raise InvalidMessage("limit", f"must be a number from 1 to {MOST_LISTED}")
-    database = runtime.database
+    most, database = limit_of(limit), runtime.database
     return database.read(
         lambda connection: reports.listing(
-            connection, database, status=wanted, tag=name, limit=limit
+            connection, database, status=wanted, tag=name, limit=most
         )
     )

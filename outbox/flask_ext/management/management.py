@@ -16,12 +16,21 @@ from flask import Flask
 
 from ...domain.delivery.status import Status
 from ...domain.priority import Priority
-from ...store.report_records import EmailDetails, EmailSummary, Progress, Stats, Suppression
+from ...store.records import Email
+from ...store.report_records import (
+    AuditEntry,
+    EmailDetails,
+    EmailSummary,
+    Pause,
+    Progress,
+    Stats,
+    Suppression,
+)
 from ...worker.process.runtime import Runtime
 from ..app.state import state_of
-from . import controls, corrections, emails, figures
+from . import audit, controls, corrections, emails, figures, source
 from .corrections import OnProgress
-from .results import Corrections, Health
+from .results import Corrections, Health, Suppressions
 
 
 def _unwatched(done: int, of: int) -> None:
@@ -67,6 +76,7 @@ class Management:
         *,
         status: Status | str | None = None,
         progress: OnProgress = _unwatched,
+        by: str | None = None,
     ) -> Corrections:
         """Send failed or unknown emails again, with fresh counters: by ids, or all of a `status`.
 
@@ -79,50 +89,110 @@ class Management:
         that they hold are unchanged. For a `status`, `progress` is called with how many ids have
         been gone through, and of how many.
         """
-        return corrections.retry(self._writer_runtime, ids, status, progress)
+        return corrections.retry(self._writer_runtime, ids, status, progress, by)
 
-    def resolve(self, ids: int | Iterable[int], outcome: Status | str) -> Corrections:
+    def resolve(
+        self, ids: int | Iterable[int], outcome: Status | str, *, by: str | None = None
+    ) -> Corrections:
         """Settle emails in doubt as `sent` or `failed`, once you found out which.
 
         An email ends `sent` in any case if a recipient surely has a copy. It is `pending` again if
         it has recipients that were not tried yet. The result has the new status of each email. Like
         `retry` it commits, and does not wait for other transactions.
         """
-        return corrections.resolve(self._writer_runtime, ids, outcome)
+        return corrections.resolve(self._writer_runtime, ids, outcome, by)
 
-    def suppress(self, address: str, reason: str = "by hand") -> bool:
+    def cancel_now(self, ids: int | Iterable[int], *, by: str | None = None) -> Corrections:
+        """Withdraw emails that are not sent yet, in transactions of its own.
+
+        `cancel` does so in your session's transaction. Like `retry` this one commits, does not wait
+        for other transactions, and gives the reason for each email that is unchanged. An email in
+        doubt ends `unknown`.
+        """
+        return corrections.cancel(self._writer_runtime, ids, by)
+
+    def source(self, id: int) -> bytes | None:  # noqa: A002  (the public name)
+        """Return the octets of a committed email as they are sent: headers, texts, attachments.
+
+        None where it is missing, or its content is damaged.
+        """
+        return source.source(self._runtime, id)
+
+    def send_again(self, id: int, *, by: str | None = None) -> Email:  # noqa: A002
+        """Enqueue the content of an email once more, as a new message to the same recipients.
+
+        It has a Message-ID and a Date of its own, no key and no `expires_at`, and is due now. It is
+        committed when this returns. Raises InvalidMessage where the email or its content is
+        missing, and for a message that is signed with DKIM.
+        """
+        return source.send_again(self._writer_runtime, id, by)
+
+    def suppress(self, address: str, reason: str = "by hand", *, by: str | None = None) -> bool:
         """Put an address on the suppression list; return False where it was on it already.
 
         It is committed when it returns. Case does not count. Emails that are enqueued already are
         suppressed, too, except those in a batch that has begun.
         """
-        return controls.suppress(self._writer_runtime, address, reason)
+        return controls.suppress(self._writer_runtime, address, reason, by)
 
-    def unsuppress(self, address: str) -> bool:
+    def suppress_many(
+        self, rows: Iterable[tuple[str, str]], *, by: str | None = None
+    ) -> Suppressions:
+        """Put many addresses on the suppression list: pairs of an address and a reason.
+
+        An empty reason becomes "by hand". They are added in one transaction. A wrong address is
+        left out, and the result tells its place and the rule that it breaks.
+        """
+        return controls.suppress_many(self._writer_runtime, rows, by)
+
+    def unsuppress(self, address: str, *, by: str | None = None) -> bool:
         """Take an address off the suppression list; return False where it was not on it.
 
         It is committed when it returns. Emails that were suppressed meanwhile are not sent.
         """
-        return controls.unsuppress(self._writer_runtime, address)
+        return controls.unsuppress(self._writer_runtime, address, by)
 
-    def suppressed(self) -> tuple[Suppression, ...]:
-        """Return the whole suppression list, by address."""
-        return controls.suppressed(self._runtime)
+    def suppressed(
+        self, *, address: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> tuple[Suppression, ...]:
+        """Return the suppression list, by address.
 
-    def pause(self, priority: Priority | str | int | None = None) -> bool:
+        It is the whole list, or the entry of one `address`, or up to `limit` entries `after` an
+        address: the last one of the page before.
+        """
+        return controls.suppressed(self._runtime, address=address, after=after, limit=limit)
+
+    def pause(self, priority: Priority | str | int | None = None, *, by: str | None = None) -> bool:
         """Pause one priority, or everything; return False where that was paused already.
 
         It is committed when it returns. Batches in flight still go out. A pause of everything is
         separate from those of the priorities: neither its start nor its end changes them.
         """
-        return controls.pause(self._writer_runtime, priority)
+        return controls.pause(self._writer_runtime, priority, by)
 
-    def resume(self, priority: Priority | str | int | None = None) -> bool:
+    def resume(
+        self, priority: Priority | str | int | None = None, *, by: str | None = None
+    ) -> bool:
         """End the pause of one priority, or that of everything; return False if there was none.
 
         It is committed when it returns.
         """
-        return controls.resume(self._writer_runtime, priority)
+        return controls.resume(self._writer_runtime, priority, by)
+
+    def paused(self) -> tuple[Pause, ...]:
+        """Return what is paused, and since when."""
+        return controls.paused(self._runtime)
+
+    def audit(
+        self, *, email: int | None = None, before: int | None = None, limit: int = 50
+    ) -> tuple[AuditEntry, ...]:
+        """Return what people did by hand, newest first: all of it, or what they did to one `email`.
+
+        The page after this one begins `before` the id of its last entry. The dashboard and the
+        commands of `flask outbox` leave entries, and so does a verb that is told who acts (`by`).
+        An entry has no address and no content. It is written in the transaction of its action.
+        """
+        return audit.entries(self._runtime, limit=limit, before=before, email=email)
 
     def stats(self) -> Stats:
         """Return how many emails there are, what waits, what is paused, and how servers stand.

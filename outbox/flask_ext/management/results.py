@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,6 +49,15 @@ class Corrections:
     def held(self) -> tuple[int, ...]:
         """The ids of emails that another transaction holds."""
         return tuple(one.id for one in self.unchanged if one.reason is Reason.HELD)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suppressions:
+    """What `suppress_many` has done."""
+
+    added: int
+    known: int  # addresses that were on the list already, or were given twice
+    wrong: Mapping[int, str]  # by the place in the list: which rule it breaks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

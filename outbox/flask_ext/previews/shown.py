@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.errors import MessageError
 from email.message import EmailMessage
@@ -25,7 +26,12 @@ class File:
 
     name: str
     kind: str
-    size: int  # octets, decoded
+    content: bytes = field(repr=False)  # decoded
+
+    @property
+    def size(self) -> int:
+        """The octets of the content."""
+        return len(self.content)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +99,11 @@ class ShownEmail:
         """The attachments, and the images within the HTML."""
         bodies = [self.message.get_body((kind,)) for kind in ("plain", "html")]
         found = []
-        for part in self.message.walk():
-            if part.is_multipart() or any(part is body for body in bodies):
+        for part in _leaves(self.message):
+            if any(part is body for body in bodies):
                 continue
-            content: Any = part.get_payload(decode=True) or b""
             name = part.get_filename() or str(part.get("Content-ID", "")) or "(no name)"
-            found.append(File(name=name, kind=part.get_content_type(), size=len(content)))
+            found.append(File(name=name, kind=part.get_content_type(), content=_content(part)))
         return found
 
     @property
@@ -136,3 +141,19 @@ class ShownEmail:
                 encoded = b64encode(content).decode()
                 found[content_id] = f"data:{part.get_content_type()};base64,{encoded}"
         return found
+
+
+def _leaves(part: Any) -> Iterator[Any]:
+    """Yield the parts that have a content of their own; an attached message is one of them."""
+    if part.get_content_maintype() == "multipart" and part.is_multipart():
+        for one in part.get_payload():
+            yield from _leaves(one)
+    else:
+        yield part
+
+
+def _content(part: Any) -> bytes:
+    if part.is_multipart():  # an attached message
+        return b"".join(one.as_bytes() for one in part.get_payload())
+    decoded: bytes = part.get_payload(decode=True) or b""
+    return decoded

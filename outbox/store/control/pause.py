@@ -7,6 +7,8 @@ from sqlalchemy import Connection, delete, select
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..report_records import Pause
+from ..schema.clock import utc
 
 EVERYTHING = "all"
 
@@ -34,3 +36,12 @@ def paused(connection: Connection, database: Database) -> list[str]:
     """Return the scopes that are paused."""
     table = database.tables.pause
     return list(connection.execute(select(table.c.scope).order_by(table.c.scope)).scalars())
+
+
+def pauses(connection: Connection, database: Database) -> tuple[Pause, ...]:
+    """Return the pauses, by scope, with the moments at which they began."""
+    table = database.tables.pause
+    return tuple(
+        Pause(scope=row.scope, paused_at=utc(row.paused_at))
+        for row in connection.execute(select(table).order_by(table.c.scope))
+    )

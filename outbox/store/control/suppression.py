@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, select
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from ...domain.header.address import suppression_key
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..connection.list_parts import parts
 from ..report_records import Suppression
 from ..schema.clock import utc
 from ..schema.column_types import REASON_LENGTH
@@ -19,6 +23,36 @@ def suppress(connection: Connection, database: Database, address: str, reason: s
     return insert_if_absent(connection, table, address=suppression_key(address), **values)
 
 
+def suppress_all(connection: Connection, database: Database, reasons: Mapping[str, str]) -> int:
+    """Put addresses, each with its reason, on the list; return how many were not on it."""
+    chosen: dict[str, str] = {}
+    for address, reason in reasons.items():
+        chosen.setdefault(suppression_key(address), reason)
+    return sum(
+        _add(connection, database, {address: chosen[address] for address in part})
+        for part in parts(sorted(chosen))
+    )
+
+
+def _add(connection: Connection, database: Database, reasons: Mapping[str, str]) -> int:
+    address = database.tables.suppression.c.address
+    known = set(connection.execute(select(address).where(address.in_(reasons))).scalars())
+    rows = [
+        {"address": key, "reason": reason[:REASON_LENGTH]}
+        for key, reason in reasons.items()
+        if key not in known
+    ]
+    if not rows:
+        return 0
+    statement = insert(database.tables.suppression).values(created_at=database.now())
+    try:
+        with connection.begin_nested():
+            connection.execute(statement, rows)
+    except IntegrityError:  # another transaction has added one of them since the read
+        return sum(suppress(connection, database, row["address"], row["reason"]) for row in rows)
+    return len(rows)
+
+
 def allow(connection: Connection, database: Database, address: str) -> bool:
     """Take an address off the list; return False if it was not on it."""
     table = database.tables.suppression
@@ -26,10 +60,22 @@ def allow(connection: Connection, database: Database, address: str) -> bool:
     return connection.execute(gone).rowcount == 1
 
 
-def suppressed(connection: Connection, database: Database) -> tuple[Suppression, ...]:
-    """Return the list, by address."""
+def suppressed(
+    connection: Connection,
+    database: Database,
+    *,
+    address: str | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+) -> tuple[Suppression, ...]:
+    """Return the list by address: all of it, one address, or the next ones `after` an address."""
     table = database.tables.suppression
+    statement = select(table).order_by(table.c.address).limit(limit)
+    if address is not None:
+        statement = statement.where(table.c.address == suppression_key(address))
+    if after is not None:
+        statement = statement.where(table.c.address > after)
     return tuple(
         Suppression(address=row.address, reason=row.reason, created_at=utc(row.created_at))
-        for row in connection.execute(select(table).order_by(table.c.address))
+        for row in connection.execute(statement)
     )

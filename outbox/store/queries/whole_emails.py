@@ -1,15 +1,18 @@
-"""Reads emails with all that was enqueued, their octets included, for the tests of an app."""
+"""Reads emails with all that was enqueued, their octets included: for pages, and an app's tests."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
+from zlib import crc32
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
+from ...domain.config.settings import OnUnknown
 from ...domain.delivery.status import Status
 from ...domain.message.merge_template import Template, merged
 from ...domain.priority import Priority
@@ -34,6 +37,17 @@ class WholeEmail:
     send_at: datetime | None
     expires_at: datetime | None
     octets: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Original(WholeEmail):
+    """An email with what a copy of it needs."""
+
+    on_unknown: OnUnknown | None
+    max_attempts: int | None
+    message_id: str
+    smtputf8: bool
+    esmtp_options: tuple[tuple[str, ...], tuple[str, ...]]  # the message's own, of MAIL and of RCPT
 
 
 class Mark(NamedTuple):
@@ -66,23 +80,51 @@ def later_than(connection: Connection, database: Database, mark: Mark) -> list[W
     marked = select(email.c.message_id).where(email.c.id == mark.id)
     after = mark.id if connection.execute(marked).scalar() == mark.message_id else 0
     rows = connection.execute(select(email).where(email.c.id > after).order_by(email.c.id)).all()
+    return [WholeEmail(**values) for values in _whole(connection, database, rows)]
+
+
+def by_id(connection: Connection, database: Database, email_id: int) -> Original | None:
+    """Return one email, or None where it is missing, or its content is damaged."""
+    email = database.tables.email
+    row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
+    if row is None:
+        return None
+    try:
+        [values] = _whole(connection, database, [row])
+    except (KeyError, ValueError):  # the content is gone, or is not the template that it was
+        return None
+    found = Original(
+        **values,
+        on_unknown=None if row.on_unknown is None else OnUnknown(row.on_unknown),
+        max_attempts=row.max_attempts,
+        message_id=row.message_id,
+        smtputf8=row.smtputf8,
+        esmtp_options=_options(row.esmtp_options),
+    )
+    return found if len(found.octets) == row.size else None
+
+
+def _whole(
+    connection: Connection, database: Database, rows: Sequence[Row[Any]]
+) -> list[dict[str, Any]]:
+    """Return the values of `WholeEmail` for each row."""
     several = _recipients(connection, database, [row.id for row in rows if row.recipients > 1])
     bodies = _bodies(connection, database, {row.content_id for row in rows})
     return [
-        WholeEmail(
-            id=row.id,
-            status=Status(row.status),
-            priority=Priority(row.priority),
-            key=row.key,
-            tag=row.tag,
-            recipients=several.get(row.id, (row.recipient,)),
-            sender=row.sender,
-            attempts=row.attempts,
-            due_at=_moment(row.due_at),
-            send_at=_moment(row.send_at),
-            expires_at=_moment(row.expires_at),
-            octets=row.headers + _merged(bodies[row.content_id], row.merge),
-        )
+        {
+            "id": row.id,
+            "status": Status(row.status),
+            "priority": Priority(row.priority),
+            "key": row.key,
+            "tag": row.tag,
+            "recipients": several.get(row.id, (row.recipient,)),
+            "sender": row.sender,
+            "attempts": row.attempts,
+            "due_at": _moment(row.due_at),
+            "send_at": _moment(row.send_at),
+            "expires_at": _moment(row.expires_at),
+            "octets": row.headers + _merged(bodies[row.content_id], row.merge),
+        }
         for row in rows
     ]
 
@@ -103,9 +145,17 @@ def _bodies(connection: Connection, database: Database, ids: Iterable[int]) -> d
     content = database.tables.content.c
     found: dict[int, bytes] = {}
     for part in parts(sorted(ids)):
-        statement = select(content.id, content.body).where(content.id.in_(part))
-        found |= {row.id: row.body for row in connection.execute(statement)}
+        statement = select(content.id, content.crc32, content.body).where(content.id.in_(part))
+        rows = connection.execute(statement)
+        found |= {key: body for key, crc, body in rows if crc32(body) == crc}
     return found
+
+
+def _options(stored: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if stored is None:
+        return (), ()
+    mail, rcpt = json.loads(stored)
+    return tuple(mail), tuple(rcpt)
 
 
 def _merged(body: bytes, values: str | None) -> bytes:

@@ -9,7 +9,7 @@ from functools import cache
 from sqlalchemy import MetaData, Table
 
 from ...domain.errors import ConfigurationError
-from . import control_tables, email_tables
+from . import audit_tables, control_tables, email_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,7 @@ class Tables:
     counter: Table
     purge: Table
     straggler: Table
+    audit: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -50,6 +51,7 @@ def define(metadata: MetaData) -> Tables:
         "counter": control_tables.counter,
         "purge": control_tables.purge,
         "straggler": control_tables.straggler,
+        "audit": audit_tables.audit,
     }
     prefix = f"{metadata.schema}." if metadata.schema else ""
     made = {

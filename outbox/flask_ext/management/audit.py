@@ -1,0 +1,94 @@
+"""What a verb that changes something leaves in the audit, and the verb that reads it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from ...domain.config.enqueue_options import check_name
+from ...store.connection.database import Database
+from ...store.control import audit
+from ...store.report_records import AuditEntry
+from ...store.schema.audit_tables import WHO_LENGTH
+from .arguments import limit_of, one_id
+from .results import Unchanged
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+MOST_NAMED = 50
+"""The most ids that an entry names."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deed:
+    """An action that will be in the audit: who does it, and to what."""
+
+    who: str
+    action: str
+    what: Mapping[str, Any]
+
+    def note(
+        self, connection: Connection, database: Database, result: str, email_id: int | None = None
+    ) -> None:
+        """Write the entry into the transaction of the action."""
+        audit.note(
+            connection,
+            database,
+            who=self.who,
+            action=self.action,
+            what=self.what,
+            result=result,
+            email_id=email_id,
+        )
+
+    def note_emails(
+        self,
+        connection: Connection,
+        database: Database,
+        changed: Mapping[int, str],
+        unchanged: Collection[Unchanged],
+    ) -> None:
+        """Write the entry of an action on these emails; one email is named in a column."""
+        ids = sorted({*changed, *(one.id for one in unchanged)})
+        if len(ids) == 1:
+            found = list(changed.values()) or [f"unchanged: {one}" for one in unchanged]
+            self.note(connection, database, str(found[0]), ids[0])
+        elif ids:
+            deed = Deed(who=self.who, action=self.action, what={**self.what, **_named(ids)})
+            deed.note(connection, database, _counted(changed, len(unchanged)))
+
+
+def deed_of(by: Any, action: str, **what: Any) -> Deed | None:
+    """Return the deed of the person `by`; None: nobody asked for an entry."""
+    who = check_name("by", by, WHO_LENGTH)
+    if who is None:
+        return None
+    return Deed(who=who, action=action, what={k: v for k, v in what.items() if v is not None})
+
+
+def entries(runtime: Runtime, *, limit: Any, before: Any, email: Any) -> tuple[AuditEntry, ...]:
+    """Return the newest entries first."""
+    database, most = runtime.database, limit_of(limit)
+    first = None if before is None else one_id(before)
+    only = None if email is None else one_id(email)
+    return database.read(
+        lambda c: audit.entries(c, database, limit=most, before=first, email_id=only)
+    )
+
+
+def _named(ids: Collection[int]) -> dict[str, Any]:
+    if len(ids) <= MOST_NAMED:
+        return {"ids": list(ids)}
+    return {"emails": len(ids), "first": min(ids), "last": max(ids)}
+
+
+def _counted(changed: Mapping[int, str], unchanged: int) -> str:
+    """Return how many emails have each status now, such as `3 pending, 1 unchanged`."""
+    counts = Counter(map(str, changed.values()))
+    told = [f"{count} {status}" for status, count in sorted(counts.items())]
+    return ", ".join([*told, f"{unchanged} unchanged"] if unchanged else told)

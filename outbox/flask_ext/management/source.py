@@ -1,0 +1,76 @@
+"""The octets of an email: read as they are sent, or enqueued once more as a new message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from ...domain.config.enqueue_options import Options
+from ...domain.errors import InvalidMessage
+from ...domain.message.render import RenderedMessage
+from ...domain.message.renew import renewed
+from ...store.new_email import NewEmail
+from ...store.queries import whole_emails
+from ...store.queries.whole_emails import Original
+from ...store.records import Email
+from ...store.transitions.enqueue import Writer
+from .arguments import one_id
+from .audit import deed_of
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+
+def source(runtime: Runtime, id: Any) -> bytes | None:  # noqa: A002
+    """Return an email's octets, or None."""
+    database, wanted = runtime.database, one_id(id)
+    found = database.read(lambda c: whole_emails.by_id(c, database, wanted))
+    return None if found is None else found.octets
+
+
+def send_again(runtime: Runtime, id: Any, by: Any) -> Email:  # noqa: A002
+    """Enqueue an email's content once more, as a message of its own."""
+    wanted, deed = one_id(id), deed_of(by, "send again")
+    database = runtime.database
+
+    def enqueue(connection: Connection) -> Email:
+        found = whole_emails.by_id(connection, database, wanted)
+        if found is None:
+            raise InvalidMessage("id", "is that of no email whose content is there")
+        size = runtime.settings.reuse_size
+        writer = Writer(connection=connection, database=database, reuse_size=size)
+        made = writer.add(_new(runtime, found))
+        if deed is not None:
+            deed.note(connection, database, f"enqueued as {made.id}", wanted)
+        return made
+
+    return database.run(enqueue)
+
+
+def _new(runtime: Runtime, email: Original) -> NewEmail:
+    """Return the new email. It has no key, and neither a time of its own nor an end."""
+    mail_options, rcpt_options = email.esmtp_options
+    message = renewed(
+        RenderedMessage(
+            sender=email.sender,
+            recipients=email.recipients,
+            message_id=email.message_id,
+            headers=b"",
+            content=email.octets,
+            smtputf8=email.smtputf8,
+            mail_options=mail_options,
+            rcpt_options=rcpt_options,
+        ),
+        split_size=runtime.settings.reuse_size,
+        domain=runtime.settings.message_id_domain,
+    )
+    options = Options(
+        priority=email.priority,
+        tag=email.tag,
+        on_unknown=email.on_unknown,
+        max_attempts=email.max_attempts,
+        envelope_from=email.sender,
+    )
+    route = runtime.routes.route_of(email.sender, email.tag)
+    return NewEmail(message, options, runtime.lanes.of(route, email.recipients))
