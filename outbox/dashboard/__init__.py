@@ -1,0 +1,8 @@
+"""The dashboard: pages at `/outbox/` for the people who look after the emails."""
+
+from .access.basic_auth import basic_auth
+from .access.flask_login import flask_login
+from .access.role import Role
+from .extension import Dashboard
+
+__all__ = ["Dashboard", "Role", "basic_auth", "flask_login"]

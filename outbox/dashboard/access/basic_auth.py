@@ -1,0 +1,67 @@
+"""Access by HTTP's basic authentication, for apps without a login."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from flask import request
+from werkzeug.datastructures import WWWAuthenticate
+from werkzeug.exceptions import Unauthorized
+from werkzeug.security import check_password_hash, generate_password_hash
+
+from ...domain.errors import ConfigurationError
+from .role import Access, Role
+
+_METHODS = ("scrypt:", "pbkdf2:")
+_ASK = WWWAuthenticate("basic", {"realm": "outbox", "charset": "UTF-8"})
+
+
+def basic_auth(users: Mapping[str, tuple[str, Role]]) -> Access:
+    """Return an `access` that asks for a name and a password.
+
+    `users` has each user's hashed password and role by name: `{"ada": (hash, Role.ACT)}`. Make the
+    hash with `werkzeug.security.generate_password_hash`. Use it over HTTPS only, because a browser
+    sends the password with each request. Raises ConfigurationError for what is no such hash.
+    """
+    for name, (hashed, _) in users.items():
+        if not hashed.startswith(_METHODS) or hashed.count("$") != 2:
+            told = f"the password of {name!r} is not hashed"
+            raise ConfigurationError(f"{told}: use werkzeug.security.generate_password_hash")
+    return _Basic(dict(users)).access
+
+
+@dataclass(kw_only=False)
+class _Basic:
+    """The users, and which passwords were right.
+
+    A hash is slow on purpose, and a page that refreshes itself sends its password every few
+    seconds. So a password that was right once is known again by a digest, under a key that only
+    this process has.
+    """
+
+    users: dict[str, tuple[str, Role]]
+    known: dict[str, bytes] = field(default_factory=dict)
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    decoy: str = field(default_factory=lambda: generate_password_hash(secrets.token_hex()))
+
+    def access(self) -> tuple[Role, str]:
+        given = request.authorization
+        name = (given.username if given and given.type == "basic" else None) or ""
+        password = (given.password if given and given.type == "basic" else None) or ""
+        if not self._is_right(name, password):
+            raise Unauthorized(www_authenticate=_ASK)
+        return self.users[name][1], name
+
+    def _is_right(self, name: str, password: str) -> bool:
+        """Compare in a time that does not tell which names exist."""
+        digest = hmac.digest(self.key, f"{name}\0{password}".encode(), "sha256")
+        if hmac.compare_digest(self.known.get(name, b""), digest):
+            return True
+        hashed, _ = self.users.get(name, (self.decoy, None))
+        if not check_password_hash(hashed, password) or name not in self.users:
+            return False
+        self.known[name] = digest
+        return True

@@ -1,0 +1,67 @@
+"""What a visitor may do, as the app says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from flask import current_app
+
+from ...domain.errors import ConfigurationError
+from ...domain.header.address import CONTROL
+from ...store.schema.audit_tables import WHO_LENGTH
+
+
+class Role(IntEnum):
+    """What a visitor may do; each role may do what the ones before it may."""
+
+    VIEW = 1  # see lists, statuses, replies and headers
+    READ = 2  # read the bodies and the attachments, too
+    ACT = 3  # retry, cancel, resolve, suppress, pause
+
+
+Answer: TypeAlias = "Role | tuple[Role, str] | None"
+Access: TypeAlias = Callable[[], "Answer | Awaitable[Answer]"]
+"""Returns the role of the visitor of the current request, and who it is; None: nobody."""
+
+_UNNAMED = "somebody"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Visitor:
+    """Who asks, and what this person may do."""
+
+    role: Role
+    who: str  # for the audit
+
+    @property
+    def may_read(self) -> bool:
+        """Whether this person may see bodies."""
+        return self.role >= Role.READ
+
+    @property
+    def may_act(self) -> bool:
+        """Whether this person may change something."""
+        return self.role >= Role.ACT
+
+
+def nobody() -> None:
+    """Let nobody in: the access of a dashboard that was given none."""
+
+
+def visitor_of(access: Access) -> Visitor | None:
+    """Ask the app who visits; None: this request may see nothing.
+
+    Raises ConfigurationError for an answer that is no role: such a visitor sees nothing either.
+    """
+    found: Any = current_app.ensure_sync(access)()
+    role, who = found if isinstance(found, tuple) and len(found) == 2 else (found, _UNNAMED)
+    if role is None:
+        return None
+    if not isinstance(role, Role):
+        told = f"returned a {type(found).__name__}"
+        raise ConfigurationError(f"access= {told}: return None, a Role, or (a Role, who it is)")
+    name = CONTROL.sub(" ", str(who)).strip()[:WHO_LENGTH].strip()
+    return Visitor(role=role, who=name or _UNNAMED)

@@ -1,0 +1,1 @@
+"""The pages that hold messages back, and that tell who did it: suppressed, pauses, audit."""

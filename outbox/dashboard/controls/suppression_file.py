@@ -1,0 +1,97 @@
+"""The suppression list as a file: an address in each line, and the reason behind a comma.
+
+A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula. So such a cell gets
+an apostrophe before it, which is taken off again when the file is read.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import StringIO
+
+from ...domain.errors import InvalidMessage
+from ...flask_ext.management.management import Management
+
+MOST_OCTETS = 1_000_000
+MOST_LINES = 10_000
+"""A longer file is brought in in parts, so that no request takes over a second."""
+MOST_TOLD = 100
+"""How many wrong lines are told."""
+
+_CHUNK = 1000
+_FORMULA = "=+-@'"
+_HEADING = ["address", "reason"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What came of a file."""
+
+    added: int
+    known: int  # addresses that were on the list already, or twice in the file
+    wrong: tuple[tuple[int, str], ...]  # the number of a line, and what is wrong with it
+
+
+def read_in(octets: bytes, *, by: str) -> Report:
+    """Put the addresses of a file on the list; tell which lines are wrong.
+
+    Raises InvalidMessage for a file that is too long, or no text: then nothing is added.
+    """
+    rows = list(_rows(_text(octets)))
+    if not rows:
+        raise InvalidMessage("file", "has no line with an address")
+    pairs = [(cells[0], cells[1] if len(cells) > 1 else "") for _, cells in rows]
+    done = Management().suppress_many(pairs, by=by)
+    told = [(rows[place][0], rule) for place, rule in done.wrong.items()]
+    return Report(added=done.added, known=done.known, wrong=tuple(told))
+
+
+def _text(octets: bytes) -> str:
+    if len(octets) > MOST_OCTETS:
+        raise InvalidMessage("file", "has over 1 MB: bring it in in parts")
+    try:
+        return octets.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidMessage("file", "must be text in UTF-8, such as CSV") from None
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines that are not empty, with their numbers; a heading is passed over."""
+    reader = csv.reader(StringIO(text, newline=""), strict=False)
+    try:
+        for cells in reader:
+            found = [_plain(cell.strip()) for cell in cells]
+            if not any(found) or (reader.line_num == 1 and found[0].lower() == "address"):
+                continue
+            if reader.line_num > MOST_LINES:
+                raise InvalidMessage("file", f"has over {MOST_LINES} lines: bring it in in parts")
+            yield reader.line_num, found
+    except csv.Error as error:
+        raise InvalidMessage("file", f"cannot be read as CSV, line {reader.line_num}") from error
+
+
+def lines() -> Iterator[str]:
+    """Yield the whole list as CSV."""
+    yield _line(_HEADING)
+    after = None
+    while found := Management().suppressed(after=after, limit=_CHUNK):
+        for one in found:
+            yield _line([one.address, one.reason])
+        after = found[-1].address
+
+
+def _line(cells: list[str]) -> str:
+    made = StringIO(newline="")
+    csv.writer(made).writerow(map(_marked, cells))
+    return made.getvalue()
+
+
+def _marked(cell: str) -> str:
+    return f"'{cell}" if cell and cell[0] in _FORMULA else cell
+
+
+def _plain(cell: str) -> str:
+    is_marked = cell[:1] == "'" and cell[1:2] and cell[1] in _FORMULA
+    return cell[1:] if is_marked else cell

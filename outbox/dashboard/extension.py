@@ -1,0 +1,54 @@
+"""Adds the pages to an app, and asks the app who may see them."""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from ..domain.errors import ConfigurationError
+from .access.role import Access, nobody
+from .controls import audit, pauses, suppressed
+from .messages import acts, listing, one
+from .site.site import NAME, Site
+
+PREFIX = "/outbox"
+
+
+class Dashboard:
+    """The pages of the outbox, for people: see messages, correct them, hold them back.
+
+    `access` is called without arguments before each answer. It returns None where the visitor may
+    see nothing, a `Role`, or a pair of a `Role` and the visitor's name for the audit. It may also
+    abort the request, with a redirect to a login for example. Without `access` nobody sees
+    anything: each address answers 404, as if nothing were there::
+
+        access = flask_login(lambda user: Role.ACT if user.is_staff else None)
+        Dashboard(access=access).init_app(app)
+
+    The app needs an `Outbox`, and a SECRET_KEY for the tokens of the forms. Where it has
+    Flask-WTF's CSRFProtect, the forms carry Flask-WTF's token.
+    """
+
+    def __init__(
+        self, app: Flask | None = None, *, access: Access = nobody, url_prefix: str = PREFIX
+    ) -> None:
+        self._access = access
+        self._prefix = url_prefix
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Flask) -> None:
+        """Add the pages to the app.
+
+        Raises ConfigurationError for an app that has a dashboard already, for an `access` that is
+        no function, and for a `url_prefix` that does not begin with a slash.
+        """
+        if NAME in app.blueprints:
+            raise ConfigurationError("this app has a dashboard already: call init_app once")
+        if not callable(self._access):
+            raise ConfigurationError("access must be a function that takes nothing")
+        if not self._prefix.startswith("/") or self._prefix.endswith("/"):
+            raise ConfigurationError("url_prefix must begin with a slash, and not end with one")
+        site = Site(self._access, self._prefix)
+        for room in (listing, one, acts, suppressed, pauses, audit):
+            room.add_to(site)
+        app.register_blueprint(site.blueprint)

@@ -1,0 +1,53 @@
+"""What a person does to one message: each act is a verb of the outbox, and goes into the audit."""
+
+from __future__ import annotations
+
+from flask import redirect, request
+from flask.typing import ResponseReturnValue
+
+from ...flask_ext.management.management import Management
+from ..site.render import here
+from ..site.site import Site, visitor
+
+
+def add_to(site: Site) -> None:
+    """Add the acts."""
+    rule = "/messages/<int(max=9223372036854775807):email_id>"
+    for act in (retry, cancel, resolve, suppress):
+        site.action(f"{rule}/{act.__name__}", act)
+    site.action(f"{rule}/send-again", send_again)
+
+
+def retry(email_id: int) -> ResponseReturnValue:
+    """Send it again as it is."""
+    Management().retry(email_id, by=visitor().who)
+    return _back(email_id)
+
+
+def cancel(email_id: int) -> ResponseReturnValue:
+    """Withdraw it."""
+    Management().cancel_now(email_id, by=visitor().who)
+    return _back(email_id)
+
+
+def resolve(email_id: int) -> ResponseReturnValue:
+    """Settle its doubt."""
+    Management().resolve(email_id, request.form.get("outcome", ""), by=visitor().who)
+    return _back(email_id)
+
+
+def suppress(email_id: int) -> ResponseReturnValue:
+    """Put one of its recipients on the suppression list."""
+    reason = f"by hand, from message {email_id}"
+    Management().suppress(request.form.get("address", ""), reason, by=visitor().who)
+    return redirect(here("suppressed_index", address=request.form["address"], done=1), 303)
+
+
+def send_again(email_id: int) -> ResponseReturnValue:
+    """Enqueue its content as a new message, and lead to that."""
+    made = Management().send_again(email_id, by=visitor().who)
+    return redirect(here("one_show", email_id=made.id, copy_of=email_id), 303)
+
+
+def _back(email_id: int) -> ResponseReturnValue:
+    return redirect(here("one_show", email_id=email_id, done=1), 303)

@@ -1,0 +1,115 @@
+"""One message: its life, its recipients, its content, and its files."""
+
+from __future__ import annotations
+
+from flask import Response, abort, request
+from flask.typing import ResponseReturnValue
+
+from ...domain.delivery.status import LEASED, Status
+from ...flask_ext.management.management import Management
+from ...flask_ext.previews.shown import ShownEmail
+from ...store.report_records import AuditEntry, EmailDetails
+from ..access.role import Role
+from ..site.render import render
+from ..site.site import Site, visitor
+from .content import MOST_SOURCE, content_of, is_large, shown_email
+from .life import life_of
+
+FRAME_POLICY = (
+    "sandbox; default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline';"
+    " form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+"""What a shown message may do, which may be hostile: no scripts, and it loads nothing."""
+_BASE = '<base target="_blank">'
+"""So a click on a link opens a window, which the sandbox forbids."""
+_ACTS = 20
+"""How many of the newest acts on a message its page shows."""
+
+
+def add_to(site: Site) -> None:
+    """Add the pages of one message."""
+    rule = "/messages/<int(max=9223372036854775807):email_id>"
+    site.page(rule, show)
+    site.page(f"{rule}/html", html, Role.READ)
+    site.page(f"{rule}/message.eml", download, Role.READ)
+    site.page(f"{rule}/files/<int(max=9999):number>", file, Role.READ)
+
+
+def show(email_id: int) -> ResponseReturnValue:
+    """Show one message."""
+    email = _found(email_id)
+    acts = Management().audit(email=email_id, limit=_ACTS)
+    return render(
+        "messages/one.html",
+        email=email,
+        life=life_of(email, acts),
+        content=content_of(email, visitor(), request.args.get("view", "")),
+        most=MOST_SOURCE,
+        is_large=is_large(email),
+        done=_done(acts),
+        may=_possible(email),
+    )
+
+
+def html(email_id: int) -> ResponseReturnValue:
+    """Serve the HTML part for the frame."""
+    part = _shown(email_id).framed
+    response = Response(_BASE + part, mimetype="text/html")
+    response.headers["Content-Security-Policy"] = FRAME_POLICY
+    response.headers["X-Frame-Options"] = "SAMEORIGIN"
+    return response
+
+
+def download(email_id: int) -> ResponseReturnValue:
+    """Serve the whole message as a file for an e-mail program."""
+    return _file(_shown(email_id).octets, "message/rfc822", f"message-{email_id}.eml")
+
+
+def file(email_id: int, number: int) -> ResponseReturnValue:
+    """Serve an attachment as a file to keep: a browser never shows one as a page of ours."""
+    files = _shown(email_id).files
+    if number >= len(files):
+        abort(404)
+    return _file(files[number].content, "application/octet-stream", files[number].name)
+
+
+def _file(octets: bytes, kind: str, name: str) -> Response:
+    response = Response(octets, mimetype=kind)
+    response.headers.set("Content-Disposition", "attachment", filename=name)
+    response.headers["Content-Security-Policy"] = FRAME_POLICY
+    return response
+
+
+def _found(email_id: int) -> EmailDetails:
+    email = Management().get(email_id) if email_id else None
+    if email is None:
+        abort(404)
+    return email
+
+
+def _shown(email_id: int) -> ShownEmail:
+    email, octets = _found(email_id), Management().source(email_id)
+    if octets is None:
+        abort(404)
+    return shown_email(email, octets)
+
+
+def _done(acts: tuple[AuditEntry, ...]) -> tuple[AuditEntry, ...]:
+    """Return what the visitor has just done; after it, where it came too late, what was before."""
+    if "done" not in request.args or not acts or acts[0].who != visitor().who:
+        return ()
+    return acts[:2] if acts[0].result.startswith("unchanged") else acts[:1]
+
+
+def _possible(email: EmailDetails) -> set[str]:
+    """Return what a person who may act can do to a message with this status."""
+    if not visitor().may_act:
+        return set()
+    found = {"send_again", "suppress"}
+    if email.status in (Status.PENDING, *LEASED):
+        found.add("cancel")
+    if email.status in (Status.FAILED, Status.UNKNOWN):
+        found.add("retry")
+    if email.status is Status.UNKNOWN:
+        found.add("resolve")
+    return found

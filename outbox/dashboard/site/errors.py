@@ -1,0 +1,25 @@
+"""What the pages of errors say, by HTTP's code or by a name."""
+
+from __future__ import annotations
+
+ERRORS: dict[int | str, tuple[str, str]] = {
+    403: (
+        "You may look, and not do this",
+        "Your role does not allow it. Who looks after this app can give you another one.",
+    ),
+    404: (
+        "There is nothing here",
+        "The address may be mistyped. Or the message has ended long ago, and was removed since.",
+    ),
+    413: ("That is too much", "A form may have 2 MB at most. Split a long list into several."),
+    500: (
+        "This page failed",
+        "Nothing was changed by it, and emails go out as before. The app's log tells why.",
+    ),
+    "forged": (
+        "This form is too old",
+        "Nothing was changed. The page was open for long, or you have logged in anew since."
+        " Go back, load the page again, and repeat what you did.",
+    ),
+    "refused": ("That cannot be done", "Nothing was changed."),
+}

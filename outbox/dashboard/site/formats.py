@@ -1,0 +1,75 @@
+"""How the templates print times, sizes and words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from ...domain.counted import counted
+from .clock import now
+
+_STEPS = ((86_400 * 365, "year"), (86_400 * 30, "month"), (86_400, "day"), (3600, "hour"))
+_STEPS_BELOW = ((60, "minute"), (1, "second"))
+
+
+def moment(value: datetime) -> Markup:
+    """Print a time in UTC to the second. A script of ours may turn it into the reader's own."""
+    exact = value.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        exact.isoformat(timespec="seconds"), ago(value), f"{exact:%d %b %Y, %H:%M:%S}"
+    )
+
+
+def ago(value: datetime) -> str:
+    """Print how long ago a time was, or how soon it will be."""
+    seconds = (now() - value).total_seconds()
+    if abs(seconds) < 1:
+        return "just now"
+    told = duration(abs(seconds))
+    return f"{told} ago" if seconds > 0 else f"in {told}"
+
+
+def duration(seconds: float) -> str:
+    """Print a span of time by its largest unit."""
+    for size, unit in (*_STEPS, *_STEPS_BELOW):
+        if seconds >= size:
+            return counted(int(seconds // size), unit)
+    return f"{seconds * 1000:.0f} ms"
+
+
+def octets(size: int) -> str:
+    """Print a size."""
+    if size < 1000:
+        return counted(size, "octet")
+    if size < 1_000_000:
+        return f"{size / 1000:.1f} kB"
+    return f"{size / 1_000_000:.1f} MB"
+
+
+def what(value: Mapping[str, Any]) -> str:
+    """Print what an entry of the audit is about."""
+    return "; ".join(_about(name, found) for name, found in value.items())
+
+
+def _about(name: str, found: Any) -> str:
+    match name:
+        case "addresses":
+            return counted(found, "address", "addresses")
+        case "emails":
+            return counted(found, "message")
+        case "ids":
+            return f"messages {', '.join(map(str, found))}"
+    return f"{name} {found}"
+
+
+FILTERS = {
+    "moment": moment,
+    "ago": ago,
+    "duration": duration,
+    "octets": octets,
+    "what": what,
+    "counted": counted,
+}

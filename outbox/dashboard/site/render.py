@@ -1,0 +1,53 @@
+"""The templates, in an environment of our own."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from flask import g, request, url_for
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ..access import csrf
+from . import formats
+from .errors import ERRORS
+
+_PACKAGE = (__package__ or "").rpartition(".")[0]
+
+
+@cache
+def _templates() -> Environment:
+    """Return the environment: the app's may have other delimiters, or no autoescape."""
+    made = Environment(
+        loader=PackageLoader(_PACKAGE, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= formats.FILTERS
+    return made
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page."""
+    visitor = g.outbox_visitor
+    shared = {
+        "here": here,
+        "visitor": visitor,
+        "endpoint": (request.endpoint or "").rpartition(".")[2],
+        "csrf_field": csrf.FIELD,
+        "csrf_token": lambda: csrf.token_of(visitor),
+    }
+    return _templates().get_template(template).render(**shared, **values)
+
+
+def here(endpoint: str, **values: Any) -> str:
+    """Return the address of a page of the dashboard."""
+    return url_for(f"outbox_dashboard.{endpoint}", **values)
+
+
+def error_page(code: int, kind: str = "", told: str = "") -> tuple[str, int]:
+    """Return the page of an error: what happened, and what to do."""
+    title, text = ERRORS.get(kind or code) or ERRORS[500]
+    return render("error.html", code=code, title=title, text=text, told=told), code

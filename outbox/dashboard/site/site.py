@@ -1,0 +1,123 @@
+"""The blueprint: who is let in, what each answer's headers say, and how errors look."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeAlias
+
+from flask import Blueprint, Response, abort, current_app, g, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException
+
+from ...domain.errors import InvalidMessage
+from ..access import csrf
+from ..access.role import Access, Role, Visitor, visitor_of
+from .render import error_page
+
+_log = logging.getLogger("outbox")
+
+NAME = "outbox_dashboard"
+"""Of the blueprint."""
+MOST_POSTED = 2 * 1024 * 1024
+"""The most octets that a form may have; a list of addresses is the largest."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+View: TypeAlias = Callable[..., ResponseReturnValue]
+
+
+class Site:
+    """The pages of one app. Each is added with the role that it needs."""
+
+    def __init__(self, access: Access, prefix: str) -> None:
+        self.prefix = prefix
+        self.blueprint = Blueprint(
+            NAME, __package__ or "", url_prefix=prefix, static_folder="../static"
+        )
+        self._access = access
+        self.blueprint.before_request(self._admit)
+        self.blueprint.after_request(self._protect)
+        self.page("/<path:rest>", _missing)
+
+    def page(self, rule: str, view: View, role: Role = Role.VIEW) -> None:
+        """Add a page that changes nothing."""
+        self._add(rule, view, role, "GET")
+
+    def action(self, rule: str, view: View) -> None:
+        """Add what changes something. Its form must have been sent from a page of the visitor."""
+
+        @wraps(view)
+        def checked(**values: Any) -> ResponseReturnValue:
+            csrf.refuse_forged(visitor())
+            return view(**values)
+
+        self._add(rule, checked, Role.ACT, "POST")
+
+    def _add(self, rule: str, view: View, role: Role, method: str) -> None:
+        @wraps(view)
+        def answer(**values: Any) -> ResponseReturnValue:
+            try:
+                if visitor().role < role:
+                    abort(403)
+                return view(**values)
+            except Exception as error:  # noqa: BLE001  (each becomes a page, and none is lost)
+                return _failed(error)
+
+        endpoint = f"{view.__module__.rpartition('.')[2]}_{view.__name__}"
+        self.blueprint.add_url_rule(rule, endpoint, answer, methods=[method])
+
+    def _admit(self) -> None:
+        """Let the visitor in, or answer as if nothing were here."""
+        found = visitor_of(self._access)
+        if found is None:
+            abort(404)
+        g.outbox_visitor = found
+        if (request.content_length or 0) > MOST_POSTED:
+            abort(413)
+
+    def _protect(self, response: Response) -> Response:
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        if request.endpoint == f"{NAME}.static":
+            response.headers["Cache-Control"] = "private, no-cache"
+        csrf.keep(response, self.prefix)
+        return response
+
+
+def visitor() -> Visitor:
+    """Return who asks; the guard has let this person in."""
+    found: Visitor = g.outbox_visitor
+    return found
+
+
+def _missing(rest: str) -> ResponseReturnValue:  # noqa: ARG001
+    abort(404)
+
+
+def _failed(error: Exception) -> ResponseReturnValue:
+    """Return the page of an error. An unforeseen one is raised in debug mode, and else logged."""
+    if isinstance(error, HTTPException):
+        if error.response is not None:  # such as a redirect to a login
+            return error.get_response()
+        return error_page(error.code or 500)
+    if isinstance(error, csrf.Forged):
+        return error_page(400, "forged")
+    if isinstance(error, InvalidMessage):
+        return error_page(400, "refused", told=str(error))
+    if current_app.debug or current_app.testing:
+        raise error
+    _log.exception("outbox: a page of the dashboard failed")
+    return error_page(500)

@@ -1,0 +1,15 @@
+"""A shop with a dashboard, and a visitor of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.shop.shop import Shops
+
+from .desk import Desk
+
+
+@pytest.fixture
+def desk(shops: Shops) -> Desk:
+    """A dashboard whose visitor may act."""
+    return Desk(shops)

@@ -1,0 +1,199 @@
+"""What a person does on the dashboard is done by the outbox's verbs, and is in the audit."""
+
+from __future__ import annotations
+
+import re
+from email import message_from_bytes
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from outbox import Status
+from outbox.dashboard.controls import suppression_file
+from tests.support.shop.shell import stuck
+from tests.support.shop.shop import message
+
+from .desk import Desk, whole
+
+pytestmark = pytest.mark.one_database("sqlite")
+
+
+def audited(desk: Desk) -> list[tuple[str, str, int | None, str]]:
+    entries = reversed(desk.shop.outbox.audit())
+    return [(one.who, one.action, one.email_id, one.result) for one in entries]
+
+
+def test_retry_cancel_and_resolve(desk: Desk) -> None:
+    failed, doubtful = stuck(desk.shop, Status.FAILED), stuck(desk.shop, Status.UNKNOWN)
+    waits = desk.enqueue(message())
+    page = desk.followed(f"/messages/{failed}/retry", f"/messages/{failed}")
+    assert "Retry: the message is pending." in page
+    page = desk.followed(f"/messages/{waits}/cancel", f"/messages/{waits}")
+    assert "Cancel: the message is cancelled." in page
+    path = f"/messages/{doubtful}"
+    page = desk.followed(f"{path}/resolve", path, outcome="sent")
+    assert "Resolve as sent: the message is sent." in page
+    statuses = [desk.shop.status(one) for one in (failed, waits, doubtful)]
+    assert statuses == [Status.PENDING, Status.CANCELLED, Status.SENT]
+    assert audited(desk) == [
+        ("ada", "retry", failed, "pending"),
+        ("ada", "cancel", waits, "cancelled"),
+        ("ada", "resolve as sent", doubtful, "sent"),
+    ]
+    life = desk.get(path).text
+    assert "ada: resolve as sent" in life
+
+
+def test_two_people_resolve_one_message_and_the_second_sees_what_the_first_did(desk: Desk) -> None:
+    path = f"/messages/{stuck(desk.shop, Status.UNKNOWN)}"
+    bobs = desk.token(path)
+    desk.post(f"{path}/resolve", path, outcome="sent")
+    desk.who = "bob"
+    bobs = desk.token("/pauses")
+    done = desk.client.post(
+        f"/outbox{path}/resolve", data={"csrf_token": bobs, "outcome": "failed"}
+    )
+    page = desk.client.get(done.headers["Location"]).text
+    assert "Nothing was changed." in page
+    assert "the message is sent" in page
+    assert "Before you, ada: resolve as sent (sent)" in page
+
+
+def test_a_wrong_outcome_changes_nothing(desk: Desk) -> None:
+    email_id = stuck(desk.shop, Status.UNKNOWN)
+    path = f"/messages/{email_id}"
+    page = desk.post(f"{path}/resolve", path, 400, outcome="pending").text
+    assert "outcome: must be one of sent, failed" in page
+    assert desk.shop.status(email_id) is Status.UNKNOWN
+
+
+def test_only_what_a_status_allows_is_offered(desk: Desk) -> None:
+    def offered(email_id: int) -> set[str]:
+        page = desk.get(f"/messages/{email_id}").text
+        return set(re.findall(rf'action="/outbox/messages/{email_id}/([\w-]+)"', page))
+
+    always = {"send-again", "suppress"}
+    assert offered(stuck(desk.shop, Status.FAILED)) == {"retry"} | always
+    assert offered(stuck(desk.shop, Status.UNKNOWN)) == {"retry", "resolve"} | always
+    assert offered(desk.enqueue(message())) == {"cancel"} | always
+
+
+def test_send_again_makes_a_new_message_of_the_same_content(desk: Desk) -> None:
+    email_id = desk.enqueue(whole(), key="order-1", tag="order-1")
+    done = desk.post(f"/messages/{email_id}/send-again", f"/messages/{email_id}")
+    made = desk.shop.outbox.get(email_id + 1)
+    assert made is not None
+    assert f"/messages/{made.id}?copy_of={email_id}" in done.headers["Location"]
+    assert "a new message" in desk.client.get(done.headers["Location"]).text
+    assert (made.key, made.tag, made.status) == (None, "order-1", Status.PENDING)
+    old, new = (message_from_bytes(desk.shop.outbox.source(i) or b"") for i in (email_id, made.id))
+    assert old["Message-ID"] != new["Message-ID"] == made.message_id
+    kept = [(k, v) for k, v in old.items() if k not in ("Message-ID", "Date")]
+    assert [(k, v) for k, v in new.items() if k not in ("Message-ID", "Date")] == kept
+    assert old.as_bytes().partition(b"\n\n")[2] == new.as_bytes().partition(b"\n\n")[2]
+    assert audited(desk) == [("ada", "send again", email_id, f"enqueued as {made.id}")]
+
+
+def test_suppress_from_a_message(desk: Desk) -> None:
+    path = f"/messages/{desk.enqueue(message())}"
+    page = desk.followed(f"{path}/suppress", path, address="a@customers.example")
+    assert "a@customers.example is on the list." in page
+    (found,) = desk.shop.outbox.suppressed()
+    assert (found.address, found.reason) == ("a@customers.example", "by hand, from message 1")
+    assert "a@customers" not in str(desk.shop.outbox.audit())
+
+
+def test_the_list_of_suppressed_addresses(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.dashboard.controls.suppressed.PAGE", 2)
+    assert "The list is empty" in desk.get("/suppressed").text
+    for name in "abc":
+        desk.post("/suppressed/add", "/suppressed", new=f" {name}@x.example ", reason="left")
+    first = desk.get("/suppressed").text
+    assert "b@x.example" in first
+    assert "c@x.example</td>" not in first
+    second = desk.get("/suppressed", after="b@x.example").text
+    assert "c@x.example" in second
+    assert "Next addresses" not in second
+    assert "left" in desk.get("/suppressed", address="C@X.example").text
+    assert "Not on the list" in desk.get("/suppressed", address="d@x.example").text
+    desk.post("/suppressed/remove", "/suppressed", address="a@x.example")
+    assert [one.address[0] for one in desk.shop.outbox.suppressed()] == ["b", "c"]
+    page = desk.post("/suppressed/add", "/suppressed", 400, new="no address").text
+    assert "an address has the form local-part@domain" in page
+    assert 'value="no address"' in page
+    assert "an address has the form" in desk.get("/suppressed", 400, address="x").text
+
+
+def bring_in(desk: Desk, octets: bytes, status: int = 200) -> str:
+    file = {"file": (BytesIO(octets), "list.csv")}
+    return desk.post("/suppressed/import", "/suppressed", status, **file).text
+
+
+def test_a_file_is_brought_in_and_its_wrong_lines_are_told(desk: Desk) -> None:
+    desk.shop.outbox.suppress("known@x.example")
+    page = bring_in(
+        desk,
+        b"\xef\xbb\xbfAddress,Reason\r\nA@x.example,hard bounce\r\n\r\nwrong\r\n"
+        b"known@x.example\r\n'=formula@x.example,left\r\na@x.example,twice\r\n",
+    )
+    assert "2 addresses were added." in page
+    assert "2 were on the list already" in page
+    assert "line 4: an address has the form local-part@domain" in page
+    found = {one.address: one.reason for one in desk.shop.outbox.suppressed()}
+    assert found == {
+        "=formula@x.example": "left", "a@x.example": "hard bounce", "known@x.example": "by hand",
+    }  # fmt: skip
+    exported = desk.get("/suppressed.csv")
+    assert exported.text.splitlines()[:2] == ["address,reason", "'=formula@x.example,left"]
+    for one in found:
+        desk.shop.outbox.unsuppress(one)
+    bring_in(desk, exported.data)
+    assert {one.address for one in desk.shop.outbox.suppressed()} == set(found)
+
+
+@pytest.mark.parametrize(
+    ("octets", "told"),
+    [
+        (b"", "has no line with an address"),
+        (b"\xff\xfe", "must be text in UTF-8"),
+        (b"a@x.example\n" * 11, "has over 10 lines"),
+        (b"x" * 400_001, "has over 1 MB"),
+        (b'"' + b"x" * 200_000, "cannot be read as CSV"),
+    ],
+)
+def test_a_file_that_cannot_be_read_changes_nothing(
+    desk: Desk, octets: bytes, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suppression_file, "MOST_LINES", 10)
+    monkeypatch.setattr(suppression_file, "MOST_OCTETS", 400_000)
+    assert told in bring_in(desk, octets, 400)
+    assert desk.shop.outbox.suppressed() == ()
+
+
+def test_pause_and_resume(desk: Desk) -> None:
+    desk.post("/pauses/pause", "/pauses", scope="bulk")
+    page = desk.get("/pauses").text
+    assert "<strong>Paused</strong> since" in page
+    desk.post("/pauses/pause", "/pauses", scope="all")
+    desk.post("/pauses/resume", "/pauses", scope="bulk")
+    assert [one.scope for one in desk.shop.outbox.paused()] == ["all"]
+    assert "priority" in desk.post("/pauses/pause", "/pauses", 400, scope="x").text
+    said = [(one.action, dict(one.what)) for one in reversed(desk.shop.outbox.audit())]
+    assert said == [
+        ("pause", {"scope": "bulk"}), ("pause", {"scope": "all"}), ("resume", {"scope": "bulk"}),
+    ]  # fmt: skip
+
+
+def test_the_audit_is_read_page_by_page(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Nobody did anything yet" in desk.get("/audit").text
+    monkeypatch.setattr("outbox.dashboard.controls.audit.PAGE", 2)
+    acts: list[dict[str, Any]] = [{"scope": scope} for scope in ("urgent", "normal", "bulk")]
+    for act in acts:
+        desk.post("/pauses/pause", "/pauses", **act)
+    first = desk.get("/audit").text
+    assert "scope bulk" in first
+    assert "scope urgent" not in first
+    (older,) = re.findall(r"before=(\d+)", first)
+    assert "scope urgent" in desk.get("/audit", before=older).text
+    assert "That is all" in desk.get("/audit", before=1).text

@@ -1,0 +1,110 @@
+"""A form that was not sent from a page of this visitor changes nothing, and no GET does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from flask import Flask
+from flask_wtf import CSRFProtect
+
+from outbox import ConfigurationError, Status
+from outbox.dashboard import Dashboard, Role
+from tests.support.shop.shell import stuck
+from tests.support.shop.shop import Shops
+
+from .desk import Desk
+from .test_access import path_of, rules_of
+
+pytestmark = pytest.mark.one_database("sqlite")
+
+
+def test_a_form_without_a_token_with_a_wrong_one_or_another_persons_changes_nothing(
+    desk: Desk,
+) -> None:
+    email_id = stuck(desk.shop, Status.UNKNOWN)
+    page = f"/messages/{email_id}"
+    own = desk.token(page)
+    other = desk.shop.app.test_client()
+    text = other.get(f"/outbox{page}").text
+    theirs = re.findall(r'name="csrf_token" value="([^"]+)"', text)[0]
+    desk.who = "eve"
+    eves = desk.token(page)
+    desk.who = "ada"
+    for token in ("", "x", own[:-1], own + "x", theirs, eves):
+        for rule in rules_of(desk.shop.app):
+            if "POST" in (rule.methods or ()):
+                path = path_of(rule).replace("/1/", f"/{email_id}/")
+                done = desk.client.post(path, data={"csrf_token": token, "outcome": "sent"})
+                assert done.status_code == 400, path
+                assert "This form is too old" in done.text
+    stolen = desk.shop.app.test_client()  # without the cookie
+    done = stolen.post(f"/outbox{page}/retry", data={"csrf_token": own})
+    assert done.status_code == 400
+    assert desk.shop.status(email_id) is Status.UNKNOWN
+    assert desk.shop.outbox.audit() == ()
+    desk.post(f"{page}/retry", page)
+    assert desk.shop.status(email_id) is Status.PENDING
+
+
+def test_the_cookie_is_never_sent_from_another_site(desk: Desk) -> None:
+    cookie = desk.get("/pauses").headers["Set-Cookie"]
+    for said in ("HttpOnly", "SameSite=Strict", "Path=/outbox"):
+        assert said in cookie
+    assert "Set-Cookie" not in desk.get("/pauses").headers
+    desk.client.delete_cookie("outbox_csrf", path="/outbox")
+    secure = desk.client.get("/outbox/pauses", base_url="https://shop.example")
+    assert "Secure" in secure.headers["Set-Cookie"]
+
+
+def test_no_get_changes_anything(desk: Desk) -> None:
+    email_id = stuck(desk.shop, Status.FAILED)
+    for rule in rules_of(desk.shop.app):
+        path = path_of(rule).replace("/1/", f"/{email_id}/").removeprefix("/outbox")
+        if "POST" in (rule.methods or ()):
+            desk.get(path, 404, scope="all", address="a@x.example", new="a@x.example")
+    assert desk.shop.status(email_id) is Status.FAILED
+    assert desk.shop.outbox.audit() == ()
+    assert desk.shop.outbox.suppressed() == ()
+
+
+def test_under_flask_wtf_the_forms_carry_its_token(shops: Shops) -> None:
+    shop = shops.open(SECRET_KEY="secret")
+    CSRFProtect(shop.app)
+    Dashboard(shop.app, access=lambda: Role.ACT)
+    client = shop.app.test_client()
+    page = client.get("/outbox/pauses").text
+    token = re.findall(r'name="csrf_token" value="([^"]+)"', page)[0]
+    assert "outbox_csrf" not in str(client.get("/outbox/pauses").headers)
+    refused = shop.app.test_client().post("/outbox/pauses/pause", data={"csrf_token": token})
+    assert refused.status_code == 400
+    done = client.post("/outbox/pauses/pause", data={"csrf_token": token, "scope": "bulk"})
+    assert done.status_code == 303
+    assert [one.scope for one in shop.outbox.paused()] == ["bulk"]
+
+
+def test_a_protection_that_checks_nothing_by_default_is_made_up_for(shops: Shops) -> None:
+    shop = shops.open(SECRET_KEY="secret", WTF_CSRF_CHECK_DEFAULT=False)
+    CSRFProtect(shop.app)
+    Dashboard(shop.app, access=lambda: Role.ACT)
+    done = shop.app.test_client().post("/outbox/pauses/pause", data={"scope": "bulk"})
+    assert done.status_code == 400
+    assert shop.outbox.paused() == ()
+
+
+def test_an_app_without_a_secret_key_is_told_so(shops: Shops) -> None:
+    app: Flask = shops.open().app
+    Dashboard(app, access=lambda: Role.ACT)
+    app.testing = True
+    with pytest.raises(ConfigurationError, match="SECRET_KEY"):
+        app.test_client().get("/outbox/pauses")
+
+
+def test_too_much_is_refused_before_it_is_read(desk: Desk) -> None:
+    page = desk.client.post("/outbox/pauses/pause", data={"scope": "x" * 10_000_000})
+    assert page.status_code == 413
+    for field in ("status", "tag"):
+        told = desk.get("/messages", 400, **{field: "x" * 10_000_000}).text
+        assert f"{field}: must be text of at most" in told
+        assert len(told) < 10_000
+    desk.get("/suppressed", 400, address="x" * 10_000_000)

@@ -1,0 +1,185 @@
+"""The list and the page of one message: what they show, and that all of it is escaped."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes, policy
+
+import pytest
+import sqlalchemy as sa
+
+from outbox import Status
+from outbox.dashboard import Role
+from outbox.dashboard.messages import content
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.transaction import Reply, Verdict
+from tests.support.shop.shell import stuck
+from tests.support.shop.shop import addresses, entry, message, newsletter
+
+from .desk import HOSTILE, PIXEL, Desk, whole
+
+pytestmark = pytest.mark.one_database("sqlite")
+
+
+def test_the_list_has_the_newest_first_and_can_be_narrowed(desk: Desk) -> None:
+    failed = stuck(desk.shop, Status.FAILED)
+    waits = desk.enqueue(message("b@customers.example", "c@x.example"), tag="order-7")
+    page = desk.get("/messages").text
+    assert page.index(f"/messages/{waits}") < page.index(f"/messages/{failed}")
+    assert "and 1 other" in page
+    only = desk.get("/messages", status="failed").text
+    assert f"/messages/{failed}" in only
+    assert f"/messages/{waits}" not in only
+    assert f"/messages/{waits}" in desk.get("/messages", tag=" order-7 ").text
+    assert "Nothing fits" in desk.get("/messages", tag="other").text
+    assert "status: must be one of" in desk.get("/messages", 400, status="x").text
+
+
+def test_the_empty_list_says_what_will_be_there(desk: Desk) -> None:
+    assert "No message yet" in desk.get("/messages").text
+    assert desk.client.get("/outbox/").headers["Location"] == "/outbox/messages"
+    assert desk.client.get("/outbox").status_code == 308
+
+
+def test_one_message_shows_its_life_with_replies(desk: Desk) -> None:
+    email_id = desk.enqueue(message())
+    made, now = desk.shop.sending(email_id), datetime.now(UTC).timestamp()
+    reply = Reply(code=550, enhanced="5.1.1", text="no such user")
+    end = Outcome(status=Status.FAILED, reply=reply, attempts_added=1)
+    result = entry(email_id, end, Verdict.FAIL, started_at=now - 0.5, finished_at=now)
+    desk.shop.record(made.token, [result])
+    page = desk.get(f"/messages/{email_id}").text
+    words = ("Enqueued", "Refused", "550 5.1.1 no such user", "after 0.50 s", "Failed: it is not")
+    shown = [page.index(word) for word in words]
+    assert shown == sorted(shown)
+    assert "mx.example:25" in page
+    assert "host:1" in page
+
+
+def test_a_message_that_waits_says_why(desk: Desk) -> None:
+    later = datetime.now(UTC) + timedelta(hours=3)
+    email_id = desk.enqueue(message(), send_at=later)
+    page = desk.get(f"/messages/{email_id}").text
+    assert "Scheduled: its send_at is" in page
+    assert "in 2 hours" in page or "in 3 hours" in page
+
+
+def test_each_recipient_is_shown_with_its_reply(desk: Desk) -> None:
+    email_id = desk.enqueue(message("a@x.example", "b@x.example"))
+    page = desk.get(f"/messages/{email_id}").text
+    assert page.count("@x.example</td>") == 2
+
+
+def test_the_content_is_shown_part_by_part(desk: Desk) -> None:
+    email_id = desk.enqueue(whole())
+    page = desk.get(f"/messages/{email_id}").text
+    assert f'src="/outbox/messages/{email_id}/html"' in page
+    assert '<iframe sandbox="" ' in page
+    assert "1 image or style sheet from elsewhere is not loaded" in page
+    assert "inner.eml" in page
+    assert "secret body &amp; more" in desk.get(f"/messages/{email_id}", view="text").text
+    headers = desk.get(f"/messages/{email_id}", view="headers").text
+    assert '<th scope="row">Message-ID</th>' in headers
+    assert (
+        "Content-Transfer-Encoding: base64" in desk.get(f"/messages/{email_id}", view="source").text
+    )
+    assert "<iframe" in desk.get(f"/messages/{email_id}", view="nonsense").text
+
+
+def test_the_html_has_no_rights(desk: Desk) -> None:
+    frame = desk.get(f"/messages/{desk.enqueue(whole())}/html")
+    assert HOSTILE in frame.text  # as it is: there no script runs
+    assert 'src="data:image/png;base64,' in frame.text
+    rules = frame.headers["Content-Security-Policy"]
+    assert rules.startswith("sandbox; default-src 'none';")
+    assert "script" not in rules
+    assert "frame-ancestors 'self'" in rules
+    assert frame.headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+def test_files_are_kept_and_never_shown(desk: Desk) -> None:
+    email_id = desk.enqueue(whole())
+    image = desk.get(f"/messages/{email_id}/files/0")
+    assert image.data == PIXEL
+    assert image.mimetype == "application/octet-stream"
+    assert image.headers["Content-Disposition"].startswith("attachment; filename")
+    assert "\n" not in image.headers["Content-Disposition"]
+    inner = message_from_bytes(desk.get(f"/messages/{email_id}/files/1").data)
+    assert inner["Subject"] == "Attached"
+    desk.get(f"/messages/{email_id}/files/2", 404)
+    octets = desk.get(f"/messages/{email_id}/message.eml").data
+    assert octets == desk.shop.outbox.source(email_id)
+    assert message_from_bytes(octets, policy=policy.default)["Subject"] == f"Order 1 {HOSTILE}"
+
+
+def test_a_newsletter_is_shown_as_its_reader_got_it(desk: Desk) -> None:
+    with desk.shop.session() as session:
+        desk.shop.outbox.enqueue_many(
+            newsletter("Dear {{ name }}"),
+            addresses(2),
+            fields=lambda address: {"name": f"reader {address}"},
+            session=session,
+        )
+        session.commit()
+    assert "Dear reader r00001@readers.example" in desk.get("/messages/2").text
+
+
+def test_a_large_message_is_read_only_when_a_person_asks(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "SHOWN", 10)
+    email_id = desk.enqueue(whole())
+    page = desk.get(f"/messages/{email_id}").text
+    assert "so it is not read for this page" in page
+    assert "inner.eml" not in page
+    assert "inner.eml" in desk.get(f"/messages/{email_id}", view="text").text
+
+
+def test_a_content_that_is_damaged_is_said_to_be(desk: Desk) -> None:
+    email_id = desk.enqueue(whole())
+    with desk.shop.engine.begin() as connection:
+        connection.execute(sa.update(desk.shop.tables.content).values(body=b"x"))
+    assert "is not there, or is damaged" in desk.get(f"/messages/{email_id}").text
+    desk.get(f"/messages/{email_id}/message.eml", 404)
+    assert (
+        "is that of no email"
+        in desk.post(f"/messages/{email_id}/send-again", f"/messages/{email_id}", 400).text
+    )
+
+
+def test_all_that_strangers_wrote_is_escaped(desk: Desk) -> None:
+    email_id = desk.enqueue(whole(), tag=f"tag {HOSTILE}", key=f"key {HOSTILE}")
+    made = desk.shop.sending(email_id)
+    reply = Reply(code=550, enhanced="5.1.1", text=f"no {HOSTILE}")
+    end = Outcome(status=Status.FAILED, reply=reply, attempts_added=1)
+    desk.shop.record(made.token, [entry(email_id, end, Verdict.FAIL, server=HOSTILE)])
+    desk.who = f"ada {HOSTILE}"
+    desk.post(f"/messages/{email_id}/retry", f"/messages/{email_id}")
+    desk.shop.outbox.suppress("a@x.example", HOSTILE)
+    pages = [f"/messages/{email_id}", "/messages", "/suppressed", "/audit", "/pauses"]
+    pages += [f"/messages/{email_id}?view={view}" for view in ("text", "headers", "source")]
+    for path in pages:
+        page = desk.get(path)
+        assert HOSTILE not in page.text, path
+        assert "&lt;script&gt;" in page.text
+        assert "script-src 'self'" in page.headers["Content-Security-Policy"]
+        assert "unsafe" not in page.headers["Content-Security-Policy"]
+
+
+def test_what_is_not_there_has_a_page_of_its_own(desk: Desk) -> None:
+    for path in ("/messages/99", "/messages/0", "/messages/x", "/nowhere", "/messages/1/html"):
+        page = desk.get(path, 404).text
+        assert "There is nothing here" in page
+        assert "To the messages" in page
+    desk.role = Role.VIEW
+    assert "You may look" in desk.get("/messages/1/html", 403).text
+
+
+def test_an_error_has_a_page_and_a_line_in_the_log(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    with desk.shop.engine.begin() as connection:
+        desk.shop.tables.audit.drop(connection)
+    page = desk.get("/audit", 500).text
+    assert "This page failed" in page
+    assert "a page of the dashboard failed" in caplog.text
