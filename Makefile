@@ -65,7 +65,7 @@ image: $(STAMP) ## build the image and run compose.yaml on the Docker engine at 
 
 # Made once and kept: new passwords would lock the shop out of the database that has the old ones.
 .env: ## the secrets that compose.yaml needs, at random
-	@umask 077; for name in SECRET_KEY POSTGRES_PASSWORD DATABASE_PASSWORD FLOWER_PASSWORD; do \
+	@umask 077; for name in SECRET_KEY POSTGRES_PASSWORD DATABASE_PASSWORD FLOWER_PASSWORD DASHBOARD_PASSWORD; do \
 		echo "$$name=$$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')"; \
 	done > $@.new; echo BUILDX_NO_DEFAULT_ATTESTATIONS=1 >> $@.new; mv $@.new $@
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-SECRETS = ("DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD", "SECRET_KEY")
+SECRETS = ("DASHBOARD_PASSWORD", "DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD", "SECRET_KEY")
 TRUE = frozenset({"1", "true", "yes", "on"})
 
-OPTIONAL = ("DEMO_INBOX", "DEMO_KILL_WORKER", "FLOWER_URL")
-"""What a page shows only where it is there: the caught emails, a command, a link to Flower."""
+OPTIONAL = ("DASHBOARD_PASSWORD", "DEMO_INBOX", "DEMO_KILL_WORKER", "FLOWER_URL")
+"""What a page shows only where it is there: the dashboard, the caught emails, a command, Flower."""
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

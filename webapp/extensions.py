@@ -10,6 +10,9 @@ from flask_wtf import CSRFProtect
 from sqlalchemy.orm import DeclarativeBase
 
 from outbox import Outbox
+from outbox.dashboard import Dashboard
+
+from .staff import access
 
 
 class Base(DeclarativeBase):
@@ -20,3 +23,4 @@ db = SQLAlchemy(model_class=Base)
 migrate = Migrate(directory=str(Path(__file__).with_name("migrations")))
 csrf = CSRFProtect()
 outbox = Outbox()
+dashboard = Dashboard(access=access)

@@ -2,7 +2,7 @@
 
 from .access.basic_auth import basic_auth
 from .access.flask_login import flask_login
-from .access.role import Role
+from .access.role import Access, Role
 from .extension import Dashboard
 
-__all__ = ["Dashboard", "Role", "basic_auth", "flask_login"]
+__all__ = ["Access", "Dashboard", "Role", "basic_auth", "flask_login"]

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 import outbox as package
 from outbox import (
     AttemptDetails,
+    AuditEntry,
     BatchDetails,
     ConfigurationError,
     Corrections,
@@ -30,6 +31,7 @@ from outbox import (
     Outbox,
     OutboxError,
     OutboxMail,
+    Pause,
     Priority,
     Progress,
     RateLimited,
@@ -39,6 +41,7 @@ from outbox import (
     Stats,
     Status,
     Suppression,
+    Suppressions,
     Unchanged,
     __version__,
     celery_config,
@@ -46,12 +49,15 @@ from outbox import (
     email_sent,
     email_unknown,
 )
+from outbox.dashboard import Access, Dashboard, Role, basic_auth, flask_login
 from outbox.testing import Delivery, EnqueuedEmail, OutboxTester, Replies
 
 engine = create_engine("sqlite://")
 sessions = scoped_session(sessionmaker(engine))
 outbox = Outbox()
 mail = OutboxMail()
+access: Access = flask_login(lambda user: Role.ACT if user.is_staff else None)
+dashboard = Dashboard(access=basic_auth({"ada": ("pbkdf2:sha256:1$salt$hash", Role.READ)}))
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
@@ -138,9 +144,15 @@ def manage() -> None:
     print(outbox.resolve([1], "sent"), outbox.cancel(tag="order"), outbox.discarded)
     print(outbox.suppress("a@x.example", "by hand"), outbox.unsuppress("a@x.example"))
     entry: Suppression
-    for entry in outbox.suppressed():
+    for entry in outbox.suppressed(after="a@x.example", limit=10):
         assert_type(entry.address, str)
-    print(outbox.pause("bulk"), outbox.resume())
+    print(outbox.pause("bulk", by="ada"), outbox.resume())
+    assert_type(outbox.paused(), tuple[Pause, ...])
+    assert_type(outbox.suppress_many([("a@x.example", "left")]), Suppressions)
+    assert_type(outbox.cancel_now([7], by="ada"), Corrections)
+    assert_type(outbox.source(7), bytes | None)
+    assert_type(outbox.send_again(7, by="ada"), Email)
+    assert_type(outbox.audit(email=7), tuple[AuditEntry, ...])
     counts: dict[Status, int] = outbox.counts("order")
     stats: Stats = outbox.stats()
     progress: Progress = outbox.progress("news")

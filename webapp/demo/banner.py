@@ -17,6 +17,7 @@ def banner(state: Path, ports: Ports, redis: RedisServer) -> str:
   ┌───────────────────────────────────────────────
   │  Shop     {web}/
   │  Inbox    {web}/inbox
+  │  Outbox   {web}/outbox/
   │  Flower   http://127.0.0.1:{ports.flower}/
   └───────────────────────────────────────────────
   Redis is {redis.name}.

@@ -47,6 +47,7 @@ def show(email_id: int) -> ResponseReturnValue:
         most=MOST_SOURCE,
         is_large=is_large(email),
         done=_done(acts),
+        copy_of=request.args.get("copy_of", type=int),
         may=_possible(email),
     )
 

@@ -37,6 +37,7 @@ OURS = {
     for name in (
         "email", "content", "recipient", "attempt", "lease",
         "breaker", "server", "bucket", "pause", "suppression", "counter", "purge", "straggler",
+        "audit",
     )
 }  # fmt: skip
 

@@ -24,7 +24,13 @@ from outbox.domain.config.settings import Settings
 ROOT = Path(__file__).resolve().parents[3]
 SECRETS = {
     name: name[0].lower()
-    for name in ("SECRET_KEY", "POSTGRES_PASSWORD", "DATABASE_PASSWORD", "FLOWER_PASSWORD")
+    for name in (
+        "SECRET_KEY",
+        "POSTGRES_PASSWORD",
+        "DATABASE_PASSWORD",
+        "FLOWER_PASSWORD",
+        "DASHBOARD_PASSWORD",
+    )
 }
 ROLE = ROOT / "docs" / "deploy" / "postgres" / "shop-role.sh"
 OURS = ("migrate", "web", "worker", "beat", "flower")

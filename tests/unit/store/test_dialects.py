@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -112,7 +113,7 @@ _CLOCKS = {
 @every_dialect
 def test_the_tables_and_indexes_can_be_made_on_every_dialect(tables: Tables, name: str) -> None:
     made = [sql(CreateTable(table), name) for table in tables.email.metadata.sorted_tables]
-    assert len(made) == 13
+    assert len(made) == len(fields(Tables))
     indexes = {str(i.name): sql(CreateIndex(i), name) for i in tables.email.indexes}
     partial = name in ("postgresql", "sqlite", "mssql")
     assert ("WHERE due_at IS NOT NULL" in indexes["ix_outbox_email_due"]) is partial

@@ -1,0 +1,241 @@
+"""The dashboard as a support person uses it, in a real browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import staleness_of
+from selenium.webdriver.support.wait import WebDriverWait
+from werkzeug.serving import make_server
+
+from outbox import Status
+from outbox.dashboard import Role
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.transaction import Reply, Verdict
+from tests.browser.axe import hindrances
+from tests.integration.dashboard.desk import HOSTILE, Desk, whole
+from tests.support.shop.shell import stuck
+from tests.support.shop.shop import Shops, entry, message
+
+pytestmark = pytest.mark.long
+
+DEADLINE = 10.0
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+LONG = f"{'long-' * 12}ada@{'sub.' * 12}example.com"
+
+
+class Office:
+    """A dashboard that a browser can reach, with a message of each kind."""
+
+    def __init__(self, shops: Shops) -> None:
+        self.desk = Desk(shops)
+        self.loaded: list[str] = []
+        app: Flask = self.desk.shop.app
+        app.add_url_rule("/loaded", view_func=self._loaded)
+        self.server = make_server("127.0.0.1", 0, app, threaded=True)
+        self.origin = f"http://127.0.0.1:{self.server.port}"
+        self.unknown = stuck(self.desk.shop, Status.UNKNOWN)
+        self.hostile = self._hostile()
+        self.waits = self.desk.enqueue(message(LONG, "b@x.example"), tag="order-7")
+        self.desk.shop.outbox.suppress(LONG, f"bounced {HOSTILE}")
+
+    def _loaded(self) -> str:
+        self.loaded.append("loaded")
+        return ""
+
+    def _hostile(self) -> int:
+        mail = whole()
+        mail.replace_header("Subject", f"Order {HOSTILE}<img src=x onerror=alert(1)>")
+        page = (
+            f'<p id="harmless">harmless</p><img src="{self.origin}/loaded" onerror="alert(1)">'
+            f'<link rel="stylesheet" href="/loaded"><meta http-equiv="refresh" content="0;/loaded">'
+            f'<iframe src="/loaded"></iframe><form action="/loaded"><button>Go</button></form>'
+            f'<a href="/loaded">Track</a><a href="/loaded" target="_top">Top</a>{HOSTILE}'
+        )
+        mail.get_body(("html",)).set_content(page, subtype="html")  # type: ignore[union-attr]
+        email_id = self.desk.enqueue(mail, tag=HOSTILE, key=HOSTILE)
+        made = self.desk.shop.sending(email_id)
+        reply = Reply(code=550, enhanced="5.1.1", text=f"{HOSTILE}<img src=x onerror=alert(1)>")
+        end = Outcome(status=Status.FAILED, reply=reply, attempts_added=1)
+        self.desk.shop.record(made.token, [entry(email_id, end, Verdict.FAIL, server=HOSTILE)])
+        return email_id
+
+    @property
+    def paths(self) -> list[str]:
+        """The pages, the empty ones and those of errors among them."""
+        views = [f"/messages/{self.hostile}?view={view}" for view in ("text", "headers", "source")]
+        return [
+            "/messages", "/messages?tag=none", "/messages?status=x",
+            *(f"/messages/{one}" for one in (self.unknown, self.hostile, self.waits)), *views,
+            "/suppressed", "/suppressed?address=none@x.example", "/pauses", "/audit", "/nowhere",
+        ]  # fmt: skip
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    shops = Shops(url=f"sqlite:///{tmp_path}/shop.db")
+    made = Office(shops)
+    thread = threading.Thread(target=made.server.serve_forever)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+    shops.close()
+
+
+@pytest.fixture
+def see(browser: Chrome, office: Office) -> Callable[[str], None]:
+    """Opens a page of the dashboard."""
+    complaints(browser)  # those of before
+
+    def get(path: str) -> None:
+        browser.get(f"{office.origin}/outbox{path}")
+
+    return get
+
+
+def press(browser: Chrome, text: str) -> None:
+    """Press a button with this text, and wait until the page is gone."""
+    page = browser.find_element(By.TAG_NAME, "html")
+    browser.find_element(By.XPATH, f"//button[normalize-space()='{text}']").click()
+    WebDriverWait(browser, DEADLINE, poll_frequency=0.05).until(staleness_of(page))
+
+
+def unfold(browser: Chrome, text: str) -> None:
+    browser.find_element(By.XPATH, f"//summary[normalize-space()='{text}']").click()
+
+
+def notice(browser: Chrome) -> str:
+    return browser.find_element(By.CLASS_NAME, "notice").text
+
+
+def complaints(browser: Chrome) -> list[str]:
+    """Return the errors that the browser has noted; a page with status 400 or 404 is none."""
+    log: Any = browser
+    noted = [str(line["message"]) for line in log.get_log("browser")]
+    return [line for line in noted if "the server responded with a status of 40" not in line]
+
+
+def test_a_person_resolves_retries_cancels_and_sends_again(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    shop = office.desk.shop
+    see("/messages?status=unknown")
+    browser.find_element(By.CSS_SELECTOR, ".rows a").click()
+    unfold(browser, "It arrived")
+    press(browser, "It arrived: mark it as sent")
+    assert "the message is sent" in notice(browser)
+    assert shop.status(office.unknown) is Status.SENT
+    see(f"/messages/{office.hostile}")
+    unfold(browser, "Retry")
+    press(browser, "Retry it")
+    assert shop.status(office.hostile) is Status.PENDING
+    unfold(browser, "Cancel")
+    press(browser, "Cancel it")
+    assert shop.status(office.hostile) is Status.CANCELLED
+    unfold(browser, "Send again")
+    press(browser, "Send it as a new message")
+    assert "a new message" in notice(browser)
+    see("/audit")
+    assert [row.text for row in browser.find_elements(By.CSS_SELECTOR, "td:nth-child(3)")] == [
+        "send again", "cancel", "retry", "resolve as sent",
+    ]  # fmt: skip
+    assert complaints(browser) == []
+
+
+def test_a_person_suppresses_an_address_and_takes_it_off(
+    browser: Chrome, office: Office, see: Callable[[str], None], tmp_path: Path
+) -> None:
+    see(f"/messages/{office.unknown}")
+    unfold(browser, "Suppress")
+    press(browser, "Suppress a@customers.example")
+    assert "a@customers.example is on the list" in notice(browser)
+    press(browser, "Remove")
+    see("/suppressed")
+    browser.find_element(By.NAME, "new").send_keys("no address")
+    press(browser, "Add it")
+    assert "local-part@domain" in notice(browser)
+    file = tmp_path / "list.csv"
+    file.write_text("c@x.example,left\nwrong\n")
+    browser.find_element(By.NAME, "file").send_keys(str(file))
+    press(browser, "Import it")
+    assert "line 2:" in notice(browser)
+    listed = [one.address for one in office.desk.shop.outbox.suppressed()]
+    assert listed == ["c@x.example", LONG]
+    see("/pauses")
+    press(browser, "Pause")
+    assert [one.scope for one in office.desk.shop.outbox.paused()] == ["all"]
+    press(browser, "Resume")
+    assert office.desk.shop.outbox.paused() == ()
+    assert complaints(browser) == []
+
+
+def test_what_strangers_wrote_runs_nothing_and_loads_nothing(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    for path in office.paths:
+        see(path)  # an open dialog would raise
+        assert not browser.find_elements(By.CSS_SELECTOR, "img[src=x]")
+    assert complaints(browser) == []
+    see(f"/messages/{office.hostile}")
+    frame = browser.find_element(By.TAG_NAME, "iframe")
+    browser.execute_script("arguments[0].scrollIntoView()", frame)
+    browser.switch_to.frame(frame)
+    WebDriverWait(browser, DEADLINE).until(lambda b: b.find_elements(By.ID, "harmless"))
+    for link in ("Track", "Top"):
+        browser.find_element(By.LINK_TEXT, link).click()
+    browser.find_element(By.TAG_NAME, "button").click()
+    browser.switch_to.default_content()
+    see(f"/messages/{office.hostile}/html")  # opened by itself: the policy alone protects
+    browser.find_element(By.LINK_TEXT, "Track").click()
+    assert len(browser.window_handles) == 1
+    assert office.loaded == []
+
+
+def test_nothing_hinders_anybody_and_each_page_fits_a_phone(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    found = []
+    try:
+        for scheme in ("light", "dark"):
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            for path in office.paths:
+                see(path)
+                found += [f"{path} in {scheme}: {one}" for one in hindrances(browser)]
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+        for path in office.paths:
+            see(path)
+            width = browser.execute_script("return document.documentElement.scrollWidth")
+            assert width <= 390, f"{path} is {width} pixels wide"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert found == []
+
+
+def test_it_works_without_scripts(browser_without_scripts: Chrome, office: Office) -> None:
+    browser = browser_without_scripts
+    browser.get(f"{office.origin}/outbox/messages/{office.unknown}")
+    unfold(browser, "It did not arrive")
+    press(browser, "It did not: mark it as failed")
+    assert office.desk.shop.status(office.unknown) is Status.FAILED
+    assert browser.find_element(By.CSS_SELECTOR, "[data-zone]").text == "UTC"
+
+
+def test_a_person_who_may_look_sees_no_button(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    office.desk.role = Role.VIEW
+    for path in office.paths:
+        see(path)
+        assert not browser.find_elements(By.CSS_SELECTOR, "form[method=post]")
+        assert not browser.find_elements(By.TAG_NAME, "iframe")
