@@ -14,6 +14,8 @@ from werkzeug.security import generate_password_hash
 
 from outbox import ConfigurationError
 from outbox.dashboard import Dashboard, Role, basic_auth, flask_login
+from outbox.dashboard.access.role import Visitor
+from outbox.dashboard.messages.content import content_of
 from tests.support.shop.shop import Shops
 
 from .desk import Desk, whole
@@ -78,6 +80,17 @@ def test_a_person_who_may_look_gets_no_body_and_changes_nothing(desk: Desk) -> N
             assert done.status_code == 403, rule
     assert desk.shop.outbox.audit() == ()
     assert desk.shop.outbox.paused() == ()
+
+
+def test_of_a_message_whose_body_may_not_be_read_only_the_headers_are_handed_on(desk: Desk) -> None:
+    details = desk.shop.outbox.get(desk.enqueue(whole()))
+    assert details is not None
+    with desk.shop.app.app_context():
+        found = content_of(details, Visitor(role=Role.VIEW, who="ada"), "source")
+    assert found is not None
+    assert found.shown.octets.endswith(b"\r\n\r\n")
+    assert b"<html" not in found.shown.octets
+    assert found.views == ("headers",)
 
 
 def test_a_person_who_may_read_gets_bodies(desk: Desk) -> None:
