@@ -14,6 +14,8 @@ from .domain.version import __version__
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
 from .flask_ext.management.results import Corrections, Health, Reason, Suppressions, Unchanged
+from .flask_ext.restore.holding import Released, Restored
+from .store.instance.hold import HeldEmails
 from .store.records import Email
 from .store.report_records import (
     AttemptDetails,
@@ -43,6 +45,7 @@ __all__ = [
     "EmailDetails",
     "EmailSummary",
     "Health",
+    "HeldEmails",
     "InvalidMessage",
     "KeyConflict",
     "KeyContention",
@@ -56,6 +59,8 @@ __all__ = [
     "RateLimited",
     "Reason",
     "RecipientDetails",
+    "Released",
+    "Restored",
     "ServerStatus",
     "Stats",
     "Status",

@@ -41,7 +41,8 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for name in ("OUTBOX_SLOTS", "OUTBOX_LEASE", "PROXIES"):
         if name in environ:
             config[name] = int(environ[name])
-    config |= {name: environ[name] for name in OPTIONAL if environ.get(name)}
+    given = ("OUTBOX_INSTANCE", *OPTIONAL)
+    config |= {name: environ[name] for name in given if environ.get(name)}
     if "LIMITS_URL" in environ:
         config["RATELIMIT_STORAGE_URI"] = environ["LIMITS_URL"]
     return config

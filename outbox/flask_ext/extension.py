@@ -39,9 +39,9 @@ from .asynchronous import AnyMessage, Asynchronous
 from .cli.commands import commands
 from .dropin.entry import is_suppressed
 from .dropin.extensions import take
-from .management.management import Management
 from .previews.pages import attach
 from .previews.registry import WithPreviews
+from .restore.verbs import Restoring
 from .session import cancelled_unknown, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
 
@@ -53,7 +53,7 @@ _TWICE = (
 )
 
 
-class Outbox(Management, WithPreviews, Asynchronous):
+class Outbox(Restoring, WithPreviews, Asynchronous):
     """A transactional outbox for e-mail.
 
     With Flask-SQLAlchemy::

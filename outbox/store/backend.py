@@ -14,13 +14,16 @@ from uuid import UUID
 
 from sqlalchemy import Column, Connection, Row, Table
 
+from ..domain.instance import Place
 from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..domain.scheduling.lanes import Wants
 from .connection.database import Database
 from .mysql import cancel, deletion, function_calls
+from .mysql import place as mysql_place
 from .mysql import server as mysql_server
 from .new_email import Values
 from .postgresql import backlog, claim, copy, insert, lane_keys, pending_writes, permits, window
+from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .records import EmailResult, Mark
 from .sqlite import file
@@ -132,6 +135,9 @@ class Backend:
     # Purge
     delete_keyed: DeleteKeyed | None = None
 
+    # The instance: where the table of this name is
+    place: Callable[[Connection, str], Place] | None = None
+
     # The app's own session: on which database it is, and whether its transaction wrote or locked
     identity: Callable[[Connection], Hashable] | None = None
     holds: Callable[[Connection], bool] | None = None
@@ -152,6 +158,7 @@ _POSTGRESQL = Backend(
     claim_due=claim.claim_due,
     take_permits=permits.take,
     advance=window.advance,
+    place=postgresql_place.place,
     identity=postgresql_server.identity,
     holds=pending_writes.holds,
     durability_warnings=postgresql_server.durability_warnings,
@@ -165,6 +172,7 @@ _SQLITE = Backend(
 _MYSQL = Backend(
     withdraw=cancel.withdraw,
     delete_keyed=deletion.delete_keyed,
+    place=mysql_place.place,
     identity=mysql_server.identity,
     may_call=function_calls.may_call,
     packet_warnings=mysql_server.packet_warnings,

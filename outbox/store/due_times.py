@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Table, func
 
 from .connection.database import Database
+
+HELD = datetime(9000, 1, 1, tzinfo=UTC)
+"""The due time of a held email: no claim, no index of what is due, ever comes to it."""
+
+
+def is_held(email: Table) -> ColumnElement[bool]:
+    """Return the condition: the email is held until a person releases it."""
+    return email.c.due_at == HELD
 
 
 def first_due(email: Table) -> ColumnElement[datetime]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
+from ..domain.errors import ConfigurationError
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
 from ..store.control.forgotten_servers import forget
 from ..store.queries.sweep.preemption import should_yield_to_urgent
@@ -31,6 +32,8 @@ def purge_briefly(runtime: Runtime) -> int:
     """
     total = 0
     try:
+        if runtime.instance.refusal():
+            return total  # of a copy nothing is removed before a person has looked at it
         forget(runtime.database, [server.name for server in runtime.servers])
         with closing(purge(runtime.database, older_than=runtime.settings.retention)) as chunks:
             began = runtime.clock()
@@ -59,8 +62,11 @@ def purge_all(
     """Purge until nothing is left to remove; yield how many emails each transaction removed.
 
     Where another purge is under way, it waits for its end, or for the end of its lease if it died.
-    Raises PurgeUnderWay where the other takes longer, as when a person purges, too.
+    Raises PurgeUnderWay where the other takes longer, as when a person purges, too. Raises
+    ConfigurationError in a copy of the outbox.
     """
+    if refusal := runtime.instance.refusal():
+        raise ConfigurationError(refusal)
     patience = runtime.clock() + LEASE + SECONDS
     forget(runtime.database, [server.name for server in runtime.servers])
     while True:

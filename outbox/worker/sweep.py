@@ -38,11 +38,17 @@ def sweep(
     """Claim due emails as far as slots are free, and hand each batch out; return how many emails.
 
     Sweeps may overlap and come at any rate. A sweep that finds nothing takes one statement, and no
-    two sweeps claim the same email. `wake` is called with the seconds until a closed lane opens: it
-    is to bring another sweep then.
+    two sweeps claim the same email. In a copy of the outbox a sweep does nothing. `wake` is called
+    with the seconds until a closed lane opens: it is to bring another sweep then.
     """
     settings, database = runtime.settings, runtime.database
-    state = _survey(runtime, settings.slots * settings.batch)
+    try:
+        state = _survey(runtime, settings.slots * settings.batch)
+    except Exception:
+        runtime.instance.forget()  # when the tables are back, they may be a backup's
+        raise
+    if not runtime.suppressed() and runtime.instance.refusal(state.instance):
+        return 0
     if state.overdue:
         _aside("rescue", lambda: _rescue(runtime))
     if state.expired:

@@ -16,6 +16,8 @@ from ..store.connection.list_parts import parts
 from ..store.control import beat
 from ..store.control.pause import EVERYTHING, paused, scope_of
 from ..store.control.rate_limits import rate_limited
+from ..store.due_times import HELD
+from ..store.instance.examine import look_on
 from ..store.queries.progress import batches
 from ..store.queries.server_status import standings
 from ..store.report_records import EmailDetails, ServerStatus
@@ -46,8 +48,13 @@ class _Look:
             return
         now, due = utc(self._row.now), self._email.due_at
         later = due is not None and due > now
-        if due is not None and later:
+        if due == HELD:
+            yield f"held since a restore: flask outbox release {self._email.id} lets it go"
+        elif due is not None and later:
             yield self._put_off(due)
+        name = self._runtime.settings.instance
+        if refusal := look_on(self._connection, self._database, name).refusal:
+            yield refusal
         yield from self._held_back()
         if later or self._runtime.suppressed():
             return

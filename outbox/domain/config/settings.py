@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ConfigurationError, InvalidMessage
 from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
+from ..instance import MAX_INSTANCE
 from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
 from .typed_values import as_kind
@@ -196,6 +197,11 @@ class Settings:
         "", "bounces go to this address, unless a message names another one"
     )
     redirect_to: str = setting("", "staging: every email goes to this one address instead")
+    instance: str = setting(
+        "",
+        "the name of this installation, such as `production`: a copy of its tables sends nothing"
+        " for an app of another name; see [Restore a backup](../how-to/restore.md)",
+    )
     refused_alike: int = setting(
         10,
         "emails that a server refuses alike in a row before the server counts as faulty",
@@ -230,6 +236,10 @@ class Settings:
             raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
         if self.bulk_share > 1:
             raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
+        if len(self.instance) > MAX_INSTANCE or not self.instance.isprintable():
+            raise ConfigurationError(
+                f"OUTBOX_INSTANCE must have at most {MAX_INSTANCE} printable characters"
+            )
 
 
 def hint(word: object, known: Iterable[str], *, prefix: str = "") -> str:

@@ -40,7 +40,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     if bool(ids) == bool(status):
         raise click.UsageError("give either ids or --status")
     if status:
-        with _progress() as progress:
+        with progress_bar() as progress:
             done = current_outbox().retry(status=status, progress=progress, by=person())
         _tell_held(len(done.held))
     else:
@@ -71,7 +71,7 @@ _HELD = "emails are unchanged: another transaction holds them"
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def progress_bar() -> Iterator[Callable[[int, int], None]]:
     """Show how many of the ids have been gone through."""
     with click.progressbar(length=0, label="Looking") as bar:
 
@@ -120,7 +120,7 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     if tag is None:
         total = write(_withdraw, id_, key)
     else:
-        with _progress() as progress:
+        with progress_bar() as progress:
             total, held = cancel_tag(current_runtime(), tag, progress, person())
         _tell_held(len(held))
     click.echo(f"{counted(total, 'email')} cancelled")

@@ -12,6 +12,7 @@ from ..dropin.extensions import ways_round
 from ..management.checks.celery_app import celery_findings
 from ..management.checks.database import database_findings
 from ..management.checks.finding import Finding, error
+from ..management.checks.instance import instance_findings
 from ..management.checks.settings import file_findings, settings_findings
 from ..management.server_lines import printable
 from .json_output import print_json
@@ -54,6 +55,7 @@ def examine(runtime: Runtime) -> list[Finding]:
         *map(error, ways_round(runtime.app)),
         *file_findings(runtime),
         *database_findings(runtime),
+        *instance_findings(runtime),
         *celery_findings(runtime),
     ]
 

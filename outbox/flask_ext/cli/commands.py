@@ -26,6 +26,7 @@ from .health import health
 from .json_output import print_json
 from .message_commands import send_again, source
 from .progress_lines import progress_lines
+from .restore_commands import held, moved, release, restored
 from .shell import (
     EMAIL_ID,
     CommandGroup,
@@ -33,6 +34,7 @@ from .shell import (
     current_outbox,
     current_runtime,
     person,
+    refuse_copy,
     text,
 )
 from .stats import stats_lines
@@ -42,7 +44,21 @@ commands = CommandGroup("outbox", help="See, send and correct the emails of the 
 
 click.version_option(__version__, message="flask-mail-outbox %(version)s")(commands)
 
-for each in (retry, resolve, cancel, purge, health, check, audit, source, send_again):
+for each in (
+    retry,
+    resolve,
+    cancel,
+    purge,
+    health,
+    check,
+    audit,
+    source,
+    send_again,
+    restored,
+    moved,
+    held,
+    release,
+):
     commands.add_command(each)
 
 _SCOPES = click.Choice([EVERYTHING, *(priority.name.lower() for priority in Priority)])
@@ -115,6 +131,7 @@ def sweep() -> None:
     if runtime.is_eager:
         text = "task_always_eager is set, so no worker would take it: flask outbox drain sends"
         raise click.ClickException(text)
+    refuse_copy(runtime)
     note_beat(runtime)
     click.echo(f"{counted(run_sweep(runtime, publish(runtime)), 'email')} handed out")
     if runtime.suppressed():
@@ -126,6 +143,7 @@ def sweep() -> None:
 def drain() -> None:
     """Send without Celery until nothing is due."""
     runtime = current_runtime()
+    refuse_copy(runtime)
     note_beat(runtime)
     due = sum(current_outbox().stats().due.values())
     with click.progressbar(length=due, label="Sending") as bar:

@@ -12,9 +12,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.errors import ConfigurationError, InvalidMessage
 from ...store.connection.error_codes import describe
+from ...store.instance.examine import look
 from ...store.schema.audit_tables import WHO_LENGTH
 from ..app.state import state_of
-from ..management.management import Management
+from ..restore.verbs import Restoring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,9 +58,16 @@ def current_runtime() -> Runtime:
     return state_of().runtime
 
 
-def current_outbox() -> Management:
+def current_outbox() -> Restoring:
     """Return the verbs of the current app's outbox."""
-    return Management()
+    return Restoring()
+
+
+def refuse_copy(runtime: Runtime) -> None:
+    """Raise ConfigurationError, with the remedy, where nothing may be sent from this outbox."""
+    found = look(runtime.database, runtime.settings.instance)
+    if found.refusal is not None and not runtime.suppressed():
+        raise ConfigurationError(found.refusal)
 
 
 def person() -> str:

@@ -17,7 +17,7 @@ from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
-from ...store.connection.row_locks import on_free
+from ...store.connection.row_locks import Change, on_free
 from ...store.queries import reports
 from ...store.queries.id_scan import Scan, waiting_with_tag, with_status
 from ...store.transitions import resolve as resolving
@@ -47,7 +47,7 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any
     else:
         # The scan does not come back to an email that fails again meanwhile: each is retried once.
         chosen = status_of("status", status, RETRIED)
-        found = _scanned(with_status(database, chosen), progress)
+        found = scanned(with_status(database, chosen), progress)
     deed = deed_of(by, "retry", status=status)
     return _correct(database, _retry, found, Status.PENDING, deed)
 
@@ -70,28 +70,35 @@ def cancel_tag(
     runtime: Runtime, tag: str, progress: OnProgress, by: str
 ) -> tuple[int, Collection[int]]:
     """Withdraw a tag's emails; return how many, and the ids that another transaction holds."""
-    database, total, held = runtime.database, 0, list[int]()
+    database, deed = runtime.database, deed_of(by, "cancel", tag=tag)
 
-    deed = deed_of(by, "cancel", tag=tag)
-
-    def cancelled(connection: Connection, part: Sequence[int]) -> tuple[int, list[int]]:
-        changed, left = on_free(connection, database, withdraw_ids, part)
+    def withdraw(connection: Connection, _: Database, ids: list[int]) -> int:
+        changed = withdraw_ids(connection, database, ids)
         if deed is not None:
             deed.note(connection, database, f"{changed} cancelled")
-        return changed, left
+        return changed
 
-    def withdraw(part: Sequence[int]) -> list[int]:
+    return in_parts(database, withdraw, scanned(waiting_with_tag(database, tag), progress))
+
+
+def in_parts(
+    database: Database, work: Change[int], found: Iterable[Sequence[int]]
+) -> tuple[int, Collection[int]]:
+    """Change emails part by part; return how many, and the ids that another transaction holds."""
+    total, held = 0, list[int]()
+
+    def change(part: Sequence[int]) -> list[int]:
         nonlocal total
-        changed, left = database.run(lambda c: cancelled(c, part))
+        changed, left = database.run(lambda c: on_free(c, database, work, part))
         total += changed
         return left
 
-    for part in _scanned(waiting_with_tag(database, tag), progress):
-        held += withdraw(part)
-    return total, [email_id for part in parts(held) for email_id in withdraw(part)]
+    for part in found:
+        held += change(part)
+    return total, [email_id for part in parts(held) for email_id in change(part)]
 
 
-def _scanned(scan: Scan, progress: OnProgress) -> Iterator[list[int]]:
+def scanned(scan: Scan, progress: OnProgress) -> Iterator[list[int]]:
     """Yield the ids that a scan finds, in parts for one transaction each."""
     done = 0
     progress(done, scan.span)

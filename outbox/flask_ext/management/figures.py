@@ -12,6 +12,7 @@ from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.counted import counted
 from ...store.control import beat
 from ...store.control.pause import paused
+from ...store.instance import examine
 from ...store.queries import progress as queries
 from ...store.queries import reports, standstill
 from ...store.queries.server_status import alerts, standings
@@ -87,6 +88,8 @@ def _examined(runtime: Runtime, limit: float) -> Health:
 def _problems(runtime: Runtime, health: Health, overdue: float) -> tuple[str, ...]:
     """Return what does not move, and why, as far as the tables and the workers can tell."""
     found = []
+    if refusal := examine.look(runtime.database, runtime.settings.instance).refusal:
+        found.append(refusal)
     if max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0) > health.limit:
         late = counted(health.stuck or 0, "email has", "emails have")
         found.append(f"{late} been due or claimed for over {health.limit:g} s")

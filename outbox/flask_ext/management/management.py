@@ -33,7 +33,7 @@ from .corrections import OnProgress
 from .results import Corrections, Health, Suppressions
 
 
-def _unwatched(done: int, of: int) -> None:
+def unwatched(done: int, of: int) -> None:
     """Ignore the progress: the caller did not ask for it."""
 
 
@@ -75,7 +75,7 @@ class Management:
         ids: int | Iterable[int] | None = None,
         *,
         status: Status | str | None = None,
-        progress: OnProgress = _unwatched,
+        progress: OnProgress = unwatched,
         by: str | None = None,
     ) -> Corrections:
         """Send failed or unknown emails again, with fresh counters: by ids, or all of a `status`.

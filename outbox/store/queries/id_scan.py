@@ -57,16 +57,16 @@ class Scan:
 
 def with_status(database: Database, status: Status) -> Scan:
     """Return a scan for the emails of one status. No index has the status: it reads all emails."""
-    return _scan(database, database.tables.email.c.status == status)
+    return scan(database, database.tables.email.c.status == status)
 
 
 def waiting_with_tag(database: Database, tag: str) -> Scan:
     """Return a scan for the emails of one tag that can still be withdrawn."""
     email = database.tables.email.c
-    return _scan(database, email.status.in_(sources(Status.CANCELLED)), email.tag == tag)
+    return scan(database, email.status.in_(sources(Status.CANCELLED)), email.tag == tag)
 
 
-def _scan(database: Database, which: ColumnElement[bool], *among: ColumnElement[bool]) -> Scan:
+def scan(database: Database, which: ColumnElement[bool], *among: ColumnElement[bool]) -> Scan:
     """Return a scan for `which`, between the first and the last email that fulfils `among`.
 
     An index finds these two.

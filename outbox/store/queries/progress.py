@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, select
 from ...domain.delivery.status import LEASED, Status
 from ...domain.priority import Priority
 from ..connection.database import Database
+from ..due_times import is_held
 from ..report_records import BatchDetails, Progress
 from ..schema.clock import utc
 
@@ -25,11 +26,12 @@ def progress(
     """Return how far the emails of one tag have come, or all. `lease_seconds` is a lease's term."""
     email = database.tables.email.c
     doubtful = and_(email.unknown_count > 0, email.status.in_(_NOT_ENDED))
+    due = case((is_held(database.tables.email), None), else_=email.due_at)
     statement = select(
         email.status,
         func.count().label("emails"),
         func.sum(case((doubtful, 1), else_=0)).label("in_doubt"),
-        func.min(email.due_at, type_=email.due_at.type).label("due_at"),
+        func.min(due, type_=email.due_at.type).label("due_at"),
         database.now().label("now"),
     ).where(*_of_tag(database, tag))
     rows = connection.execute(statement.group_by(email.status)).all()

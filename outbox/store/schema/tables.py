@@ -9,7 +9,7 @@ from functools import cache
 from sqlalchemy import MetaData, Table
 
 from ...domain.errors import ConfigurationError
-from . import audit_tables, control_tables, email_tables
+from . import audit_tables, control_tables, email_tables, instance_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,7 @@ class Tables:
     purge: Table
     straggler: Table
     audit: Table
+    instance: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -52,6 +53,7 @@ def define(metadata: MetaData) -> Tables:
         "purge": control_tables.purge,
         "straggler": control_tables.straggler,
         "audit": audit_tables.audit,
+        "instance": instance_table.instance,
     }
     prefix = f"{metadata.schema}." if metadata.schema else ""
     made = {

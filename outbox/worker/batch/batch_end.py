@@ -13,6 +13,7 @@ class BatchEnd(StrEnum):
     PROBED = "probed"  # a halted server opened a session: the probe had no email
     STALE = "stale"  # there was no lease to start: the task came twice, late or forged
     SENDING_OFF = "sending is off"  # this app sends nothing, by MAIL_SUPPRESS_SEND or TESTING
+    COPY = "copy"  # this outbox is a copy, or a restored backup: nothing may be sent from it
     NO_SERVER = "no server"  # no server of the route has room, or none opens a session
     RATE_LIMITED = "rate limited"  # a rate lets no email go soon
     YIELDED = "yielded"  # urgent email waits for a process
@@ -22,7 +23,15 @@ class BatchEnd(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-_IDLE = frozenset({BatchEnd.STALE, BatchEnd.SENDING_OFF, BatchEnd.NO_SERVER, BatchEnd.RATE_LIMITED})
+_IDLE = frozenset(
+    {
+        BatchEnd.STALE,
+        BatchEnd.SENDING_OFF,
+        BatchEnd.COPY,
+        BatchEnd.NO_SERVER,
+        BatchEnd.RATE_LIMITED,
+    }
+)
 
 
 class BatchReport(NamedTuple):

@@ -46,6 +46,8 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     If a halt, a shutdown or a lost lease ends it early, emails that were not sent go back
     uncharged. A batch without emails is a probe, which only opens a session.
     """
+    if not runtime.suppressed() and runtime.instance.refusal():
+        return BatchReport(BatchEnd.COPY)  # a task of the original's, or of a time before a restore
     runtime.database.refuse_busy()  # a wait for the caller's transaction would never end
     began, batch = until_written(lambda: _start(runtime, token))
     if batch is None:

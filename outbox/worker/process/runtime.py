@@ -30,6 +30,7 @@ from ...store.connection.drivers import in_memory
 from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ..email_signals import Receivers
+from ..instance_guard import InstanceGuard
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
 from .steady_clock import steady
@@ -72,6 +73,9 @@ class Runtime:
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = steady
         self.low_water = LowWater(lambda: self.clock())
+        self.instance = InstanceGuard(
+            lambda: self.database, settings.instance, clock=lambda: self.clock()
+        )
         self.noted_until = 0.0  # until then this process does not note its halted servers again
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
@@ -88,12 +92,14 @@ class Runtime:
     @cached_property
     def database(self) -> Database:
         """The outbox's tables on the app's engine."""
-        return Database(
+        database = Database(
             self._engine(),
             self.tables,
             patience=self.settings.lease / 3,
             audience=Receivers(self.app),
         )
+        self.instance.watch(database.engine)
+        return database
 
     @property
     def worker(self) -> str:

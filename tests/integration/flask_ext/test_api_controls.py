@@ -99,6 +99,9 @@ WRITING: dict[str, Callable[[Outbox], object]] = {
     "unsuppress": lambda outbox: outbox.unsuppress("a@x.example"),
     "pause": lambda outbox: outbox.pause(),
     "resume": lambda outbox: outbox.resume(),
+    "restored": lambda outbox: outbox.restored(),
+    "moved": lambda outbox: outbox.moved(),
+    "release": lambda outbox: outbox.release(everything=True),
 }
 
 

@@ -38,6 +38,7 @@ OURS = {
         "email", "content", "recipient", "attempt", "lease",
         "breaker", "server", "bucket", "pause", "suppression", "counter", "purge", "straggler",
         "audit",
+        "instance",
     )
 }  # fmt: skip
 

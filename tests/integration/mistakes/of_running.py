@@ -10,7 +10,9 @@ from celery.concurrency.thread import TaskPool
 from redis import Redis
 from sqlalchemy import MetaData, Table
 
+from outbox.store.instance import row
 from outbox.worker.beat_mark import note_beat
+from outbox.worker.sweep import sweep
 from tests.support.servers.ports import free_port
 from tests.support.servers.smtp.scripted import HELLO, ScriptedServer, expect
 
@@ -222,6 +224,43 @@ def _(trial: Trial) -> None:
         trial.run("drain")
         trial.runtime.disconnect()
     assert "hunter2" not in trial.logged() + trial.run("check") + trial.run("health", "--json")
+
+
+@mistake(
+    "a staging app on a copy of production's tables",
+    log="nothing is sent: OUTBOX_INSTANCE is 'staging', but these tables are 'production''s",
+    check="nothing is sent: OUTBOX_INSTANCE is 'staging', but these tables are 'production''s",
+    health="nothing is sent: OUTBOX_INSTANCE is 'staging', but these tables are 'production''s",
+)
+def _(trial: Trial) -> None:
+    trial.app(OUTBOX_INSTANCE="production")
+    sweep(trial.runtime, lambda made: None)
+    trial.app(OUTBOX_INSTANCE="staging")
+    trial.enqueue()
+    assert sweep(trial.runtime, lambda made: None) == 0
+
+
+@mistake(
+    "a restore that was interrupted",
+    check="`flask outbox restored` has not come to its end: run it again",
+    health="`flask outbox restored` has not come to its end: run it again",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    sweep(trial.runtime, lambda made: None)
+    database = trial.runtime.database
+    database.run(lambda connection: row.change(connection, database, holding_at=database.now()))
+
+
+@mistake(
+    "held emails that nobody released",
+    check="1 email is held since a restore (flask outbox held, flask outbox release)",
+)
+def _(trial: Trial) -> None:
+    app = trial.app()
+    trial.enqueue()
+    with app.app_context():
+        trial.outbox.restored()
 
 
 @mistake(

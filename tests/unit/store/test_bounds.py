@@ -28,6 +28,7 @@ LARGEST = {
     "outbox_recipient.position": MAX_RECIPIENTS,
     "outbox_recipient.code": abs(parse_line(b"599 no")[0]),
     "outbox_attempt.code": abs(parse_line(b"599 no")[0]),
+    "outbox_instance.id": 1,
     "outbox_lease.priority": max(Priority),
     "outbox_purge.id": 1,
 }

@@ -48,6 +48,7 @@ class Survey:
     overdue: bool  # a lease has run out
     expired: bool  # a waiting email's time has run out
     servers: Mapping[str, int | None]  # the limits of `server_limits` by name; None: no limit
+    instance: str = ""  # the id of the instance; "": none is noted yet
 
 
 Choose = Callable[[Survey], Iterable[LaneKey]]
@@ -106,6 +107,7 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
         lags=lags,
         ahead=found.ahead,
         servers={server.name: limits.get(server.name) for server in servers},
+        instance="".join(row.name for row in found["instance"]),
         **{name: bool(found[name][0].number) for name in _FLAGS},
     )
 
@@ -142,6 +144,7 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         *server_limits.limiting(database),
         *lagging(database, -SLACK),
         pauses(database),
+        finding("instance", database.tables.instance.c.instance),
         due_query(database),
     )
 

@@ -86,6 +86,10 @@ def test_check_and_health_name_them_until_they_are_there(app: Flask, engine: sa.
         "pause",
         "sweep",
         "drain",
+        "restored",
+        "moved",
+        "held",
+        "release --all",
     ],
 )
 def test_each_command_ends_with_the_remedy(app: Flask, command: str) -> None:
@@ -108,6 +112,10 @@ VERBS: dict[str, Callable[[Outbox], object]] = {
     "suppress": lambda outbox: outbox.suppress("a@x.example"),
     "pause": lambda outbox: outbox.pause(),
     "resume": lambda outbox: outbox.resume(),
+    "restored": lambda outbox: outbox.restored(),
+    "moved": lambda outbox: outbox.moved(),
+    "held": lambda outbox: outbox.held(),
+    "release": lambda outbox: outbox.release(everything=True),
 }
 
 

@@ -70,6 +70,11 @@ class Postgres(Server):
         words = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         return [self._binaries / "postgres", "-D", self.data, *words, *self._options]
 
+    @property
+    def binaries(self) -> Path:
+        """Where its programs are, such as `pg_dump`."""
+        return self._binaries
+
     def answers(self) -> bool:
         try:
             self._run("SELECT 1")
@@ -83,6 +88,10 @@ class Postgres(Server):
             self._templates[fill] = self._copy_of("template0")
             fill(self._url(self._templates[fill]))
         return self._url(self._copy_of("template0" if fill is None else self._templates[fill]))
+
+    def copy_of(self, url: str) -> str:
+        """Return the URL of a copy of the database, to which nobody may be connected."""
+        return self._url(self._copy_of(str(make_url(url).database)))
 
     def _copy_of(self, template: str) -> str:
         name = f"test_{uuid4().hex}"

@@ -1,0 +1,96 @@
+"""The commands after a restore, and after a move."""
+
+from __future__ import annotations
+
+import click
+from flask.cli import with_appcontext
+
+from ...domain.config.enqueue_options import MAX_TAG
+from ...domain.counted import counted
+from ...domain.errors import InvalidMessage
+from ...domain.priority import Priority
+from ...store.instance.hold import HeldEmails
+from ..management.server_lines import printable
+from .bulk_commands import progress_bar
+from .json_output import print_json
+from .shell import EMAIL_ID, as_json, current_outbox, text
+
+_LOCKED = "another transaction holds {}: run it again"
+
+
+@click.command()
+@with_appcontext
+def restored() -> None:
+    """Hold what waits, and let this outbox send: after a restore, or in a copy.
+
+    Stop the workers before. What is held stays until `flask outbox release`; new emails go out.
+    """
+    with progress_bar() as progress:
+        done = current_outbox().restored(progress=progress)
+    click.echo(f"{counted(done.held, 'email is', 'emails are')} held")
+    if done.locked:
+        locked = _LOCKED.format(counted(done.locked, "email"))
+        raise click.ClickException(f"{locked}; until then nothing is sent")
+    click.echo("new emails are sent; flask outbox held shows the others")
+
+
+@click.command()
+@with_appcontext
+def moved() -> None:
+    """Let the original send from a new place, or under a new name; hold nothing."""
+    current_outbox().moved()
+    click.echo("this outbox sends from here")
+
+
+@click.command()
+@as_json
+@with_appcontext
+def held(as_json: bool) -> None:
+    """Show what is held since a restore."""
+    found = current_outbox().held()
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        click.echo(_line(one))
+    total = sum(one.emails for one in found)
+    click.echo(f"{counted(total, 'email is', 'emails are')} held")
+
+
+def _line(one: HeldEmails) -> str:
+    tag = "without a tag" if one.tag is None else f"tag {one.tag}"
+    to_come = f", {one.scheduled} of them scheduled for later" if one.scheduled else ""
+    return printable(
+        f"{one.emails:>8}  {one.priority.name.lower():<7} {tag}, the oldest of"
+        f" {one.oldest:%Y-%m-%dT%H:%M:%S}{to_come}"
+    )
+
+
+@click.command()
+@click.argument("ids", type=EMAIL_ID, nargs=-1)
+@click.option("--tag", callback=text(MAX_TAG), help="Only the emails with this tag.")
+@click.option("--priority", type=click.Choice([one.name.lower() for one in Priority]))
+@click.option("--scheduled", is_flag=True, help="Only those whose send_at is yet to come.")
+@click.option("--all", "everything", is_flag=True, help="All that is held.")
+@with_appcontext
+def release(
+    ids: tuple[int, ...], tag: str | None, priority: str | None, scheduled: bool, everything: bool
+) -> None:
+    """Let held emails go: some ids, all that fulfil the options, or all."""
+    try:
+        with progress_bar() as progress:
+            done = current_outbox().release(
+                ids or None,
+                tag=tag,
+                priority=priority,
+                scheduled=scheduled,
+                everything=everything,
+                progress=progress,
+            )
+    except InvalidMessage as error:
+        raise click.UsageError(error.rule) from None
+    if done.locked:
+        click.secho(_LOCKED.format(counted(len(done.locked), "email")), fg="yellow")
+    click.echo(f"{counted(done.emails, 'email is', 'emails are')} released")
+    if not done.emails:
+        raise SystemExit(1)

@@ -1,0 +1,1 @@
+"""The instance: is this outbox the original, and what is held since it was restored?"""

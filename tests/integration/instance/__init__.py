@@ -1,0 +1,1 @@
+"""A copy of the outbox, and a restored backup, send nothing; what waits in them is held."""

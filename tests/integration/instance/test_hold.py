@@ -1,0 +1,147 @@
+"""After a restore everything that waits is held, new emails go, and a filter releases others."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from outbox import InvalidMessage, Status
+from outbox.worker.drain import drain
+from tests.integration.instance import live
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shell import parsed, runner
+from tests.support.shop.shop import Shop, Shops
+
+pytestmark = pytest.mark.each_database
+
+
+def test_what_was_due_claimed_sending_or_scheduled_is_held_and_new_emails_go(
+    sending: Shop, catcher: Catcher
+) -> None:
+    before = live.fill(sending)
+    caught = len(catcher.emails)
+    assert "4 emails are held" in runner(sending)("restored").output
+    sending.later(7 * 86_400)
+    assert drain(sending.runtime) == 0
+    new = sending.enqueue()
+    assert drain(sending.runtime) == 1
+    assert (sending.status(new.id), len(catcher.emails) - caught) == (Status.SENT, 1)
+    waiting = [sending.status(before[name]) for name in ("sending", "claimed", "due", "scheduled")]
+    assert waiting == [Status.PENDING] * 4
+    assert sending.mail(before["sending"]).unknown_count == 1, "it came into doubt"
+    assert sending.count(sending.tables.lease) == 0
+    assert "held since a restore" in sending.outbox.get(before["due"]).waits[0]  # type: ignore[union-attr]
+    assert "4 emails are held since a restore" in runner(sending)("check", code=1).output
+    assert sending.outbox.health().healthy
+    assert sending.outbox.progress().next_due_seconds is None
+
+
+def test_an_email_that_was_being_sent_and_must_not_be_sent_twice_ends_unknown(
+    sending: Shop,
+) -> None:
+    email = sending.enqueue(on_unknown="hold")
+    sending.sending(email.id)
+    assert sending.outbox.restored().held == 0
+    assert sending.status(email.id) is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--tag", "orders"], {"sending", "claimed"}),
+        (["--priority", "bulk"], {"due"}),
+        (["--tag", "news", "--priority", "normal"], {"scheduled"}),
+        (["--scheduled"], {"scheduled"}),
+        (["--all"], {"sending", "claimed", "due", "scheduled"}),
+    ],
+)
+def test_a_filter_releases_only_what_it_names(
+    sending: Shop, catcher: Catcher, words: list[str], names: set[str]
+) -> None:
+    before = live.fill(sending)
+    sending.outbox.restored()
+    caught = len(catcher.emails)
+    assert f"{len(names)} email" in runner(sending)("release", *words).output
+    left = sum(one["emails"] for one in parsed(runner(sending)("held", "--json")))
+    assert left == 4 - len(names)
+    sending.later(2 * 86_400)
+    assert drain(sending.runtime) == len(names)
+    assert len(catcher.emails) - caught == len(names)
+    assert {name for name in before if sending.status(before[name]) is Status.SENT} == {
+        "sent",
+        *names,
+    }
+    assert ("held since a restore" in runner(sending)("check", code=1).output) is bool(left)
+
+
+def test_ids_are_released_once_and_held_emails_can_be_withdrawn(sending: Shop) -> None:
+    before = live.fill(sending)
+    sending.outbox.restored()
+    assert sending.outbox.release([before["due"], before["sent"], 9999]).emails == 1
+    assert sending.outbox.release(before["due"]).emails == 0
+    with sending.session() as session:
+        assert sending.outbox.cancel(tag="orders", session=session) == 1, "one is in doubt"
+        session.commit()
+    assert sending.status(before["claimed"]) is Status.CANCELLED
+    assert "0 emails are released" in runner(sending)("release", "--tag", "orders", code=1).output
+
+
+def test_a_restore_is_repeatable_and_works_before_anything_was_sent(shop: Shop) -> None:
+    assert shop.outbox.restored().held == 0
+    shop.enqueue()
+    assert [shop.outbox.restored().held for _ in range(2)] == [1, 0]
+    assert [one.emails for one in shop.outbox.held()] == [1]
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_an_email_that_another_transaction_holds_keeps_everything_back_until_it_is_held(
+    sending: Shop,
+) -> None:
+    email = sending.enqueue()
+    drain(sending.runtime)
+    email = sending.enqueue()
+    with sending.session() as session:
+        assert sending.outbox.cancel(id=email.id, session=session) == 1
+        assert "holds 1 email: run it again" in runner(sending)("restored", code=1).output
+        session.rollback()
+    assert drain(sending.runtime) == 0
+    assert "1 email is held" in runner(sending)("restored").output
+    sending.enqueue()
+    assert drain(sending.runtime) == 1
+    assert sending.status(email.id) is Status.PENDING
+
+
+@pytest.mark.parametrize("wanted", [{}, {"tag": "a", "ids": 1}, {"everything": True, "tag": "a"}])
+def test_what_to_release_is_said_in_one_way(shop: Shop, wanted: dict[str, object]) -> None:
+    with pytest.raises(InvalidMessage, match="either ids"):
+        shop.outbox.release(**wanted)  # type: ignore[arg-type]
+    assert "give either" in runner(shop)("release", code=2).output
+
+
+@pytest.mark.databases("postgresql")
+def test_a_claim_reads_no_held_email(shops: Shops, catcher: Catcher) -> None:
+    shop = shops.open(MAIL_PORT=catcher.port)
+    for _ in range(20):
+        shop.enqueue()
+    email = shop.tables.email
+    columns = [column for column in email.columns if column.name not in ("id", "message_id")]
+    names = [column.name for column in columns]
+    with shop.engine.begin() as connection:
+        some = sa.select(sa.literal("copy"), *columns).join(
+            sa.func.generate_series(1, 500).table_valued("n"), sa.true()
+        )
+        connection.execute(sa.insert(email).from_select(["message_id", *names], some))
+    assert shop.outbox.restored().held == 20 + 20 * 500
+    with shop.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("VACUUM ANALYZE outbox_email")
+    shop.enqueue()
+    due = sa.select(email.c.id).where(
+        email.c.priority == 2, email.c.lane == "", email.c.due_at <= sa.func.now()
+    )
+    with shop.engine.connect() as connection:
+        text = str(due.order_by(email.c.due_at, email.c.id).limit(100).compile(
+            shop.engine, compile_kwargs={"literal_binds": True}))  # fmt: skip
+        plan = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}")
+        [found] = plan.scalar_one()
+    assert found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"] < 20, found
+    assert drain(shop.runtime) == 1

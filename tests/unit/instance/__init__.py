@@ -1,0 +1,1 @@
+"""The rule by which an outbox is told from its copy."""
