@@ -12,21 +12,19 @@ from tests.support.turns import is_homeless, is_quick
 
 _TESTS = Path(__file__).parents[1]
 _MEASURED = ("unit", "integration")
-_CASES = 2
 _IS_MEASURED = pytest.StashKey[bool]()
 
 
 def choose(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Measure a few cases of each test, and none of a test that is `over_and_over`.
+    """Measure one case of each test, and none of a test that is `over_and_over`.
 
-    They are spread over its parameters, and the databases take turns. With `--rest` a test is not
+    The parameters take turns, and so do the databases. With `--rest` a test is not
     measured that `make test` has measured.
     """
     rest = config.getoption("--rest")
     for number, cases in enumerate(_by_test(items).values()):
         if not (rest and any(map(is_quick, cases))) and _is_worth_it(cases[0]):
-            for item in _few(cases, number):
-                item.stash[_IS_MEASURED] = True
+            cases[number % len(cases)].stash[_IS_MEASURED] = True
 
 
 def is_measured(item: pytest.Item) -> bool:
@@ -56,11 +54,6 @@ def _by_test(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
         if not is_homeless(item):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     return tests
-
-
-def _few(cases: Sequence[pytest.Item], number: int) -> Sequence[pytest.Item]:
-    step = max(1, len(cases) // _CASES)
-    return cases[number % step :: step][:_CASES]
 
 
 def _is_worth_it(item: pytest.Item) -> bool:
