@@ -9,6 +9,8 @@ from .domain.errors import (
     KeyContention,
     OutboxError,
 )
+from .domain.figures.figures import FailureCount, Figures, FiguresPoint, TimeToAccepted
+from .domain.figures.spans import Period
 from .domain.priority import Priority
 from .domain.version import __version__
 from .flask_ext.dropin.mail import OutboxMail
@@ -20,6 +22,7 @@ from .store.records import Email
 from .store.report_records import (
     AttemptDetails,
     AuditEntry,
+    Backlog,
     BatchDetails,
     EmailDetails,
     EmailSummary,
@@ -38,12 +41,16 @@ from .worker.setup import worker_start as _worker_start  # and what a worker doe
 __all__ = [
     "AttemptDetails",
     "AuditEntry",
+    "Backlog",
     "BatchDetails",
     "ConfigurationError",
     "Corrections",
     "Email",
     "EmailDetails",
     "EmailSummary",
+    "FailureCount",
+    "Figures",
+    "FiguresPoint",
     "Health",
     "HeldEmails",
     "InvalidMessage",
@@ -54,6 +61,7 @@ __all__ = [
     "OutboxError",
     "OutboxMail",
     "Pause",
+    "Period",
     "Priority",
     "Progress",
     "RateLimited",
@@ -66,6 +74,7 @@ __all__ = [
     "Status",
     "Suppression",
     "Suppressions",
+    "TimeToAccepted",
     "Unchanged",
     "__version__",
     "email_failed",

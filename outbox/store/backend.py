@@ -21,13 +21,16 @@ from .connection.database import Database
 from .mysql import cancel, deletion, function_calls
 from .mysql import place as mysql_place
 from .mysql import server as mysql_server
+from .mysql import sums as mysql_sums
 from .new_email import Values
 from .postgresql import backlog, claim, copy, insert, lane_keys, pending_writes, permits, window
 from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
+from .postgresql import sums as postgresql_sums
 from .records import EmailResult, Mark
 from .sqlite import file
 from .sqlite import lane_keys as sqlite_lane_keys
+from .sqlite import sums as sqlite_sums
 
 
 class WholeInsert(Protocol):
@@ -82,7 +85,7 @@ class LaneKeys(Protocol):
 
 
 class Backlog(Protocol):
-    """The statement that counts the due emails of any number of lanes and priorities."""
+    """The statement that counts the emails of any number of lanes and priorities, due or not."""
 
     STATEMENT: str
 
@@ -113,6 +116,12 @@ emails that it opened, and of those whose results it did not record."""
 DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], None]
 """Takes a column, its keys, and the index that begins with the column."""
 
+Fold = Callable[[Connection, Database, int], int]
+"""Takes the most tallies to sum up; returns how many it has summed up and removed."""
+
+AddToSums = Callable[[Connection, Database, Sequence[dict[str, Any]]], None]
+"""Takes rows of the sums' table; adds each to the sum with its key, or inserts it."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backend:
@@ -127,6 +136,8 @@ class Backend:
     lane_keys: LaneKeys | None = None
     backlog: Backlog | None = None
     claim_due: ClaimDue | None = None
+    fold: Fold | None = None
+    add_to_sums: AddToSums | None = None
 
     # Send
     take_permits: TakePermits | None = None
@@ -156,6 +167,7 @@ _POSTGRESQL = Backend(
     lane_keys=lane_keys,
     backlog=backlog,
     claim_due=claim.claim_due,
+    fold=postgresql_sums.fold,
     take_permits=permits.take,
     advance=window.advance,
     place=postgresql_place.place,
@@ -167,10 +179,12 @@ _POSTGRESQL = Backend(
 )
 _SQLITE = Backend(
     lane_keys=sqlite_lane_keys,
+    add_to_sums=sqlite_sums.add,
     identity=file.identity,
 )
 _MYSQL = Backend(
     withdraw=cancel.withdraw,
+    add_to_sums=mysql_sums.add,
     delete_keyed=deletion.delete_keyed,
     place=mysql_place.place,
     identity=mysql_server.identity,

@@ -119,6 +119,17 @@ class Stats:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Backlog:
+    """What has not ended. Each number is at most 10,000: that stands for so many or more."""
+
+    due: int  # wait, and may be sent now
+    scheduled: int  # wait for a later time: their `send_at`, or a backoff
+    claimed: int  # a worker has them, and has not begun to send them
+    sending: int  # in open windows
+    oldest_due_seconds: float  # how long the oldest due email has waited; 0 if no email is due
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BatchDetails:
     """A batch in flight: emails that one send task has claimed, and the lease that it must renew.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..store.records import Claim
 from .batch.send_batch import send_batch
+from .fold import fold_tallies
 from .process.runtime import Runtime
 from .sweep import sweep
 
@@ -26,6 +27,7 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
             more |= send_batch(runtime, made.token).is_worth_a_sweep
             total += made.emails
             progress(made.emails)
+        fold_tallies(runtime)
         if not more:  # no server has room: to go on would only claim and give back without end
             break
     runtime.unrecorded.wait()

@@ -11,6 +11,7 @@ from ..domain.errors import ConfigurationError
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
 from ..store.control.forgotten_servers import forget
 from ..store.queries.sweep.preemption import should_yield_to_urgent
+from ..store.rollup.prune import prune
 from ..store.transitions.purge import LEASE, PurgeUnderWay, purge
 from .process import shutdown
 from .process.runtime import Runtime
@@ -26,15 +27,16 @@ POLL = 0.5
 def purge_briefly(runtime: Runtime) -> int:
     """Remove emails past their retention, and end soon; return how many were removed.
 
-    First it removes halted servers that are no longer configured. It ends after `SECONDS`, when
-    urgent email waits for a process, or when the worker stops. The next purge goes on where this
-    one ended.
+    First it removes halted servers that are no longer configured, and old figures. It ends after
+    `SECONDS`, when urgent email waits for a process, or when the worker stops. The next purge goes
+    on where this one ended.
     """
     total = 0
     try:
         if runtime.instance.refusal():
             return total  # of a copy nothing is removed before a person has looked at it
         forget(runtime.database, [server.name for server in runtime.servers])
+        _prune_figures(runtime)
         with closing(purge(runtime.database, older_than=runtime.settings.retention)) as chunks:
             began = runtime.clock()
             for removed in chunks:
@@ -49,6 +51,14 @@ def purge_briefly(runtime: Runtime) -> int:
             raise
         _log.warning("outbox: the database failed in a purge (%s)", describe(error))
     return total
+
+
+def _prune_figures(runtime: Runtime) -> None:
+    """Remove old figures, for a part of the time: the emails are more."""
+    began = runtime.clock()
+    for _ in prune(runtime.database):
+        if runtime.clock() - began > SECONDS / 5 or shutdown.requested():
+            return
 
 
 def _gives_way(runtime: Runtime) -> bool:

@@ -17,6 +17,7 @@ from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .beat_mark import note_beat
 from .drain import drain
+from .fold import fold_tallies
 from .process import shutdown
 from .process.own_task import OwnTask
 from .process.publisher import OWN
@@ -79,6 +80,13 @@ def send(self: Task[Any, Any], token: str) -> None:
 
 
 def go_on(runtime: Runtime) -> int:
+    """Sweep and send as `_claim_and_send` does; then sum the figures up, which no email awaits."""
+    claimed = _claim_and_send(runtime)
+    fold_tallies(runtime)
+    return claimed
+
+
+def _claim_and_send(runtime: Runtime) -> int:
     """Sweep; publish the claims, but send a small one here without a trip to the broker.
 
     Only one is sent here: a task that never ended would hold up the warm shutdown. But with

@@ -29,8 +29,9 @@ _STANDS_STILL = (
     "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE"
     f" AS $$ SELECT timestamptz '{NOW.isoformat()}' $$"
 )
-_USED = ("content", "email", "recipient", "attempt", "lease", "counter", "bucket")
+_USED = ("content", "email", "recipient", "attempt", "tally", "lease", "counter", "bucket")
 """Tables that are filled and compared, in the order in which they refer to each other."""
+_NEW = (("attempt", "id"), ("tally", "id"))
 
 
 def examples(count: int) -> settings:
@@ -104,7 +105,7 @@ def _still(url: str) -> sa.Engine:
 
 
 def _written(shop: Shop, known: set[UUID]) -> Rows:
-    """Return all rows; new ids of attempts are left out, and new tokens told by their emails."""
+    """Return all rows without new ids of the log and the tallies; tokens told by their emails."""
     emails: dict[UUID, list[int]] = {}
     for row in shop.rows(shop.tables.email):
         if row.token is not None and row.token not in known:
@@ -116,7 +117,7 @@ def _written(shop: Shop, known: set[UUID]) -> Rows:
     found: Rows = {}
     for name in _USED:
         table = getattr(shop.tables, name)
-        columns = [column.name for column in table.c if (name, column.name) != ("attempt", "id")]
+        columns = [column.name for column in table.c if (name, column.name) not in _NEW]
         rows = [tuple(told(row._mapping[key]) for key in columns) for row in shop.rows(table)]
         found[name] = sorted(rows, key=repr)
     return found

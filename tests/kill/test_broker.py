@@ -55,6 +55,7 @@ def test_whichever_task_comes_twice_late_or_out_of_order_each_recipient_gets_one
         assert stage.nursery.run("worker", delivery=delivery, task=task).done
         stage.ledger.wait_idle()
         tally.enter(f"tasks {delivery}", where, stage.copies(), stage.statuses())
+        tally.expect(where, "miscounted", stage.miscounted(), {})
         tally.expect(where, "copies", stage.copies(), recording.copies)
         stale = stage.counters().get("stale_tasks", 0)
         tally.expect(where, "stale tasks", stale, int(delivery is not Delivery.REVERSED))

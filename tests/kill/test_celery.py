@@ -48,6 +48,7 @@ def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well
         stage.go_on(0.0)
         copies, statuses = stage.copies(), stage.statuses()
         tally.enter("kills", moment, copies, statuses, may_repeat=moment.exposed)
+        tally.expect(moment, "miscounted", stage.miscounted(), {})
         tally.expect(moment, "copies", copies, recording.copies_after(moment, hold=False))
         tally.expect(moment, "ended", statuses, recording.standing_after(moment, hold=False))
     stage.say(tally.figures())

@@ -31,6 +31,7 @@ def test_whichever_commit_has_its_reply_lost_no_mail_is_lost_and_none_repeated(
         stage.ledger.wait_idle()
         copies, statuses = stage.copies(), stage.statuses()
         tally.enter("replies to commits lost", moment, copies, statuses)
+        tally.expect(moment, "miscounted", stage.miscounted(), {})
         tally.expect(moment, "copies", copies, recording.copies)
         tally.expect(moment, "ended", statuses, recording.statuses)
         tally.expect(moment, "in doubt", stage.counters().get("unknown", 0), 0)

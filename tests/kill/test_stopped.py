@@ -36,6 +36,7 @@ def test_a_worker_that_slept_past_its_lease_at_any_point_sends_nothing_more(stag
         tally.expect(moment, "sent when it woke", copies - before, Counter())
         exposed = frozenset() if stage.hold else moment.exposed
         tally.enter("stops", moment, copies, statuses, may_repeat=exposed)
+        tally.expect(moment, "miscounted", stage.miscounted(), {})
         foretold = recording.copies_after(moment, hold=stage.hold)
         tally.expect(moment, "copies", copies, foretold)
         ends = recording.standing_after(moment, hold=stage.hold)
@@ -59,6 +60,7 @@ def test_a_worker_that_wakes_before_its_mails_go_again_resolves_their_doubt(stag
         stage.ledger.wait_idle()
         copies, statuses = stage.copies(), stage.statuses()
         tally.enter("stops", moment, copies, statuses)
+        tally.expect(moment, "miscounted", stage.miscounted(), {})
         # Who has a copy gets no other, whatever becomes of the email's other recipients.
         foretold = recording.copies_after(moment, hold=False) - Counter(moment.exposed)
         tally.expect(moment, "copies", copies, foretold)

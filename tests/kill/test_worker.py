@@ -63,6 +63,7 @@ def test_wherever_the_worker_is_killed_that_rescues_what_another_left_nothing_is
 def _judge(stage: Stage, tally: Tally, moment: Moment, *, may_repeat: Collection[str]) -> None:
     copies, statuses = stage.copies(), stage.statuses()
     tally.enter("kills", moment, copies, statuses, may_repeat=may_repeat)
+    tally.expect(moment, "miscounted", stage.miscounted(), {})
     # Not only within the bound: to the last recipient what its point foretells.
     foretold = tally.recording.copies_after(moment, hold=stage.hold)
     tally.expect(moment, "copies", copies, foretold)

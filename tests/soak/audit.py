@@ -68,6 +68,9 @@ def judge(facts: Facts, bound: int) -> Verdict:
             f"{verdict.repeated} of {bound}"
         )
     _judge_faults(facts, verdict)
+    for what, more in facts.miscounted.items():
+        sentence = "what was counted of the attempts is what their log says"
+        verdict.findings[sentence].append(f"{what}: {more:+}")
     if facts.leases:
         verdict.findings["no lease is left"].append(str(facts.leases))
     verdict.emails = len(facts.emails)

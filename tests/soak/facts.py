@@ -91,6 +91,7 @@ class Facts:
     leases: int = 0  # left in the table
     counters: dict[str, int] = field(default_factory=dict)
     status: dict[str, int] = field(default_factory=dict)
+    miscounted: dict[str, int] = field(default_factory=dict)  # what was counted beyond the log
 
     def refused_classes(self) -> dict[str, Refused]:
         """Return what was noted of each kind of class, all times together."""
@@ -158,11 +159,27 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
 
 def _read_figures(facts: Facts, connection: psycopg.Connection) -> None:
     [(facts.leases,)] = connection.execute("SELECT count(*) FROM outbox_lease").fetchall()
-    counters = "SELECT name, value FROM outbox_counter WHERE name <> 'beat'"  # a mark, not a count
+    marks = "('beat', 'folded')"  # these are no counts
+    counters = f"SELECT name, value FROM outbox_counter WHERE name NOT IN {marks}"
     facts.counters = dict(connection.execute(counters))
+    facts.miscounted = {str(key): int(more) for *key, more in connection.execute(_MISCOUNTED)}
     facts.status = dict(
         connection.execute("SELECT status, count(*) FROM outbox_email GROUP BY 1 ORDER BY 2 DESC")
     )
+
+
+_MISCOUNTED = """
+SELECT minute, server, route, priority, verdict, code, sum(attempts) FROM (
+    SELECT floor(extract(epoch FROM a.finished_at) / 60)::int AS minute, a.server,
+        split_part(e.lane, '@', 1) AS route, e.priority, a.verdict, a.code, -1 AS attempts
+    FROM outbox_attempt AS a JOIN outbox_email AS e ON e.id = a.email_id
+    UNION ALL
+    SELECT minute, server, route, priority, verdict, code, attempts FROM outbox_stat
+    WHERE span = 60
+    UNION ALL
+    SELECT minute, server, route, priority, verdict, code, attempts FROM outbox_tally
+) AS found GROUP BY 1, 2, 3, 4, 5, 6 HAVING sum(attempts) <> 0
+"""
 
 
 def read_notes(facts: Facts, lines: Iterable[str]) -> None:

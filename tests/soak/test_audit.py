@@ -163,6 +163,10 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         0,
     ),
     "all copies too many are within the bound": (lambda facts: _again(facts, NEWS, 1), 0),
+    "what was counted of the attempts is what their log says": (
+        lambda facts: facts.miscounted.update({"minute 1": -1}),
+        0,
+    ),
     "no lease is left": (lambda facts: setattr(facts, "leases", 1), 0),
 }
 

@@ -22,6 +22,7 @@ from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
 from .email_lines import email_lines, list_line
+from .figures import backlog, figures
 from .health import health
 from .json_output import print_json
 from .message_commands import send_again, source
@@ -58,6 +59,8 @@ for each in (
     moved,
     held,
     release,
+    figures,
+    backlog,
 ):
     commands.add_command(each)
 

@@ -10,13 +10,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.counted import counted
+from ...domain.figures.figures import Figures
+from ...domain.figures.spans import Period
 from ...store.control import beat
 from ...store.control.pause import paused
 from ...store.instance import examine
 from ...store.queries import progress as queries
-from ...store.queries import reports, standstill
+from ...store.queries import reports, standstill, waiting
 from ...store.queries.server_status import alerts, standings
-from ...store.report_records import Progress, Stats
+from ...store.report_records import Backlog, Progress, Stats
+from ...store.rollup.read import read_figures
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
 from .checks.database import database_findings
@@ -45,6 +48,18 @@ def progress(runtime: Runtime, tag: Any) -> Progress:
     return database.read(
         lambda connection: queries.progress(connection, database, lease_seconds=term, tag=name)
     )
+
+
+def backlog(runtime: Runtime) -> Backlog:
+    """Return how many emails wait and are in flight, counted up to a limit."""
+    database = runtime.database
+    return database.read(lambda connection: waiting.backlog(connection, database))
+
+
+def attempts(runtime: Runtime, last: Any) -> Figures:
+    """Return what became of the attempts of the last hour, day or week."""
+    database, period = runtime.database, Period.of(last)
+    return database.read(lambda connection: read_figures(connection, database, period))
 
 
 def health(runtime: Runtime, max_age: Any) -> Health:

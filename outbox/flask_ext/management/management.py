@@ -15,10 +15,13 @@ from collections.abc import Iterable
 from flask import Flask
 
 from ...domain.delivery.status import Status
+from ...domain.figures.figures import Figures
+from ...domain.figures.spans import Period
 from ...domain.priority import Priority
 from ...store.records import Email
 from ...store.report_records import (
     AuditEntry,
+    Backlog,
     EmailDetails,
     EmailSummary,
     Pause,
@@ -200,6 +203,22 @@ class Management:
         It counts rows, so with millions of emails it takes a while.
         """
         return figures.stats(self._runtime)
+
+    def backlog(self) -> Backlog:
+        """Return how many emails wait and are in flight, and how long the oldest has been due.
+
+        Each number is counted up to 10,000. So it takes milliseconds however many emails there are.
+        """
+        return figures.backlog(self._runtime)
+
+    def figures(self, last: Period | str = Period.HOUR) -> Figures:
+        """Return what became of the attempts of the last "hour", "day" or "week".
+
+        It has how many were accepted, put off and refused in each minute of the hour, or in each
+        hour; the seconds from an email's first due time until it was accepted; and the failures by
+        server and code. All of it is exact at once, and stays after the purge.
+        """
+        return figures.attempts(self._runtime, last)
 
     def progress(self, tag: str | None = None) -> Progress:
         """Return how far a tag's emails have come: statuses, doubt, and their batches in flight.

@@ -13,6 +13,10 @@ UNKNOWN = "unknown"
 BEAT = "beat"
 """Counts nothing: its value is the moment of beat's last sweep, in seconds since 1970."""
 
+FOLDED = "folded"
+"""Counts nothing: its value is the moment of the last fold of the tallies, in seconds since 1970.
+A fold locks this row, so that there is one at a time."""
+
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
     """Add to a counter, which begins at 0, in the transaction of the event that it counts."""
@@ -27,5 +31,5 @@ def bump(connection: Connection, database: Database, name: str, by: int = 1) -> 
 def read(connection: Connection, database: Database) -> dict[str, int]:
     """Return the counters by name."""
     table = database.tables.counter
-    counted = select(table).where(table.c.name != BEAT).order_by(table.c.name)
+    counted = select(table).where(table.c.name.not_in((BEAT, FOLDED))).order_by(table.c.name)
     return {row.name: row.value for row in connection.execute(counted)}

@@ -14,20 +14,23 @@ from sqlalchemy.exc import DBAPIError
 
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Verdict
+from ...domain.figures.histogram import MICROSECONDS, NO_BIN
 from ..connection.database import Database
 from ..connection.error_codes import code_of
 from ..records import EmailResult
 from ..schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH, SERVER_LENGTH, WORKER_LENGTH
 
-# How the statement is put together: `{email}` and `{attempt}` are the tables. `{result}` and
-# `{match}` come from `_ALIKE` or `_EACH`; `{free}`, `{bound}`, `{mine}` and `{next}` from
+# How the statement is put together: `{email}`, `{attempt}` and `{tally}` are the tables. `{result}`
+# and `{match}` come from `_ALIKE` or `_EACH`; `{free}`, `{bound}`, `{mine}` and `{next}` from
 # `_IN_A_HURRY` or `_PAST_OTHERS`. In nearly every run it is `_ALIKE` and `_IN_A_HURRY`, and reads:
 #
 #     WITH moment AS (SELECT clock_timestamp() + … AS now, set_config('lock_timeout', …)),
 #         result AS (SELECT %(status)s AS status, %(attempts)s AS attempts, …),
 #         written AS (UPDATE outbox_email AS e SET … FROM result AS r, moment
 #             WHERE e.token = … AND e.status = 'sending' AND e.id = ANY(%(ids)s) RETURNING e.id),
-#         logged AS (INSERT INTO outbox_attempt … WHERE l.email_id IN (SELECT id FROM written)),
+#         entry AS (SELECT … FROM unnest(%(logged)s, …) AS l JOIN written AS w ON …),
+#         logged AS (INSERT INTO outbox_attempt … SELECT … FROM entry),
+#         counted AS (INSERT INTO outbox_tally … SELECT …, count(*) FROM entry GROUP BY …),
 #         opened AS (UPDATE outbox_email AS e SET status = 'sending' FROM moment
 #             WHERE e.id = ANY(%(following)s) AND e.token = … RETURNING e.id)
 #     SELECT (the opened ids), (the written ids)
@@ -53,19 +56,30 @@ WITH {free}moment AS MATERIALIZED (
     FROM result AS r, moment
     WHERE {match}e.token = %(token)s AND e.status = 'sending'
         AND e.id = ANY({mine}) -- the join alone reads the whole batch
-    RETURNING e.id
-), logged AS (
-    INSERT INTO {attempt}
-        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, server, worker)
-    SELECT l.email_id, to_timestamp(l.started::float8 / 1000000),
-        to_timestamp(l.finished::float8 / 1000000), l.verdict, l.phase, l.code, l.enhanced,
-        l.reply, l.server, %(worker)s
+    RETURNING e.id, e.lane, e.priority, coalesce(e.send_at, e.created_at) AS due
+), entry AS MATERIALIZED (
+    SELECT l.*, w.lane, w.priority, w.due
     FROM unnest(
         %(logged)s::bigint[], %(started)s::bigint[], %(finished)s::bigint[],
         %(verdicts)s::text[], %(phases)s::text[], %(codes)s::smallint[],
         %(enhanced)s::text[], %(replies)s::text[], %(servers)s::text[]
     ) AS l (email_id, started, finished, verdict, phase, code, enhanced, reply, server)
-    WHERE l.email_id IN (SELECT id FROM written)
+    JOIN written AS w ON w.id = l.email_id
+), logged AS (
+    INSERT INTO {attempt}
+        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, server, worker)
+    SELECT email_id, to_timestamp(started::float8 / 1000000),
+        to_timestamp(finished::float8 / 1000000), verdict, phase, code, enhanced,
+        reply, server, %(worker)s
+    FROM entry
+), counted AS (
+    INSERT INTO {tally} (minute, server, route, priority, verdict, code, bin, attempts)
+    SELECT finished / 60000000, server, split_part(lane, '@', 1), priority, verdict, code,
+        CASE WHEN verdict = 'sent' THEN width_bucket(
+            finished - (date_part('epoch', due) * 1000000)::bigint - 1, '{bounds}'::bigint[]
+        ) ELSE {no_bin} END,
+        count(*)
+    FROM entry GROUP BY 1, 2, 3, 4, 5, 6, 7
 ), opened AS (
     UPDATE {email} AS e SET status = 'sending' FROM moment
     WHERE e.id = ANY({next}) AND e.token = %(token)s
@@ -166,6 +180,9 @@ def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, 
     names = {
         "email": database.name(database.tables.email),
         "attempt": database.name(database.tables.attempt),
+        "tally": database.name(database.tables.tally),
+        "bounds": _array([str(bound) for bound in MICROSECONDS]),
+        "no_bin": str(NO_BIN),
     }
     words = {key: word.format(**names) for key, word in locks.items()}  # `free` names the table
     return _STATEMENT.format(**names, **words, **results)

@@ -9,7 +9,7 @@ from functools import cache
 from sqlalchemy import MetaData, Table
 
 from ...domain.errors import ConfigurationError
-from . import audit_tables, control_tables, email_tables, instance_table
+from . import audit_tables, control_tables, email_tables, instance_table, stat_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,8 @@ class Tables:
     straggler: Table
     audit: Table
     instance: Table
+    tally: Table
+    stat: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -54,6 +56,8 @@ def define(metadata: MetaData) -> Tables:
         "straggler": control_tables.straggler,
         "audit": audit_tables.audit,
         "instance": instance_table.instance,
+        "tally": stat_tables.tally,
+        "stat": stat_tables.stat,
     }
     prefix = f"{metadata.schema}." if metadata.schema else ""
     made = {

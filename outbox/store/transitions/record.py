@@ -22,6 +22,7 @@ from ..due_times import first_due
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
 from ..reply_columns import reply_values
+from ..rollup.tally import count_logged
 from ..schema.column_types import SERVER_LENGTH, WORKER_LENGTH
 from . import late_verdict
 
@@ -173,6 +174,7 @@ def _log_attempts(
         if entry.verdict is not Verdict.HALT  # the breaker logs it once for all emails
     ]
     insert_rows(connection, insert(database.tables.attempt), rows)
+    count_logged(connection, database, rows)
 
 
 def _moment(seconds: float) -> datetime:

@@ -27,6 +27,8 @@ from ..connection.row_locks import lock, lock_claim, seen
 from ..control.counter import UNKNOWN, bump
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
+from ..rollup.tally import count_logged
+from ..schema.clock import utc
 from .release import give_back_locked
 
 RESCUED = "leases_rescued"
@@ -213,10 +215,14 @@ def _is_final(row: Any, settings: Settings) -> bool:
 def _log_attempts(
     connection: Connection, database: Database, lease: Row[Any], ids: Sequence[int]
 ) -> None:
+    if not ids:
+        return
+    now = utc(connection.execute(select(database.now())).scalar_one())
     rows = [
         {
             "email_id": email_id,
             "started_at": lease.started_at,
+            "finished_at": now,
             "verdict": Verdict.UNKNOWN,
             "phase": Phase.DOT,
             "code": 0,
@@ -227,8 +233,8 @@ def _log_attempts(
         }
         for email_id in ids
     ]
-    statement = insert(database.tables.attempt).values(finished_at=database.now())
-    insert_rows(connection, statement, rows)
+    insert_rows(connection, insert(database.tables.attempt), rows)
+    count_logged(connection, database, rows)
 
 
 def _mark_recipients_unknown(

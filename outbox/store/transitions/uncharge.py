@@ -24,6 +24,7 @@ from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
 from ..records import traits_of
+from ..rollup.tally import count_taken_back
 
 READ_BACK = 1000
 """How many of the newest attempts, of all servers, are looked at, by the log's primary key."""
@@ -50,6 +51,7 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
         marked = [row for row in ours if _mark_uncharged(connection, database, row)]
         for row in sorted(marked, key=lambda row: int(row.email_id)):
             _take_back(connection, database, row)
+        count_taken_back(connection, database, [row._asdict() for row in marked])
         return len(marked)
 
     return database.run(work)
@@ -104,6 +106,8 @@ def _tail(connection: Connection, database: Database, server: str, refusal: str)
             email.recipients,
             email.waited,
             email.expires_at,
+            email.lane,
+            email.priority,
         )
         .join_from(newest, database.tables.email, email.id == newest.c.email_id)
         .where(newest.c.server == server)

@@ -78,6 +78,7 @@ class Runtime:
         )
         self.noted_until = 0.0  # until then this process does not note its halted servers again
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
+        self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
         self.find_celery = celery

@@ -13,6 +13,7 @@ from outbox.domain.priority import Priority
 from outbox.store.control import lease, pause
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import ClaimedEmail
+from outbox.store.rollup.fold import fold
 from outbox.store.transitions import expire, purge, rescue, resolve, retry
 from outbox.store.transitions.claim import claim, guarded_statement
 from outbox.store.transitions.start import start
@@ -20,6 +21,7 @@ from outbox.store.transitions.window import advance, advance_in_steps, finish
 from tests.integration.machine.model import JITTER, LEASE, OPEN, UNSENT, Mail
 from tests.integration.machine.tables import Worker, committed, results
 from tests.integration.machine.transactions import FEW, KEYS, TAGS, Transactions, alone, apart
+from tests.support.shop.recount import counted, log
 from tests.support.shop.shop import WORKER
 
 WINDOW = 2
@@ -44,6 +46,7 @@ class Machine(Transactions):
         super().__init__()
         self.tokens: list[UUID] = []  # of every claim that ever was
         self.workers: list[Worker] = []
+        self.log: dict[int, tuple[object, ...]] = {}  # each attempt that ever was in the log
 
     # ---- sweeps
 
@@ -85,7 +88,9 @@ class Machine(Transactions):
 
     @apart
     @rule(
-        which=st.sampled_from(["rescue", "expire", "purge", "stale", "pause", "resume", "resume"])
+        which=st.sampled_from(
+            ["rescue", "expire", "purge", "fold", "stale", "pause", "resume", "resume"]
+        )
     )
     def keep_house(self, which: str) -> None:
         self.clock.settle()
@@ -97,6 +102,8 @@ class Machine(Transactions):
         elif which == "purge":
             self.clock.later(600.0)
             self._purge(500.0)
+        elif which == "fold":
+            fold(self.shop.database)
         elif which == "stale":
             self._claim_what_others_have()
         else:
@@ -273,6 +280,12 @@ class Machine(Transactions):
         assert {mail.token for mail in emails if mail.status in OPEN} <= set(self.model.leases)
         sending = Counter(mail.token for mail in emails if mail.status is Status.SENDING)
         assert max(sending.values(), default=0) <= WINDOW
+
+    @invariant()
+    def each_attempt_was_counted_once(self) -> None:
+        """The counts stay, also those of attempts that a purge has removed."""
+        self.log |= log(self.shop.engine, self.shop.tables)
+        assert counted(self.shop.engine, self.shop.tables) == Counter(self.log.values())
 
 
 def _is_honest(mail: Mail) -> bool:

@@ -19,6 +19,7 @@ from tests.kill.stage.nursery import End, Nursery
 from tests.kill.stage.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
 from tests.kill.stage.tally import Tally
 from tests.support.servers.brokers.redis import RedisServer
+from tests.support.shop.recount import counted, recount
 from tests.support.turns import DATABASES
 
 T = TypeVar("T")
@@ -72,7 +73,8 @@ class Stage:
         tables = self.shop.runtime.tables
         emptied = (
             tables.attempt, tables.recipient, tables.email, tables.lease, tables.breaker,
-            tables.server, tables.bucket, tables.counter, self.shop.orders,
+            tables.server, tables.bucket, tables.counter, tables.tally, tables.stat,
+            self.shop.orders,
         )  # fmt: skip
         with self.shop.engine.begin() as connection:
             for table in emptied:
@@ -143,6 +145,13 @@ class Stage:
     def statuses(self) -> dict[str, str]:
         """Return how each recipient's email ended."""
         return {address: mail for address, (mail, _) in self.shop.standing().items()}
+
+    def miscounted(self) -> dict[str, int]:
+        """Return where what was counted differs from the attempt log; empty if nowhere."""
+        engine, tables = self.shop.observer, self.shop.runtime.tables
+        found, expected = counted(engine, tables), recount(engine, tables)
+        keys = found.keys() | expected.keys()
+        return {str(key): found[key] - expected[key] for key in keys if found[key] != expected[key]}
 
     def orders(self) -> set[str]:
         """Return the customers whose orders are committed."""

@@ -9,6 +9,7 @@ from sqlalchemy import MetaData, SmallInteger
 
 from outbox.domain.config.settings import MOST, MOST_TRIES, Settings
 from outbox.domain.delivery.outcome import MAX_UNKNOWN
+from outbox.domain.figures.histogram import BOUNDS
 from outbox.domain.message.render import MAX_RECIPIENTS
 from outbox.domain.priority import Priority
 from outbox.smtp.reply_reader import parse_line
@@ -31,6 +32,9 @@ LARGEST = {
     "outbox_instance.id": 1,
     "outbox_lease.priority": max(Priority),
     "outbox_purge.id": 1,
+    **{f"{table}.priority": max(Priority) for table in ("outbox_tally", "outbox_stat")},
+    **{f"{table}.code": abs(parse_line(b"599 no")[0]) for table in ("outbox_tally", "outbox_stat")},
+    **{f"{table}.bin": len(BOUNDS) for table in ("outbox_tally", "outbox_stat")},
 }
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.domain.figures.histogram import BOUNDS
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
@@ -40,13 +41,23 @@ def still(twins: Twins) -> Shop:
 
 def test_both_ways_are_run(twins: Twins) -> None:
     own, other = backend_of(twins.shop.database.dialect), backend_of(twins.portable.dialect)
-    for way in ("advance", "take_permits", "claim_due", "insert", "lane_keys", "backlog"):
+    for way in (
+        "advance",
+        "take_permits",
+        "claim_due",
+        "insert",
+        "lane_keys",
+        "backlog",
+        "add_to_sums",
+    ):
         assert getattr(own, way) is not None
         assert getattr(other, way) is None
 
 
 # ---- windows
 
+TOOK = [bound + more for bound in BOUNDS for more in (-1e-6, 0.0, 1e-6)]
+"""Seconds from an email's due time to the end of its attempt, at the bounds of the histogram."""
 DELAYS = st.sampled_from([0.0, 0.4, 7.25, 3600.0])
 _ENDS = {
     Status.SENT: Verdict.SENT,
@@ -85,7 +96,9 @@ def in_window(draw: st.DrawFn, number: int) -> InWindow:
 
 
 def results(number: int) -> st.SearchStrategy[EmailResult]:
-    def result(status: Status, delay: float, text: str, verdict: Verdict | None) -> EmailResult:
+    def result(
+        status: Status, delay: float, text: str, verdict: Verdict | None, took: float
+    ) -> EmailResult:
         outcome = Outcome(
             status=status,
             reply=Reply(code=450, enhanced="4.2.0", text=text),
@@ -93,12 +106,14 @@ def results(number: int) -> st.SearchStrategy[EmailResult]:
             attempts_added=int(status is not Status.CLAIMED),
             crashes_added=-1 if status is Status.CLAIMED else 0,
         )
-        changes = {"server": "mx.example:25" * 30}
+        finished_at = at(-5000 + number + took).timestamp()
+        changes = {"server": "mx.example:25" * 30, "finished_at": finished_at}
         return entry(number, outcome, verdict or _ENDS[status], **changes)
 
     texts = st.sampled_from(["busy", 'a "b" \\c {d}, NULL', "ü\n", "x" * 600, ""])
     verdict = st.sampled_from([None, None, Verdict.HALT])
-    return st.builds(result, st.sampled_from(list(_ENDS)), DELAYS, texts, verdict)
+    took = st.sampled_from(TOOK) | st.floats(-1.0, 200_000.0)
+    return st.builds(result, st.sampled_from(list(_ENDS)), DELAYS, texts, verdict, took)
 
 
 @made_up

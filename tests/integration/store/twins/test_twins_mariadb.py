@@ -28,7 +28,8 @@ def test_both_ways_are_run(twins: Twins) -> None:
     own, other = backend_of(twins.shop.database.dialect), backend_of(twins.portable.dialect)
     assert own.withdraw is not None
     assert own.delete_keyed is not None
-    assert (other.withdraw, other.delete_keyed) == (None, None)
+    assert own.add_to_sums is not None
+    assert (other.withdraw, other.delete_keyed, other.add_to_sums) == (None, None, None)
 
 
 def recipients(number: int, statuses: list[RecipientStatus]) -> list[dict[str, Any]]:

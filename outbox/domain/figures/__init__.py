@@ -1,0 +1,1 @@
+"""What the outbox counts of its attempts, and what is computed from the counts."""

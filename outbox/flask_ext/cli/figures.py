@@ -1,0 +1,81 @@
+"""`flask outbox figures` and `backlog`: what became of emails lately, and how many wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+from flask.cli import with_appcontext
+
+from ...domain.figures.figures import Figures
+from ...domain.figures.spans import Period
+from ...store.queries.standstill import MOST_COUNTED
+from ...store.report_records import Backlog
+from ..management.server_lines import printable
+from .json_output import plain, print_json
+from .shell import as_json, current_outbox
+
+
+@click.command()
+@click.option(
+    "--last",
+    type=click.Choice([period.value for period in Period]),
+    default=Period.HOUR.value,
+    show_default=True,
+)
+@as_json
+@with_appcontext
+def figures(last: str, as_json: bool) -> None:
+    """Show what became of the attempts of the last hour, day or week."""
+    found = current_outbox().figures(last)
+    if as_json:
+        print_json(found)
+        return
+    for line in _figures(found):
+        click.echo(printable(line))
+
+
+def _figures(found: Figures) -> Iterator[str]:
+    yield f"attempts from {_minute(found.since)} to {_minute(found.until)} UTC"
+    yield from (f"  {verdict:<12}{number:>10}" for verdict, number in found.verdicts.items())
+    yield f"accepted            {found.accepted_a_second:.2f} a second"
+    took = found.accepted_in
+    for part, seconds in (("50 %", took.p50), ("95 %", took.p95), ("99 %", took.p99)):
+        if seconds is not None:
+            yield f"{part} of them within  {_seconds(seconds)} s of being due"
+    for one in found.failures:
+        server = one.server or "no server"
+        yield f"  {one.verdict:<12}{one.attempts:>10}  {one.code or 'no reply'} of {server}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3f}" if seconds < 1 else f"{seconds:.1f}"
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+@click.command()
+@as_json
+@with_appcontext
+def backlog(as_json: bool) -> None:
+    """Show how many emails wait and are in flight, counted up to 10,000."""
+    found = current_outbox().backlog()
+    if as_json:
+        print_json(found)
+        return
+    for line in _backlog(found):
+        click.echo(line)
+
+
+def _backlog(found: Backlog) -> Iterator[str]:
+    numbers = plain(found)
+    oldest = numbers.pop("oldest_due_seconds")
+    yield from (f"{name:<12}{_bounded(number):>10}" for name, number in numbers.items())
+    yield f"oldest due email    {oldest:.1f} s"
+
+
+def _bounded(number: int) -> str:
+    return f"{MOST_COUNTED:,}+" if number >= MOST_COUNTED else f"{number:,}"

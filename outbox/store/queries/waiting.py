@@ -1,0 +1,70 @@
+"""Counts what has not ended, up to a limit: in milliseconds, however many emails there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select
+
+from ...domain.delivery.status import Status
+from ...domain.priority import Priority
+from ...domain.scheduling.claim_plan import LaneKey
+from ..connection.database import Database
+from ..records import Mark
+from ..report_records import Backlog
+from ..schema.clock import utc
+from .standstill import MOST_COUNTED
+from .sweep.backlog import count
+from .sweep.lane_keys import marked, ways
+
+WAYS_AT_ONCE = 200
+"""The pairs of lane and priority in one statement. SQLite takes at most 500 terms."""
+
+
+def backlog(connection: Connection, database: Database) -> Backlog:
+    """Return how many emails wait and are in flight, each number up to MOST_COUNTED.
+
+    It steps through the lanes in the index of due emails. So it takes as long for five million
+    finished or scheduled emails as for none.
+    """
+    now = connection.execute(select(database.now())).scalar_one()
+    waiting = {
+        (row.lane, Priority(row.priority)): Mark(row.due_at, row.id)
+        for row in connection.execute(ways(database), marked(database, {}))
+    }
+    due = {way: mark for way, mark in waiting.items() if utc(mark.due_at) <= utc(now)}
+    oldest = min((utc(mark.due_at) for mark in due.values()), default=utc(now))
+    in_flight = _in_flight(connection, database)
+    return Backlog(
+        due=_waiting(connection, database, now, due, is_due=True),
+        scheduled=_waiting(connection, database, now, waiting, is_due=False),
+        claimed=in_flight.get(Status.CLAIMED, 0),
+        sending=in_flight.get(Status.SENDING, 0),
+        oldest_due_seconds=round((utc(now) - oldest).total_seconds(), 3),
+    )
+
+
+def _waiting(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    starts: Mapping[LaneKey, Mark],
+    *,
+    is_due: bool,
+) -> int:
+    """Return how many emails of these ways are due, or are due later."""
+    total, left = 0, list(starts.items())
+    while left and total < MOST_COUNTED:
+        some, left = dict(left[:WAYS_AT_ONCE]), left[WAYS_AT_ONCE:]
+        limits = dict.fromkeys(some, MOST_COUNTED - total)
+        found = count(connection, database, now, some, limits, is_due=is_due)
+        total += sum(one.emails for one in found.values())
+    return min(total, MOST_COUNTED)
+
+
+def _in_flight(connection: Connection, database: Database) -> dict[str, int]:
+    email = database.tables.email.c
+    held = select(email.status).where(email.token.is_not(None)).limit(MOST_COUNTED).subquery()
+    counts = select(held.c.status, func.count()).group_by(held.c.status)
+    return {status: number for status, number in connection.execute(counts)}  # noqa: C416

@@ -1,0 +1,104 @@
+"""Reads the counts of attempts. Tallies that no fold has summed up yet are read with the sums.
+
+Each read is one statement. So a fold that commits meanwhile hides nothing from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    Table,
+    case,
+    cast,
+    func,
+    select,
+    union_all,
+)
+
+from ...domain.delivery.transaction import Verdict
+from ...domain.figures.figures import Figures, Total, figures_of
+from ...domain.figures.spans import MINUTE, TOTAL, Period, Range
+from ..connection.database import Database
+from ..queries.sweep.tagged_rows import constant
+from ..schema.clock import utc
+
+
+def read_figures(connection: Connection, database: Database, period: Period) -> Figures:
+    """Return the figures of this period up to now."""
+    now = connection.execute(select(database.now())).scalar_one()
+    range_ = Range(period=period, until=utc(now))
+    since, step = range_.minutes[0], period.span // MINUTE
+    stat, tally = database.tables.stat.c, database.tables.tally.c
+    found = _both(
+        database,
+        [stat.minute, stat.verdict, stat.bin, *_of_failures(stat)],
+        [stat.span == period.span, stat.minute >= since],
+        [
+            tally.minute - tally.minute % constant(step),
+            tally.verdict,
+            tally.bin,
+            *_of_failures(tally),
+        ],
+        [tally.minute >= since],
+    )
+    return figures_of(range_, connection.execute(found))
+
+
+def _of_failures(columns: Any) -> list[ColumnElement[Any]]:
+    """Return server and code, only where an attempt failed: the others would be many more rows."""
+    failed = columns.verdict != constant(Verdict.SENT)
+    return [
+        case((failed, columns.server), else_=constant("")),
+        case((failed, columns.code), else_=constant(0)),
+    ]
+
+
+def read_totals(connection: Connection, database: Database) -> list[Total]:
+    """Return what was counted since the tables were made, by one statement. No number ever falls.
+
+    An attempt that was taken back as the server's own fault stays counted, and a halt is added.
+    """
+    stat, tally = database.tables.stat.c, database.tables.tally.c
+    found = _both(
+        database,
+        [stat[name] for name in Total._fields[:-1]],
+        [stat.span == TOTAL],
+        [tally[name] for name in Total._fields[:-1]],
+        [tally.attempts > 0],
+    )
+    sums = Counter[tuple[Any, ...]]()
+    for *key, attempts in connection.execute(found):
+        sums[tuple(key)] += attempts
+    return [Total._make((*key, attempts)) for key, attempts in sums.items()]
+
+
+def _both(
+    database: Database,
+    summed: Sequence[ColumnElement[Any]],
+    where_summed: Sequence[ColumnElement[bool]],
+    tallied: Sequence[ColumnElement[Any]],
+    where_tallied: Sequence[ColumnElement[bool]],
+) -> CompoundSelect[*tuple[Any, ...]]:
+    """Return the statement for the attempts by these columns, of the sums and of the tallies.
+
+    Each table is grouped by itself, so the same key may come twice. MariaDB and MySQL would write
+    all rows of both into another table first.
+    """
+    stat, tally = database.tables.stat, database.tables.tally
+    return union_all(
+        _grouped(stat, summed).where(*where_summed), _grouped(tally, tallied).where(*where_tallied)
+    )
+
+
+def _grouped(table: Table, columns: Sequence[ColumnElement[Any]]) -> Select[*tuple[Any, ...]]:
+    named = [column.label(f"key{place}") for place, column in enumerate(columns)]
+    attempts = cast(func.sum(table.c.attempts), BigInteger).label("attempts")
+    return select(*named, attempts).group_by(*named)
