@@ -77,7 +77,7 @@ def plans(made: Ours) -> dict[str, Plan]:
 
 def most(made: Ours) -> int:
     """Return the most due emails that a sweep counts, however many there are."""
-    return made.runtime.settings.slots * made.runtime.settings.batch
+    return made.runtime.slots() * made.runtime.settings.batch
 
 
 def _plan(connection: Connection, statement: ClauseElement, marks: Mapping[str, Any]) -> Plan:

@@ -11,11 +11,20 @@ from .domain.errors import (
 )
 from .domain.figures.figures import FailureCount, Figures, FiguresPoint, TimeToAccepted
 from .domain.figures.spans import Period
+from .domain.fleet import WorkerState
 from .domain.priority import Priority
 from .domain.version import __version__
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
-from .flask_ext.management.results import Corrections, Health, Reason, Suppressions, Unchanged
+from .flask_ext.management.results import (
+    Corrections,
+    Fleet,
+    Health,
+    Reason,
+    Suppressions,
+    Unchanged,
+    WorkerDetails,
+)
 from .flask_ext.restore.holding import Released, Restored
 from .store.instance.hold import HeldEmails
 from .store.records import Email
@@ -51,6 +60,7 @@ __all__ = [
     "FailureCount",
     "Figures",
     "FiguresPoint",
+    "Fleet",
     "Health",
     "HeldEmails",
     "InvalidMessage",
@@ -76,6 +86,8 @@ __all__ = [
     "Suppressions",
     "TimeToAccepted",
     "Unchanged",
+    "WorkerDetails",
+    "WorkerState",
     "__version__",
     "email_failed",
     "email_sent",

@@ -9,6 +9,7 @@ from contextlib import closing
 
 from ..domain.errors import ConfigurationError
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
+from ..store.control import fleet
 from ..store.control.forgotten_servers import forget
 from ..store.queries.sweep.preemption import should_yield_to_urgent
 from ..store.rollup.prune import prune
@@ -27,15 +28,15 @@ POLL = 0.5
 def purge_briefly(runtime: Runtime) -> int:
     """Remove emails past their retention, and end soon; return how many were removed.
 
-    First it removes halted servers that are no longer configured, and old figures. It ends after
-    `SECONDS`, when urgent email waits for a process, or when the worker stops. The next purge goes
-    on where this one ended.
+    First it removes halted servers that are no longer configured, old figures, and the rows of
+    workers that have not been seen for a day. It ends after `SECONDS`, when urgent email waits for
+    a process, or when the worker stops. The next purge goes on where this one ended.
     """
     total = 0
     try:
         if runtime.instance.refusal():
             return total  # of a copy nothing is removed before a person has looked at it
-        forget(runtime.database, [server.name for server in runtime.servers])
+        _forget(runtime)
         _prune_figures(runtime)
         with closing(purge(runtime.database, older_than=runtime.settings.retention)) as chunks:
             began = runtime.clock()
@@ -61,8 +62,13 @@ def _prune_figures(runtime: Runtime) -> None:
             return
 
 
+def _forget(runtime: Runtime) -> None:
+    forget(runtime.database, [server.name for server in runtime.servers])
+    fleet.forget(runtime.database)
+
+
 def _gives_way(runtime: Runtime) -> bool:
-    slots, routes = runtime.settings.slots, runtime.routes
+    slots, routes = runtime.slots(), runtime.routes
     return should_yield_to_urgent(runtime.database, runtime.lanes, slots=slots, routes=routes)
 
 
@@ -78,7 +84,7 @@ def purge_all(
     if refusal := runtime.instance.refusal():
         raise ConfigurationError(refusal)
     patience = runtime.clock() + LEASE + SECONDS
-    forget(runtime.database, [server.name for server in runtime.servers])
+    _forget(runtime)
     while True:
         try:
             yield from purge(runtime.database, older_than=older_than)

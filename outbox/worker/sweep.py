@@ -41,9 +41,9 @@ def sweep(
     two sweeps claim the same email. In a copy of the outbox a sweep does nothing. `wake` is called
     with the seconds until a closed lane opens: it is to bring another sweep then.
     """
-    settings, database = runtime.settings, runtime.database
+    database, slots = runtime.database, runtime.slots()
     try:
-        state = _survey(runtime, settings.slots * settings.batch)
+        state = _survey(runtime, slots)
     except Exception:
         runtime.instance.forget()  # when the tables are back, they may be a backup's
         raise
@@ -56,7 +56,7 @@ def sweep(
     if state.ahead:
         _aside("correct its rate limits", lambda: set_right(database, state.ahead))
     _note_open_breakers(runtime, state)
-    claims = _claims(runtime, state)
+    claims = _claims(runtime, state, slots)
     for made in claims:
         hand_out(made)
     if (seconds := next_opening(state.lags)) is not None:
@@ -95,11 +95,11 @@ def _aside(what: str, work: Callable[[], object]) -> None:
         _log.error("outbox: a sweep could not %s (%s)", what, describe(error))
 
 
-def _survey(runtime: Runtime, limit: int) -> Survey:
+def _survey(runtime: Runtime, slots: int) -> Survey:
     """Survey from the last sweep's marks on; where that may miss due emails, survey everything."""
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
-    since = runtime.low_water.marks(database)
-    choose = partial(_contenders, runtime)
+    limit, since = slots * runtime.settings.batch, runtime.low_water.marks(database)
+    choose = partial(_contenders, runtime, slots)
     state = survey(database, lanes, servers, limit=limit, since=since, choose=choose)
     if not runtime.low_water.note(since, state.due, state.first, limit):
         state = survey(database, lanes, servers, limit=limit, choose=choose)
@@ -115,18 +115,18 @@ def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
         runtime.noted_until = runtime.clock() + _NOTED
 
 
-def _contenders(runtime: Runtime, state: Survey) -> list[LaneKey]:
+def _contenders(runtime: Runtime, slots: int, state: Survey) -> list[LaneKey]:
     return contenders(
         state.due,
         state.flight,
         lanes=runtime.lanes,
         lags=state.lags,
-        slots=runtime.settings.slots,
+        slots=slots,
         rooms=_rooms(runtime, state),
     )
 
 
-def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
+def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
     if not state.due or runtime.suppressed():
         return []
     settings, rooms = runtime.settings, _rooms(runtime, state)
@@ -135,7 +135,7 @@ def _claims(runtime: Runtime, state: Survey) -> list[Claim]:
         state.flight,
         lanes=runtime.lanes,
         lags=state.lags,
-        slots=settings.slots,
+        slots=slots,
         batch=settings.batch,
         window=settings.window,
         rooms=rooms,

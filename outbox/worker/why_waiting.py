@@ -120,9 +120,10 @@ class _Look:
                 yield f"the rate {rate['bucket']} is used up for {rate['opens_in']:.0f} s"
         lease = self._database.tables.lease
         running = select(func.count()).where(lease.c.expires_at > self._database.now())
-        if self._connection.execute(running).scalar_one() >= runtime.settings.slots:
-            slots = counted(runtime.settings.slots, "slot")
-            yield f"{slots} of OUTBOX_SLOTS, and each has a batch: it waits for the end of one"
+        slots = runtime.slots()
+        if self._connection.execute(running).scalar_one() >= slots:
+            told = f"{counted(slots, 'slot')} in all (flask outbox workers)"
+            yield f"{told}, and each has a batch: it waits for the end of one"
 
     def _next_sweep(self) -> str:
         seen = beat.age(self._connection, self._database)

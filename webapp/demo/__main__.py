@@ -102,7 +102,6 @@ def _prepare(
         "FLOWER_URL": f"http://127.0.0.1:{ports.flower}/",
         "DEMO_INBOX": str(state / "inbox"),
         "DEMO_KILL_WORKER": kill_worker(state),
-        "OUTBOX_SLOTS": "2",
         "PYTHONUNBUFFERED": "1",
     }
     if "OUTBOX_LEASE" in os.environ:

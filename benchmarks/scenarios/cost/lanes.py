@@ -84,7 +84,7 @@ def _plan(made: Ours) -> None:
     """Do what a sweep does before its claims."""
     runtime = made.runtime
     settings, lanes = runtime.settings, runtime.lanes
-    slots, batch, window = settings.slots, settings.batch, settings.window
+    slots, batch, window = runtime.slots(), settings.batch, settings.window
 
     def choose(state: Survey) -> list[LaneKey]:
         return contenders(state.due, state.flight, lanes=lanes, lags=state.lags, slots=slots)

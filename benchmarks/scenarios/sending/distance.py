@@ -42,7 +42,7 @@ def _ours(bench: Bench, emails: int) -> float:
     with (
         SmtpSink() as sink,
         Delay(sink.port, ONE_WAY) as delay,
-        ours(url, bench.redis.url, delay.port, OUTBOX_SLOTS=2 * CONNECTIONS) as outbox,
+        ours(url, bench.redis.url, delay.port) as outbox,
     ):
         outbox.enqueue(range(emails))
         outbox.worker(processes=CONNECTIONS)

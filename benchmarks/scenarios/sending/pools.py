@@ -55,7 +55,6 @@ def _drain(bench: Bench, worker: Worker, memory: list[float]) -> float:
     emails = bench.size(_EMAILS * worker.connections, least=200)
     bench.redis.flushall()
     settings: dict[str, Any] = {
-        "OUTBOX_SLOTS": 2 * worker.connections,
         "OUTBOX_BATCH": _EMAILS // 2,  # each connection has two batches
         "SQLALCHEMY_ENGINE_OPTIONS": {"pool_size": worker.connections},
     }

@@ -45,16 +45,19 @@ def setting(
     most: float = MOST,
     read: Callable[[str, Any], Any] | None = None,
     shown: bool = True,
+    kind: type | None = None,
 ) -> Any:
     """Declare one setting: its default, its line in the documentation, its least and most value.
+
+    A value is of its default's type. Where the default is None, `kind` is the type of the others.
 
     `read` parses a value that is more than a number or a text. It gets the key and the value, and
     raises ConfigurationError. An address has no `read`: `from_config` checks it, and lists the
     settings that are addresses. A setting that is not `shown` holds secrets, and `repr` leaves it
     out.
     """
-    bounds = {"least": least, "most": most}
-    return field(default=default, metadata={"doc": doc, **bounds, "read": read}, repr=shown)
+    rules = {"doc": doc, "least": least, "most": most, "read": read, "kind": kind}
+    return field(default=default, metadata=rules, repr=shown)
 
 
 def read_backoff(key: str, value: Any) -> tuple[float, ...]:
@@ -95,7 +98,13 @@ class Settings:
     Times are seconds and sizes are bytes.
     """
 
-    slots: int = setting(4, "batches in flight at once; set it to your workers' processes", least=1)
+    slots: int | None = setting(
+        None,
+        "the most batches in flight at once; empty: as many as the running workers have"
+        " [processes](#slots)",
+        least=1,
+        kind=int,
+    )
     batch: int = setting(
         400, "emails claimed for one send task, up to 10,000", least=1, most=MOST_EMAILS
     )
@@ -275,7 +284,9 @@ def _read(key: str, value: Any, declared: dataclasses.Field[Any]) -> Any:
         if value not in list(OnUnknown):
             raise ConfigurationError(f"{key} must be one of {', '.join(OnUnknown)}")
         return OnUnknown(value)
-    kind = type(default)
+    kind = declared.metadata["kind"] or type(default)
+    if value is None and default is None:
+        return None
     found = as_kind(key, value, kind)
     # `not >=` also refuses NaN, which compares false with everything.
     if least is not None and not found >= least:

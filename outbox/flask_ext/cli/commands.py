@@ -39,6 +39,7 @@ from .shell import (
     text,
 )
 from .stats import stats_lines
+from .workers import workers
 
 commands = CommandGroup("outbox", help="See, send and correct the emails of the outbox.")
 """Added to the app's own commands by `Outbox.init_app`."""
@@ -50,6 +51,7 @@ for each in (
     resolve,
     cancel,
     purge,
+    workers,
     health,
     check,
     audit,

@@ -43,3 +43,5 @@ def _tell(health: Health, *, suppressed: bool) -> None:
         click.secho(standing_line(server), fg=standing_colour(server))
     for problem in health.problems:
         click.secho(printable(problem), fg="red")
+    for warning in health.warnings:
+        click.secho(printable(warning), fg="yellow")

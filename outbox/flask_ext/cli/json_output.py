@@ -57,6 +57,7 @@ _HEALTH = (
     "alerts",
     "servers",
     "problems",
+    "warnings",
 )
 
 

@@ -24,8 +24,10 @@ from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
 from .checks.database import database_findings
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
-from .results import Health
+from .checks.fleet_table import RESTART, unheard_findings
+from .results import Fleet, Health
 from .server_lines import SUPPRESSED
+from .workers import workers
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -96,13 +98,17 @@ def _examined(runtime: Runtime, limit: float) -> Health:
         return health, standstill.longest_overdue(connection, database)
 
     health, overdue = database.read(look)
-    problems = _problems(runtime, health, overdue)
-    return replace(health, healthy=not (problems or health.alerts), problems=problems)
+    fleet = workers(runtime)
+    problems = _problems(runtime, health, overdue, fleet)
+    warnings = tuple(text for text in fleet.problems if text not in problems)
+    healthy = not (problems or health.alerts)
+    return replace(health, healthy=healthy, problems=problems, warnings=warnings)
 
 
-def _problems(runtime: Runtime, health: Health, overdue: float) -> tuple[str, ...]:
+def _problems(runtime: Runtime, health: Health, overdue: float, fleet: Fleet) -> tuple[str, ...]:
     """Return what does not move, and why, as far as the tables and the workers can tell."""
     found = []
+    deaf = [one.text for one in unheard_findings(fleet) if one.level == "error"]
     if refusal := examine.look(runtime.database, runtime.settings.instance).refusal:
         found.append(refusal)
     if max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0) > health.limit:
@@ -112,7 +118,9 @@ def _problems(runtime: Runtime, health: Health, overdue: float) -> tuple[str, ..
         found.append(f"a lease ran out {overdue:.0f} s ago, and no sweep has judged its emails")
     seen = health.beat_seconds
     if found:
-        found += _reasons(runtime)
+        found += _reasons(runtime, deaf)
+    elif (health.oldest_due_seconds or 0.0) > RESTART:
+        found += deaf  # nobody is there to send what is due
     if seen is not None and seen > max(health.limit, UNSEEN):
         found.append(beat_finding(seen).text)
     elif seen is None and found and runtime.find_celery() is not None:
@@ -120,8 +128,11 @@ def _problems(runtime: Runtime, health: Health, overdue: float) -> tuple[str, ..
     return tuple(found)
 
 
-def _reasons(runtime: Runtime) -> list[str]:
-    """Return why emails wait: they are held back, or no worker takes them."""
+def _reasons(runtime: Runtime, deaf: list[str]) -> list[str]:
+    """Return why emails wait: they are held back, or no worker takes them.
+
+    The workers are asked over the broker, unless their table tells that none is there (`deaf`).
+    """
     app = runtime.find_celery()
     held = runtime.database.read(lambda c: paused(c, runtime.database))
     reasons = [f"paused: {scope} (flask outbox resume {scope})" for scope in sorted(held)]
@@ -129,7 +140,8 @@ def _reasons(runtime: Runtime) -> list[str]:
         return [*reasons, SUPPRESSED]
     if app is None:
         return [*reasons, f"{NO_CELERY}: only `flask outbox drain` sends"]
-    return [*reasons, *(one.text for one in fleet_findings(app) if one.level != "ok")]
+    asked = deaf or [one.text for one in fleet_findings(app) if one.level != "ok"]
+    return [*reasons, *asked]
 
 
 def _faults(runtime: Runtime) -> tuple[str, ...]:

@@ -32,8 +32,9 @@ from ...store.report_records import (
 from ...worker.process.runtime import Runtime
 from ..app.state import state_of
 from . import audit, controls, corrections, emails, figures, source
+from . import workers as fleet
 from .corrections import OnProgress
-from .results import Corrections, Health, Suppressions
+from .results import Corrections, Fleet, Health, Suppressions
 
 
 def unwatched(done: int, of: int) -> None:
@@ -228,12 +229,23 @@ class Management:
         """
         return figures.progress(self._runtime, tag)
 
+    def workers(self) -> Fleet:
+        """Return the workers and beats, living and dead, with their queues, versions and settings.
+
+        It reads the table in which each writes itself down every ten seconds. Neither a worker nor
+        the broker is asked. Workers that stopped or died are shown for a day.
+        """
+        return fleet.workers(self._runtime)
+
     def health(self, max_age: float | None = None) -> Health:
         """Return whether emails leave, for monitoring; it does not raise if the database is away.
 
         It is not healthy if an email has been due or claimed for more than `max_age` seconds, if no
         sweep has judged the emails of a dead worker for as long, if beat has stopped, or if a
-        server needs a person. The default `max_age` is OUTBOX_HEALTH_AGE. Where emails are late,
-        the running workers are asked which queues they listen to. That takes up to six seconds.
+        server needs a person, or if emails are due and the table of the workers says that nobody
+        has listened to one of the queues for half a minute. The default `max_age` is
+        OUTBOX_HEALTH_AGE. Where emails are late, and that table does not tell why, the running
+        workers are asked which queues they listen to. That takes up to six seconds. `warnings` has
+        what else is wrong with workers and beat.
         """
         return figures.health(self._runtime, max_age)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from ...domain.delivery.status import Status
+from ...domain.fleet import WorkerState
 from ...store.report_records import ServerStatus
 
 
@@ -75,3 +77,44 @@ class Health:
     beat_seconds: float | None = None  # since a task of beat was seen; None: there never was one
     alerts: tuple[ServerStatus, ...] = ()  # servers that need a person
     servers: tuple[ServerStatus, ...] = ()
+    warnings: tuple[str, ...] = ()  # what keeps no email back yet, and the remedy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerDetails:
+    """A worker, or a beat, as it wrote itself down last."""
+
+    name: str  # Celery's name of it
+    host: str
+    pid: int  # of its parent process
+    state: WorkerState
+    pool: str  # "beat" for a beat
+    concurrency: int  # tasks that it runs at once, at most
+    queues: tuple[str, ...]
+    tasks: int  # that it ran at its last beat
+    version: str
+    started_at: datetime
+    seen_at: datetime  # it is seen every ten seconds
+    seen_seconds: float
+    stopped_at: datetime | None  # when it was asked to stop
+    differing: tuple[str, ...]  # its settings that differ from this process's
+    is_missed: bool  # it is dead, and no later one has taken its place
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fleet:
+    """The workers of the outbox that were seen within a day, and what is wrong with them."""
+
+    slots: int  # batches that may be in flight now
+    workers: tuple[WorkerDetails, ...]  # the one that was seen last first
+    beats: tuple[WorkerDetails, ...]
+    beat_seconds: float | None  # since a task of beat was seen; None: there never was one
+    unheard: dict[str, float | None]
+    """The outbox's queues to which no living worker listens, with the seconds since one did. It is
+    empty where no worker is known at all: workers of older versions write nothing down."""
+    problems: tuple[str, ...]  # what is wrong, and the remedy
+
+    @property
+    def living(self) -> tuple[WorkerDetails, ...]:
+        """The workers that take tasks, as far as it is known."""
+        return tuple(one for one in self.workers if one.state.is_living)

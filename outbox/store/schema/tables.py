@@ -9,7 +9,7 @@ from functools import cache
 from sqlalchemy import MetaData, Table
 
 from ...domain.errors import ConfigurationError
-from . import audit_tables, control_tables, email_tables, instance_table, stat_tables
+from . import audit_tables, control_tables, email_tables, fleet_tables, instance_table, stat_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,7 @@ class Tables:
     instance: Table
     tally: Table
     stat: Table
+    worker: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -58,6 +59,7 @@ def define(metadata: MetaData) -> Tables:
         "instance": instance_table.instance,
         "tally": stat_tables.tally,
         "stat": stat_tables.stat,
+        "worker": fleet_tables.worker,
     }
     prefix = f"{metadata.schema}." if metadata.schema else ""
     made = {

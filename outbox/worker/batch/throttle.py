@@ -114,10 +114,11 @@ class Throttle:
         """
         if self._priority is Priority.URGENT:
             return False
-        slots, routes = self._runtime.settings.slots, self._runtime.routes
-        return self._waits.at(
-            lambda: should_yield_to_urgent(self._database, self._lanes, slots=slots, routes=routes)
-        )
+        return self._waits.at(self._urgent_waits)
+
+    def _urgent_waits(self) -> bool:
+        slots, routes = self._runtime.slots(), self._runtime.routes
+        return should_yield_to_urgent(self._database, self._lanes, slots=slots, routes=routes)
 
     def _must_end(self) -> bool:
         return shutdown.requested() or not self._holds() or self.must_yield()

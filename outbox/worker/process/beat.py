@@ -22,6 +22,8 @@ class SteadyScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is u
     last run lies in the future counts as having run just now.
     """
 
+    _due = 0.0  # when the next tick should have come, on the monotonic clock; 0: there was none
+
     def setup_schedule(self) -> None:
         """Read the schedule file, which may have been written while the clock was ahead."""
         super().setup_schedule()
@@ -34,8 +36,14 @@ class SteadyScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is u
         if self._ahead < before - _TOLERANCE:
             self._forget_the_future()
             self._heap = None  # the next runs are planned again
+        self._due = time.monotonic()  # for as long as this tick lasts: a publish may never end
         seconds: float = super().tick(*args, **kwargs)
+        self._due = time.monotonic() + seconds
         return seconds
+
+    def seconds_late(self) -> float:
+        """Return for how many seconds beat has been within one tick, or has missed the next one."""
+        return max(0.0, time.monotonic() - self._due) if self._due else 0.0
 
     def _forget_the_future(self) -> None:
         for entry in self.schedule.values():

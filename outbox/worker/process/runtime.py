@@ -33,6 +33,7 @@ from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
+from .slots import Slots
 from .steady_clock import steady
 from .unrecorded import Unrecorded
 from .wakeup import GAP, Nudge
@@ -76,6 +77,7 @@ class Runtime:
         self.instance = InstanceGuard(
             lambda: self.database, settings.instance, clock=lambda: self.clock()
         )
+        self.slots = Slots(lambda: self.settings.slots, lambda: self.database, lambda: self.clock())
         self.noted_until = 0.0  # until then this process does not note its halted servers again
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
@@ -109,7 +111,7 @@ class Runtime:
 
     def publish(self, task: str, queue: str, *args: str) -> bool:
         """Publish a task with bounded waits, unless its queue is full; as `Publisher.send`."""
-        most = MOST_SENDS + self.settings.slots
+        most = MOST_SENDS + self.slots()
         return self._publisher.send(task, queue, *args, most=most)
 
     def publish_sweep(self) -> None:

@@ -1,13 +1,17 @@
-"""What each worker does for the outbox at its start. Only the worker knows its command line."""
+"""What each worker, and each beat, does for the outbox at its start.
+
+Only the worker knows its command line.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-from celery.signals import celeryd_after_setup
+from celery.signals import beat_init, celeryd_after_setup
 
 from ...domain.errors import ConfigurationError
+from ..fleet.joining import join_as_beat, join_as_worker
 from ..process.queues import own_queues
 from ..process.runtime import Runtime
 from .green_pools import blocked
@@ -40,6 +44,16 @@ def _start(instance: Any, **_: Any) -> None:
     give_time(app, runtime.settings, soft=instance.soft_time_limit, hard=instance.time_limit)
     for text in _warnings(runtime, instance):
         _log.warning("outbox: %s", text)
+    join_as_worker(runtime, instance)
+
+
+def _start_beat(sender: Any, **_: Any) -> None:
+    """Have beat keep a row; a beat that serves no outbox, or several, has none."""
+    try:
+        runtime = runtime_of(sender.app)
+    except ConfigurationError:
+        return
+    join_as_beat(runtime, sender)
 
 
 def _warnings(runtime: Runtime, worker: Any) -> list[str]:
@@ -68,3 +82,4 @@ def _unfit(worker: Any, autoscale: int | None) -> list[str]:
 
 
 celeryd_after_setup.connect(_start)
+beat_init.connect(_start_beat)

@@ -148,7 +148,7 @@ def test_slots_that_are_all_taken_are_told(shops: Shops) -> None:
     shop.enqueue()
     shop.started()
     email = shop.enqueue()
-    told = "1 slot of OUTBOX_SLOTS, and each has a batch: it waits for the end of one"
+    told = "1 slot in all (flask outbox workers), and each has a batch: it waits for the end of one"
     assert waits(shop, email.id) == [told]
     shop.later(LEASE + 1)  # it ran out: its slot is free
     assert waits(shop, email.id) == [NEVER]

@@ -18,6 +18,8 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Column, Integer, String
 
 from outbox import Outbox
+from outbox.domain.fleet import EVERY
+from outbox.worker.fleet import joining
 from tests.support.celery_app import make_celery
 
 EARLY = 0.1
@@ -43,6 +45,7 @@ def create_app(config: Mapping[str, Any]) -> Flask:
     db.init_app(app)
     outbox.init_app(app, db=db)
     app.extensions["outbox"].runtime.random = lambda: EARLY * random.random()
+    setattr(joining, "EVERY", config.get("WORKER_BEATS", EVERY))  # noqa: B010
     if config.get("CREATE_ALL"):  # as many an app factory does
         with app.app_context():
             db.create_all()

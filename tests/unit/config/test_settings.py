@@ -16,12 +16,20 @@ DEFAULTS: dict[str, Any] = {field.name: field.default for field in FIELDS}
 OTHERS: dict[str, tuple[Any, Any]] = {
     "rate": ("500/min", Rate(500, 60)),
     "domain_rates": ({"gmail.com": "20/s"}, {"gmail.com": Rate(20, 1)}),
+    "slots": ("8", 8),
     "bulk_share": (1, 1.0),
     "message_id_domain": ("Shop.example", "shop.example"),
     "backoff": ([15, 30.5], (15.0, 30.5)),
     "previews": (False, False),
 }
-NUMBERS = [field for field in FIELDS if type(field.default) in (int, float)]
+
+
+def kind_of(field: dataclasses.Field[Any]) -> type:
+    """Return the type of the setting's values; a default of None is of another one."""
+    return field.metadata["kind"] or type(field.default)
+
+
+NUMBERS = [field for field in FIELDS if kind_of(field) in (int, float)]
 
 
 def key(field: dataclasses.Field[Any]) -> str:
@@ -49,7 +57,7 @@ def test_every_setting_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("field", FIELDS, ids=key)
 def test_every_setting_is_read_from_its_key(field: dataclasses.Field[Any]) -> None:
-    if field.metadata["read"] is not None or field.name == "bulk_share":
+    if field.name in OTHERS:
         value, wanted = OTHERS[field.name]
         assert getattr(read(**{key(field): value}), field.name) == wanted
         return
@@ -71,7 +79,7 @@ def test_less_than_the_least_is_refused_and_the_least_is_taken(
     least = field.metadata["least"]
     small = {"OUTBOX_WINDOW": 1, "OUTBOX_BATCH": max(1, Settings().batch)}
     assert f"{key(field)} must be at least {least}" == refused(**{key(field): type(least)(-1)})
-    kind = type(DEFAULTS[field.name])
+    kind = kind_of(field)
     assert getattr(read(**{**small, key(field): kind(least)}), field.name) == least
 
 
@@ -89,9 +97,11 @@ WORDS = {
 def test_a_value_of_another_kind_is_refused_with_both_kinds(
     field: dataclasses.Field[Any], value: Any
 ) -> None:
-    kind = type(field.default)
-    if field.metadata["read"] is not None:
-        if value is not None and (field.name, value) != ("previews", True):
+    kind = kind_of(field)
+    if value is None and field.default is None:
+        assert read(**{key(field): value}) == Settings(), "it is left to the outbox"
+    elif field.metadata["read"] is not None:
+        if (field.name, value) != ("previews", True):
             must = "must be True or False, not " if field.name == "previews" else "must be a "
             assert refused(**{key(field): value}).startswith(f"{key(field)} {must}")
     elif field.name == "on_unknown":

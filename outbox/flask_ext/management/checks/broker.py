@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery
 from kombu.connection import Connection
 
-from ....worker.process.fleet import NoAnswer, asked
+from ....worker.fleet.inquiry import NoAnswer, asked
 from .finding import Finding, ok, warn
 
 _SAFE = "noeviction"

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from celery import Celery
+from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
 from ....worker.process.own_task import annotated, uses_amqp
@@ -15,6 +16,8 @@ from ....worker.setup.additions import CELERYS_BEAT, STEADY_BEAT, accepts_ours, 
 from ....worker.setup.green_pools import green, waiting_driver
 from ....worker.setup.pairing import runtime_of
 from ....worker.setup.worker_start import SPAWNED
+from ..results import Fleet
+from ..workers import workers
 from .broker import broker_findings
 from .finding import Finding, error, ok, warn
 from .fleet import beat_findings, fleet_findings
@@ -34,8 +37,16 @@ def celery_findings(runtime: Runtime) -> list[Finding]:
         *setup_findings(runtime, app),
         *broker_findings(app),
         *beat_findings(runtime),
-        *fleet_findings(app, runtime),
+        *fleet_findings(app, runtime, _fleet(runtime)),
     ]
+
+
+def _fleet(runtime: Runtime) -> Fleet | None:
+    """Return the fleet by its table; None where the database does not tell."""
+    try:
+        return workers(runtime)
+    except SQLAlchemyError:  # the findings on the database tell of it
+        return None
 
 
 def setup_findings(runtime: Runtime, app: Celery) -> list[Finding]:

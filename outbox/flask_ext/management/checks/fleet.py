@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from celery import Celery
 from sqlalchemy.exc import SQLAlchemyError
 
+from ....domain.counted import counted
 from ....store.control import beat
-from ....worker.process.fleet import (
+from ....worker.fleet.inquiry import (
     SENDING,
     NoAnswer,
     Unreachable,
@@ -18,7 +20,9 @@ from ....worker.process.fleet import (
     workers,
 )
 from ....worker.process.queues import PURGE_INTERVAL
+from ..results import Fleet
 from .finding import Finding, error, ok, warn
+from .fleet_table import judged, judged_but_for_queues
 from .workers import fetching_by_settings, worker_findings
 
 if TYPE_CHECKING:
@@ -27,6 +31,14 @@ if TYPE_CHECKING:
 _NOBODY = (
     "no worker answered over {broker}: start one (celery -A yourapp worker), or if one runs, give"
     " it and this process the same broker_url"
+)
+_MUTE = (
+    "{living} in the table of the workers, and none answered over {broker}: give this process"
+    " their broker_url; or all are busy, because the pool solo answers between two tasks only"
+)
+_ABSENT = (
+    "{names} listens to our queues, and does not stand in the table of the workers: give it this"
+    " process's database, and this version; outbox_worker must be writable"
 )
 _NO_BROKER = "start it, or mend broker_url; until then emails wait, and none is lost"
 _NO_BEAT = (
@@ -43,31 +55,51 @@ _REMEDY = (
 )
 
 
-def fleet_findings(app: Celery, runtime: Runtime | None = None) -> list[Finding]:
+def fleet_findings(
+    app: Celery, runtime: Runtime | None = None, fleet: Fleet | None = None
+) -> list[Finding]:
     """Return the findings on the configured queues, and on those that workers listen to.
 
     A worker with -Q needs no `task_queues`: so the running workers are asked, too. With
-    `task_always_eager` neither a broker nor a worker is needed.
+    `task_always_eager` neither a broker nor a worker is needed. `fleet` is what their table says.
     """
     if app.conf.task_always_eager:
         return []
-    lacking, unseen = forgotten(app), fetching_by_settings(app) if runtime else []
+    lacking = _lacking(forgotten(app))
+    unasked = [*(fetching_by_settings(app) if runtime else []), *(judged(fleet) if fleet else [])]
     try:
         running = workers(app)
     except Unreachable as silence:
-        return [*_lacking(lacking), error(f"{silence}: {_NO_BROKER}"), *unseen]
+        return [*lacking, error(f"{silence}: {_NO_BROKER}"), *unasked]
     except NoAnswer as silence:
-        return [*_lacking(lacking), warn(f"workers: {silence}"), *unseen]
+        return [*lacking, warn(f"workers: {silence}"), *unasked]
     if not running:
-        nobody = warn(_NOBODY.format(broker=broker_name(app)))
-        return [*_lacking(lacking), nobody, *unseen]
+        return [*lacking, _nobody(app, fleet), *unasked]
     amiss = worker_findings(app, running, runtime)
+    amiss += [*_absent(running, fleet), *judged_but_for_queues(fleet)] if fleet else []
     if not (deaf := unheard(running)):
         return [ok(f"each of our queues has a worker that listens, of {len(running)}"), *amiss]
     level = error if SENDING.intersection(deaf) else warn
     remedy = f"{_REMEDY}, or start a worker with -Q {','.join(deaf)}"
     told = "of the workers that run, none listens to"
-    return [*_lacking(lacking), level(f"{told} {', '.join(deaf)}: {remedy}"), *amiss]
+    return [*lacking, level(f"{told} {', '.join(deaf)}: {remedy}"), *amiss]
+
+
+def _nobody(app: Celery, fleet: Fleet | None) -> Finding:
+    """Return the finding that no worker has answered."""
+    broker = broker_name(app)
+    if fleet is None or not fleet.living:
+        return warn(_NOBODY.format(broker=broker))
+    living = counted(len(fleet.living), "living worker stands", "living workers stand")
+    return warn(_MUTE.format(living=living, broker=broker))
+
+
+def _absent(running: Mapping[str, Collection[str]], fleet: Fleet) -> list[Finding]:
+    """Return the finding on workers of our queues that do not stand in their table."""
+    here = {one.name for one in fleet.living}
+    names = [name for name, queues in running.items() if SENDING.intersection(queues)]
+    absent = sorted(set(names) - here)
+    return [warn(_ABSENT.format(names=", ".join(absent)))] if absent else []
 
 
 def _lacking(names: list[str]) -> list[Finding]:

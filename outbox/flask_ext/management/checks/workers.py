@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from celery import Celery
 
-from ....worker.process.fleet import OURS, NoAnswer, Running, running
+from ....worker.fleet.inquiry import OURS, NoAnswer, Running, running
 from ....worker.process.own_task import uses_amqp
 from ....worker.process.runtime import Runtime
 from ....worker.setup.worker_limits import too_few_connections

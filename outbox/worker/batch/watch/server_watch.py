@@ -40,7 +40,7 @@ class Watch:
         `lanes` returns the lanes that may hold emails for this server. It is called in trouble
         only.
         """
-        self._settings = runtime.settings
+        self._slots = runtime.slots
         self._random = runtime.random
         self._breaker = ServerBreaker(runtime, server, breaker)
         self._others = OtherEmails(runtime.database, server, lanes)
@@ -104,7 +104,7 @@ class Watch:
         self._suspicion.note_slow(email.traits)
         self._is_calm = False
         row = self._breaker.keep_silence(email.id)
-        if row is not None and row.failures >= max(SILENCES, self._settings.slots + 1):
+        if row is not None and row.failures >= max(SILENCES, self._slots() + 1):
             self._is_silent = not self._others.were_taken_since(row.opened_at)
 
     def gives_up(self, email: ClaimedEmail, seconds: float) -> bool:

@@ -62,7 +62,7 @@ def run(engine: sa.Engine, statements: list[str]) -> None:
 
 
 def version_5(engine: sa.Engine) -> None:
-    """Make the tables as version 5 had them: but for names they are the same."""
+    """Make the tables of version 5: but for names, and what later ones added, they are the same."""
     metadata = sa.MetaData()
     define(metadata)
     statements = written_statements(metadata, engine)

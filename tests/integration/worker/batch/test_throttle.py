@@ -195,6 +195,7 @@ def test_a_look_that_takes_long_is_made_less_often(shops: Shops) -> None:
     made = batch(shop)
     now = 0.0
     shop.runtime.clock = lambda: now
+    shop.runtime.slots.share(1)  # as in a worker, where nothing is read for them
     pace = Throttle(shop.runtime, made)
 
     def slow(*_: object) -> None:

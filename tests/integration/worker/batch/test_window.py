@@ -97,7 +97,7 @@ def test_what_waits_behind_a_server_that_hangs_is_given_back_and_goes_with_anoth
         servers = [server("a", first.port)]
         shop = shops.open(OUTBOX_SERVERS=servers, OUTBOX_LEASE=1.0, OUTBOX_WINDOW=4)
         write(shop, 10)
-        [made] = Motion(shop=shop).sweep() if shop.runtime.settings.slots == 1 else _one(shop)
+        [made] = Motion(shop=shop).sweep() if shop.runtime.slots() == 1 else _one(shop)
         work = pool.submit(send_batch, shop.runtime, made.token)
         assert hangs.wait(60)
         wait_until(lambda: shop.statuses().count("pending") == 8, 60, lambda: f"{standing(shop)}")

@@ -104,7 +104,7 @@ def test_beat_publishes_again_when_its_broker_has_lost_the_connection(
 @pytest.mark.databases("sqlite")
 def test_batches_that_nobody_takes_are_published_no_more(wired: Shop, broker: Broker) -> None:
     [queue, *_] = SEND_QUEUES.values()
-    most = MOST_SENDS + wired.runtime.settings.slots
+    most = MOST_SENDS + wired.runtime.slots()
     said = [wired.runtime.publish("outbox.send", queue, "a token") for _ in range(most + 10)]
     assert said == [True] * most + [False] * 10
     assert broker.waiting() == most

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from celery import Celery
 from kombu.connection import Connection
 
-from .queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
+from ..process.queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
 
 Result = TypeVar("Result")
 

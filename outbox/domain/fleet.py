@@ -1,0 +1,93 @@
+"""What a worker's row in the table means: it is at work, silent, dead or stopped. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+EVERY = 10.0
+"""Seconds from one beat of a worker to its next."""
+
+SILENT = 25.0
+"""Seconds after its last beat from which on a worker is silent: two beats are missing."""
+
+LIVING = 45.0
+"""Seconds after its last beat for which a worker counts as living, and its slots count."""
+
+KEPT = 86_400.0
+"""Seconds for which the row of a dead or stopped worker is kept: people want to know who it was."""
+
+DEFAULT_SLOTS = 4
+"""Batches in flight where no living worker is known, as for `flask outbox drain` alone."""
+
+BEAT = "beat"
+"""What stands in the place of the pool in the row of a beat."""
+
+
+class WorkerState(StrEnum):
+    """What is known of a worker."""
+
+    BUSY = "busy"  # it ran a task at its last beat
+    IDLE = "idle"  # it lives, and ran none
+    SILENT = "silent"  # its beats are missing, and it still counts
+    DEAD = "dead"  # it has been silent for too long, or its process is gone
+    STOPPED = "stopped"  # it was asked to stop, and takes no more tasks
+
+    @property
+    def is_living(self) -> bool:
+        """Whether the worker counts as one that takes tasks."""
+        return self in (WorkerState.BUSY, WorkerState.IDLE, WorkerState.SILENT)
+
+
+def state_of(*, seen: float, is_stopped: bool, is_gone: bool, tasks: int) -> WorkerState:
+    """Return the state of a worker that was seen so many seconds ago, and then ran `tasks`.
+
+    `is_gone`: its process is known to have ended.
+    """
+    if is_stopped:
+        return WorkerState.STOPPED
+    if is_gone or seen > LIVING:
+        return WorkerState.DEAD
+    if seen > SILENT:
+        return WorkerState.SILENT
+    return WorkerState.BUSY if tasks else WorkerState.IDLE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Life:
+    """A worker's life, by how many seconds ago it started and was seen last."""
+
+    started: float
+    seen: float
+    state: WorkerState
+    place: object  # what another worker must have in common to take its place
+
+
+def missed(lives: Iterable[Life]) -> list[int]:
+    """Return the places, in `lives`, of dead workers whose work no later one has taken over.
+
+    Each living worker takes the place of one dead worker at most.
+    """
+    known = list(lives)
+    heirs = [life for life in known if life.state.is_living]
+    found = []
+    for place, life in sorted(enumerate(known), key=lambda one: one[1].seen):
+        if life.state is not WorkerState.DEAD:
+            continue
+        heir = next((h for h in heirs if h.place == life.place and h.started <= life.seen), None)
+        if heir is None:
+            found.append(place)
+        else:
+            heirs.remove(heir)
+    return sorted(found)
+
+
+def slots(living: int, most: int | None) -> int:
+    """Return how many batches may be in flight for the `living` workers' slots; 0: none lives.
+
+    `most` is `OUTBOX_SLOTS`.
+    """
+    if not living:
+        return most or DEFAULT_SLOTS
+    return living if most is None else min(living, most)

@@ -1,0 +1,58 @@
+"""`flask outbox workers`: who is there to send, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from flask.cli import with_appcontext
+
+from ...domain.counted import counted
+from ...domain.fleet import WorkerState
+from ..management.results import Fleet, WorkerDetails
+from ..management.server_lines import printable
+from .json_output import print_json
+from .shell import as_json, current_outbox
+
+
+@click.command()
+@as_json
+@with_appcontext
+def workers(as_json: bool) -> None:
+    """Show the workers and beat: living, idle, dead, and of other versions or settings."""
+    found = current_outbox().workers()
+    if as_json:
+        print_json(found)
+        return
+    for line, colour in _lines(found):
+        click.secho(printable(line), fg=colour)
+
+
+_COLOURS = {
+    WorkerState.BUSY: "green",
+    WorkerState.IDLE: "green",
+    WorkerState.SILENT: "yellow",
+    WorkerState.DEAD: "red",
+    WorkerState.STOPPED: None,
+}
+
+
+def _lines(fleet: Fleet) -> Iterator[tuple[str, str | None]]:
+    living = counted(len(fleet.living), "living worker")
+    yield f"{living}, {counted(fleet.slots, 'slot')}", None
+    for one in (*fleet.workers, *fleet.beats):
+        yield _line(one), _COLOURS[one.state]
+    if fleet.beat_seconds is None:
+        yield "no task of beat was ever seen", "yellow"
+    else:
+        yield f"a task of beat was seen {fleet.beat_seconds:.0f} s ago (noted once a minute)", None
+    yield from ((problem, "red") for problem in fleet.problems)
+
+
+def _line(one: WorkerDetails) -> str:
+    who = f"{one.state:<8} {one.name}  pid {one.pid}, {one.version}"
+    seen = f"{who}, seen {one.seen_seconds:.0f} s ago"
+    if not one.concurrency:
+        return seen
+    at_once = f"{one.pool} {one.tasks}/{one.concurrency}"
+    return f"{seen}, {at_once}, {','.join(one.queues)}"

@@ -1,0 +1,98 @@
+"""What is wrong with the fleet, as far as its table tells, each with its remedy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ....domain.fleet import WorkerState
+from ....domain.version import __version__
+from ....store.control import beat
+from ....worker.fleet.inquiry import SENDING
+from ..results import Fleet, WorkerDetails
+from .finding import Finding, error, warn
+
+RESTART = 30.0
+"""Seconds for which a queue may lack a worker, or the outbox a beat, while one is restarted."""
+
+_LOST = (
+    "was seen {seen:.0f} s ago and did not say that it stops: start it again, and look into its log"
+    " and into the kernel's, which tells of a lack of memory"
+)
+_SILENT = "was seen {seen:.0f} s ago, and writes every 10 s: see whether it reaches the database"
+
+
+def judged(fleet: Fleet) -> list[Finding]:
+    """Return what is wrong with the fleet."""
+    return [
+        *_lives(fleet),
+        *_beats(fleet),
+        *_versions(fleet),
+        *_settings(fleet),
+        *unheard_findings(fleet),
+    ]
+
+
+def judged_but_for_queues(fleet: Fleet) -> list[Finding]:
+    """Return what is wrong with the fleet where the workers were asked for their queues."""
+    return [*_lives(fleet), *_beats(fleet), *_versions(fleet), *_settings(fleet)]
+
+
+def unheard_findings(fleet: Fleet) -> Iterator[Finding]:
+    """Yield the finding on queues to which no living worker has listened for a while."""
+    lacking = {
+        name: seconds
+        for name, seconds in fleet.unheard.items()
+        if seconds is None or seconds > RESTART
+    }
+    if not lacking:
+        return
+    level = error if SENDING.intersection(lacking) else warn
+    since = [seconds for seconds in lacking.values() if seconds is not None]
+    last = f" (the last one was seen {min(since):.0f} s ago)" if since else ""
+    queues = ",".join(lacking)
+    remedy = f"start a worker (celery -A yourapp worker), or one with -Q {queues}"
+    yield level(f"no living worker listens to {', '.join(lacking)}{last}: {remedy}")
+
+
+def _lives(fleet: Fleet) -> Iterator[Finding]:
+    for one in fleet.workers:
+        if one.is_missed:
+            yield warn(f"the worker {one.name} is dead: it {_LOST.format(seen=one.seen_seconds)}")
+        elif one.state is WorkerState.SILENT:
+            told = _SILENT.format(seen=one.seen_seconds)
+            yield warn(f"the worker {one.name} is silent: it {told}")
+
+
+def _beats(fleet: Fleet) -> Iterator[Finding]:
+    """Yield the finding on beat if none lives, and nobody has swept in its place since."""
+    if not fleet.beats or any(one.state.is_living for one in fleet.beats):
+        return
+    last = min(fleet.beats, key=lambda one: one.seen_seconds)
+    if last.state is WorkerState.STOPPED and last.seen_seconds < RESTART:
+        return
+    if fleet.beat_seconds is not None and fleet.beat_seconds < last.seen_seconds - beat.EVERY:
+        return
+    told = f"{last.name} is {last.state}: it was seen {last.seen_seconds:.0f} s ago"
+    yield error(f"{told}, and no other beat runs: start one (celery -A yourapp beat)")
+
+
+def _versions(fleet: Fleet) -> Iterator[Finding]:
+    found = defaultdict[str, list[str]](list)
+    for one in _living(fleet):
+        found[one.version].append(one.name)
+    if set(found) <= {__version__}:
+        return
+    told = "; ".join(f"{version}: {', '.join(sorted(names))}" for version, names in found.items())
+    yield warn(f"this process has version {__version__}, and there run {told}: restart the older")
+
+
+def _settings(fleet: Fleet) -> Iterator[Finding]:
+    for one in _living(fleet):
+        if one.differing:
+            told = f"{one.name} has other settings than this process: {', '.join(one.differing)}"
+            yield warn(f"{told}; give each process the same ones, and restart it")
+
+
+def _living(fleet: Fleet) -> list[WorkerDetails]:
+    return [one for one in (*fleet.workers, *fleet.beats) if one.state.is_living]

@@ -1,0 +1,84 @@
+"""The verb `workers`: reads the fleet's table, and judges what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from ...domain.config.agreement import differing, digests
+from ...domain.fleet import BEAT, Life, missed, slots, state_of
+from ...store.control import beat
+from ...store.control import fleet as table
+from ...store.control.fleet import WorkerRow
+from ...worker.fleet.inquiry import OURS
+from ...worker.fleet.own_process import has_ended
+from .checks.fleet_table import judged
+from .results import Fleet, WorkerDetails
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+
+def workers(runtime: Runtime) -> Fleet:
+    """Return the fleet by its table; no worker and no broker is asked."""
+    database = runtime.database
+
+    def look(connection: Connection) -> tuple[tuple[WorkerRow, ...], int, float | None]:
+        rows = table.workers(connection, database)
+        living = table.living_slots(connection, database)
+        return rows, living, beat.age(connection, database)
+
+    rows, living, beat_seconds = database.read(look)
+    agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed())
+    known = _details(rows, agreed)
+    fleet = Fleet(
+        slots=slots(living, runtime.settings.slots),
+        workers=tuple(one for one in known if one.pool != BEAT),
+        beats=tuple(one for one in known if one.pool == BEAT),
+        beat_seconds=beat_seconds,
+        unheard=_unheard([one for one in known if one.pool != BEAT]),
+        problems=(),
+    )
+    return replace(fleet, problems=tuple(finding.text for finding in judged(fleet)))
+
+
+def _details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[WorkerDetails]:
+    known = list(rows)
+    states = [
+        state_of(
+            seen=row.seen_seconds,
+            is_stopped=row.stopped_at is not None,
+            is_gone=has_ended(boot=row.boot, pid=row.pid, start=row.process_start),
+            tasks=row.tasks,
+        )
+        for row in known
+    ]
+    lives = [
+        Life(started=row.started_seconds, seen=row.seen_seconds, state=state, place=row.queues)
+        for row, state in zip(known, states, strict=True)
+    ]
+    gone = set(missed(lives))
+    told = ("name", "host", "pid", "pool", "concurrency", "queues", "tasks", "version")
+    times = ("started_at", "seen_at", "seen_seconds", "stopped_at")
+    return [
+        WorkerDetails(
+            **{name: getattr(row, name) for name in (*told, *times)},
+            state=state,
+            differing=differing(agreed, row.settings),
+            is_missed=place in gone,
+        )
+        for place, (row, state) in enumerate(zip(known, states, strict=True))
+    ]
+
+
+def _unheard(known: list[WorkerDetails]) -> dict[str, float | None]:
+    """Return our queues to which none of these listens, with the seconds since one did."""
+    heard = {name for one in known if one.state.is_living for name in one.queues}
+    return {
+        name: min((one.seen_seconds for one in known if name in one.queues), default=None)
+        for name in OURS
+        if known and name not in heard
+    }

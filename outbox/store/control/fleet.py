@@ -1,0 +1,102 @@
+"""The rows of the workers: each writes its own alone, so no write waits for another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from ...domain.fleet import KEPT, LIVING
+from ..connection.database import Database
+from ..schema.clock import utc
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerRow:
+    """A worker as it last wrote itself down; the seconds are those until now."""
+
+    name: str
+    host: str
+    boot: str
+    pid: int
+    process_start: int
+    queues: tuple[str, ...]
+    pool: str
+    concurrency: int
+    slots: int
+    tasks: int
+    version: str
+    settings: Mapping[str, str]
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    started_seconds: float
+    seen_seconds: float
+
+
+def enter(connection: Connection, database: Database, worker: UUID, row: Mapping[str, Any]) -> None:
+    """Write the row of a worker that starts."""
+    now = database.now()
+    statement = insert(database.tables.worker)
+    connection.execute(statement.values(id=worker, started_at=now, seen_at=now, **row))
+
+
+def renew(
+    connection: Connection, database: Database, worker: UUID, changes: Mapping[str, Any]
+) -> bool:
+    """Note that the worker lives, and what has changed; return False if its row is gone."""
+    table = database.tables.worker
+    mine = update(table).where(table.c.id == worker)
+    renewed = mine.values(seen_at=database.now(), **changes)
+    return connection.execute(renewed).rowcount == 1
+
+
+def leave(connection: Connection, database: Database, worker: UUID) -> None:
+    """Note that the worker was asked to stop: from now on its slots do not count."""
+    table, now = database.tables.worker, database.now()
+    mine = update(table).where(table.c.id == worker)
+    connection.execute(mine.values(seen_at=now, stopped_at=now, tasks=0))
+
+
+def living_slots(connection: Connection, database: Database) -> int:
+    """Return the slots of all living workers together; 0 if none that sends is known to live."""
+    table = database.tables.worker.c
+    # A row from the future was written before the clock was set back, and never renewed since.
+    lives = table.seen_at.between(database.now(-LIVING), database.now(LIVING))
+    total = select(func.coalesce(func.sum(table.slots), 0)).where(lives, table.stopped_at.is_(None))
+    return int(connection.execute(total).scalar_one())
+
+
+def workers(connection: Connection, database: Database) -> tuple[WorkerRow, ...]:
+    """Return the rows of the workers that are known, the one that was seen last first."""
+    table = database.tables.worker
+    order = table.c.seen_at.desc(), table.c.name
+    rows = connection.execute(select(table, database.now().label("now")).order_by(*order))
+    return tuple(map(_worker, rows))
+
+
+def _worker(row: Any) -> WorkerRow:
+    now, started, seen = utc(row.now), utc(row.started_at), utc(row.seen_at)
+    told = ("name", "host", "boot", "pid", "process_start", "pool", "concurrency", "slots", "tasks")
+    return WorkerRow(
+        **{name: getattr(row, name) for name in (*told, "version")},
+        queues=tuple(row.queues.split()),
+        settings=json.loads(row.settings),
+        started_at=started,
+        seen_at=seen,
+        stopped_at=None if row.stopped_at is None else utc(row.stopped_at),
+        started_seconds=max(0.0, (now - started).total_seconds()),
+        seen_seconds=max(0.0, (now - seen).total_seconds()),
+    )
+
+
+def forget(database: Database) -> int:
+    """Remove the rows of workers that have not been seen for a day; return how many."""
+    table = database.tables.worker
+    old = delete(table).where(table.c.seen_at < database.now(-KEPT))
+    return database.run(lambda connection: connection.execute(old).rowcount)

@@ -1,0 +1,63 @@
+"""Which process this is, and whether another one of this host has ended.
+
+A process id alone comes again. With the kernel's boot and the process's start it never does.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+_PROC = Path("/proc")
+_STATE, _START = 0, 19
+"""Fields of /proc/…/stat after the command's name (proc_pid_stat(5): the third and the 22nd)."""
+_ENDED = ("Z", "X")
+
+
+def host() -> str:
+    """Return this host's name."""
+    return socket.gethostname()
+
+
+@cache
+def this_boot() -> str:
+    """Return what tells the process ids of this boot from all others; "" where it is not known.
+
+    Containers on one kernel have one boot id, and process ids of their own. So the name of their
+    namespace is a part of it.
+    """
+    with suppress(OSError):
+        kernel = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink(_PROC / "self/ns/pid")
+        return f"{kernel} {namespace}"
+    return ""
+
+
+def start_of(pid: int) -> int:
+    """Return when a process started, in clock ticks after the boot; 0 where it is not known."""
+    found = _stat(pid)
+    return int(found[_START]) if found else 0
+
+
+def has_ended(*, boot: str, pid: int, start: int) -> bool:
+    """Return whether this process is known to have ended; of another host nothing is known."""
+    if not boot or boot != this_boot() or not start:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass  # it is another user's, and lives
+    found = _stat(pid)  # of another user's process it may be hidden
+    return bool(found) and (found[_STATE] in _ENDED or int(found[_START]) != start)
+
+
+def _stat(pid: int) -> list[str]:
+    with suppress(OSError):
+        # The command's name, in parentheses, may have any character.
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return []

@@ -1,0 +1,114 @@
+"""Keeps a process's row in the table of the workers, on a thread of its own.
+
+The thread can neither delay nor end the process. A database that stands still holds up this thread
+alone, and an error is one line in the log. The process may fork at any moment: the thread has an
+engine of its own, which no child uses, and no connection between two beats.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from ...store.connection.database import Database
+from ...store.connection.error_codes import describe
+from ...store.connection.lone_engine import lone_engine
+from ...store.control import fleet
+from ..process import shutdown
+from ..process.runtime import Runtime
+from ..process.steady_clock import steady
+
+_log = logging.getLogger("outbox")
+
+LOOK = 1.0
+"""Seconds between two looks whether the process was asked to stop."""
+
+FAREWELL = 2.0
+"""Seconds for which the end of the process waits until its row says so."""
+
+
+class Member(Protocol):
+    """What has a row: a worker or a beat."""
+
+    def row(self) -> dict[str, Any]:
+        """Return what stays as it is: who it is, its version and its settings."""
+
+    def changes(self) -> Mapping[str, Any]:
+        """Return what may change from beat to beat: its queues, its size, its tasks."""
+
+    def is_well(self) -> bool:
+        """Return whether the process does its work; no beat is written while it does not."""
+
+
+class Presence:
+    """Writes a member's row at its start, renews it every `every` seconds, and notes its end."""
+
+    def __init__(self, runtime: Runtime, member: Member, *, every: float) -> None:
+        found = runtime.database
+        self._engine = lone_engine(found.engine)
+        self._database = Database(
+            self._engine, runtime.tables, offset=found.offset, patience=found.patience
+        )
+        self._member = member
+        self._slots = runtime.slots
+        self._every = every
+        self._id = uuid4()
+        self._failed = False  # the last beat: an outage is logged once
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="outbox-presence", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write the row; return at once."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Have the row say that the process stops, and wait a moment for it."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(FAREWELL)
+
+    def _run(self) -> None:
+        while not self._must_end():
+            if self._member.is_well():
+                self._safely(self._beat)
+            self._rest()
+        self._safely(self._leave)
+
+    def _rest(self) -> None:
+        until = steady() + self._every
+        while not self._must_end() and (left := until - steady()) > 0:
+            self._ended.wait(min(LOOK, left))
+
+    def _must_end(self) -> bool:
+        return self._ended.is_set() or shutdown.requested()
+
+    def _safely(self, write: Callable[[Connection], None]) -> None:
+        try:
+            self._database.run(write)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the worker goes on)
+            if not self._failed:
+                _log.warning(
+                    "outbox: the row of this process was not written (%s)", describe(error)
+                )
+            self._failed = True
+        else:
+            self._failed = False
+        finally:
+            self._engine.dispose()
+
+    def _beat(self, connection: Connection) -> None:
+        changes = self._member.changes()
+        # A renewal first, each time: the row may be there although its insert failed, and may be
+        # gone, removed as that of a worker that was not seen for a day.
+        if not fleet.renew(connection, self._database, self._id, changes):
+            row = {**self._member.row(), **changes}
+            fleet.enter(connection, self._database, self._id, row)
+        self._slots.tell(fleet.living_slots(connection, self._database))
+
+    def _leave(self, connection: Connection) -> None:
+        fleet.leave(connection, self._database, self._id)

@@ -1,0 +1,161 @@
+"""A process keeps its row in the table of the workers, and nothing about that can hold it up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from sqlalchemy import Row, delete, text
+
+from outbox.worker.fleet.presence import FAREWELL, Presence
+from outbox.worker.sweep import sweep
+from tests.support.shop.fleet import row
+from tests.support.shop.shop import Shop, Shops
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.each_database
+
+EVERY = 0.02
+VARIABLE = ("queues", "concurrency", "slots", "tasks")
+
+
+@dataclass
+class Member:
+    """A worker of so many slots."""
+
+    slots: int = 3
+    well: bool = True
+
+    def row(self) -> dict[str, Any]:
+        return {key: value for key, value in row("a").items() if key not in VARIABLE}
+
+    def changes(self) -> Mapping[str, Any]:
+        return {"queues": "outbox.normal", "concurrency": 3, "slots": self.slots, "tasks": 0}
+
+    def is_well(self) -> bool:
+        return self.well
+
+
+@pytest.fixture
+def ends() -> Iterator[ExitStack]:
+    """Ends what a test has started."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def begun(shop: Shop, ends: ExitStack, member: Member | None = None) -> Presence:
+    presence = Presence(shop.runtime, member or Member(), every=EVERY)
+    presence.start()
+    ends.callback(presence.end)
+    return presence
+
+
+def the_row(shop: Shop) -> Row[Any] | None:
+    return next(iter(shop.rows(shop.tables.worker)), None)
+
+
+def has_row(shop: Shop) -> Row[Any]:
+    wait_until(lambda: the_row(shop) is not None, 10, "the row")
+    [found] = shop.rows(shop.tables.worker)
+    return found
+
+
+@contextmanager
+def locked(shop: Shop) -> Iterator[None]:
+    """Lock the table of the workers, as a migration may."""
+    with shop.engine.begin() as other:
+        other.execute(text("LOCK TABLE outbox_worker IN ACCESS EXCLUSIVE MODE"))
+        yield
+
+
+def test_the_row_is_written_at_once_renewed_and_says_when_the_process_stops(
+    shop: Shop, ends: ExitStack
+) -> None:
+    presence = begun(shop, ends)
+    first = has_row(shop)
+    assert (first.name, first.slots, first.stopped_at) == ("a", 3, None)
+    wait_until(lambda: has_row(shop).seen_at > first.seen_at, 10, "a renewal")
+    presence.end()
+    last = has_row(shop)
+    assert last.id == first.id
+    assert last.stopped_at is not None
+
+
+def test_a_row_that_was_removed_is_written_again(shop: Shop, ends: ExitStack) -> None:
+    begun(shop, ends)
+    has_row(shop)
+    shop.database.run(lambda c: c.execute(delete(shop.tables.worker)))
+    assert has_row(shop).slots == 3
+
+
+def test_what_changes_is_written_with_the_next_beat(shop: Shop, ends: ExitStack) -> None:
+    member = Member()
+    begun(shop, ends, member)
+    has_row(shop)
+    member.slots = 5
+    wait_until(lambda: has_row(shop).slots == 5, 10, "the larger pool")
+
+
+def test_a_process_that_does_not_work_writes_nothing(shop: Shop, ends: ExitStack) -> None:
+    member = Member(well=False)
+    presence = begun(shop, ends, member)
+    presence.end()
+    assert the_row(shop) is None
+
+
+def test_the_processes_of_a_worker_know_the_slots_of_all(shop: Shop, ends: ExitStack) -> None:
+    shop.runtime.slots.share(1)  # before the pool forks
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        wait_until(lambda: shop.runtime.slots() > 1, 30, "the number")
+        os.write(writes, str(shop.runtime.slots()).encode())
+        os._exit(0)
+    begun(shop, ends)
+    begun(shop, ends, Member(slots=4))
+    wait_until(lambda: shop.count(shop.tables.worker) == 2, 10, "both rows")
+    assert int(os.read(reads, 10)) in (3, 4, 7), "as they were when it looked"
+    os.waitpid(child, 0)
+    wait_until(lambda: shop.runtime.slots() == 7, 10, "the slots of both")
+
+
+@pytest.mark.databases("sqlite")
+def test_an_outage_is_one_line_in_the_log_and_the_row_comes_back(
+    shop: Shop, ends: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lines() -> int:
+        return caplog.text.count("the row of this process was not written (")
+
+    shop.tables.worker.drop(shop.engine)
+    begun(shop, ends)
+    wait_until(lines, 10, "the line")
+    shop.tables.worker.create(shop.engine)
+    has_row(shop)
+    assert lines() == 1
+    shop.tables.worker.drop(shop.engine)
+    wait_until(lambda: lines() == 2, 10, "a line for the second outage")
+    shop.tables.worker.create(shop.engine)
+
+
+@pytest.mark.databases("postgresql")
+def test_a_locked_table_holds_up_neither_start_nor_sweeps_and_the_end_only_for_a_moment(
+    shops: Shops, ends: ExitStack
+) -> None:
+    shop = shops.open()
+    shop.enqueue()
+    shop.runtime.slots.share(2)
+    with locked(shop):
+        began = time.monotonic()
+        presence = begun(shop, ends)
+        assert sweep(shop.runtime, lambda claim: None) == 1
+        assert time.monotonic() - began < FAREWELL
+        presence.end()
+        assert time.monotonic() - began < FAREWELL + 2
+    wait_until(
+        lambda: has_row(shop).stopped_at is not None, 10, "the end, once it could be written"
+    )

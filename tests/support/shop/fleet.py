@@ -1,0 +1,50 @@
+"""Rows of workers that do not run, as they would have written them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+from outbox.domain.config.agreement import digests
+from outbox.domain.version import __version__
+from outbox.store.control import fleet
+from outbox.worker.fleet.inquiry import OURS
+from outbox.worker.process.runtime import Runtime
+from tests.support.shop.shop import Shop
+
+
+def row(name: str = "celery@far", **values: Any) -> dict[str, Any]:
+    """Return the row of a worker on another host, which listens to all of our queues."""
+    return {
+        "name": name,
+        "host": "far",
+        "boot": "",
+        "pid": 7,
+        "process_start": 0,
+        "queues": " ".join(OURS),
+        "pool": "prefork",
+        "concurrency": 2,
+        "slots": 2,
+        "tasks": 0,
+        "version": __version__,
+        "settings": "{}",
+        **values,
+    }
+
+
+def settings_of(runtime: Runtime) -> str:
+    """Return what a worker writes of its settings."""
+    return json.dumps(digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed()))
+
+
+def entered(runtime: Runtime, values: dict[str, Any]) -> UUID:
+    """Write a worker's row; return its id."""
+    worker, database = uuid4(), runtime.database
+    database.run(lambda c: fleet.enter(c, database, worker, values))
+    return worker
+
+
+def written(shop: Shop, values: dict[str, Any]) -> UUID:
+    """Write a worker's row into a shop's database; return its id."""
+    return entered(shop.runtime, values)

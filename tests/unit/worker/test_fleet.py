@@ -1,0 +1,69 @@
+"""What a worker's row means, which dead worker is missed, and how many slots there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.domain.fleet import (
+    DEFAULT_SLOTS,
+    LIVING,
+    SILENT,
+    Life,
+    WorkerState,
+    missed,
+    slots,
+    state_of,
+)
+
+BUSY, IDLE, DEAD = WorkerState.BUSY, WorkerState.IDLE, WorkerState.DEAD
+
+
+def state(
+    seen: float = 1.0, *, is_stopped: bool = False, is_gone: bool = False, tasks: int = 0
+) -> WorkerState:
+    return state_of(seen=seen, is_stopped=is_stopped, is_gone=is_gone, tasks=tasks)
+
+
+def life(started: float, seen: float, state: WorkerState, place: str = "all") -> Life:
+    return Life(started=started, seen=seen, state=state, place=place)
+
+
+def test_a_worker_that_is_seen_is_busy_or_idle_and_one_that_is_not_is_silent_and_then_dead() -> (
+    None
+):
+    assert (state(tasks=2), state()) == (BUSY, IDLE)
+    assert (state(SILENT), state(SILENT + 0.1, tasks=2)) == (IDLE, WorkerState.SILENT)
+    assert (state(LIVING), state(LIVING + 0.1)) == (WorkerState.SILENT, DEAD)
+
+
+def test_a_process_that_is_gone_is_dead_at_once_unless_it_said_that_it_stops() -> None:
+    assert state(is_gone=True, tasks=1) is DEAD
+    assert state(LIVING + 1, is_stopped=True, is_gone=True) is WorkerState.STOPPED
+
+
+def test_only_a_worker_that_is_busy_idle_or_silent_lives() -> None:
+    assert [one for one in WorkerState if one.is_living] == [BUSY, IDLE, WorkerState.SILENT]
+
+
+def test_a_dead_worker_is_missed_until_a_later_one_takes_its_place() -> None:
+    dead = life(1000, 60, DEAD)
+    assert missed([dead]) == [0]
+    assert missed([life(1000, 1, BUSY), dead]) == [1], "it ran beside the dead one"
+    assert missed([life(30, 1, BUSY, place="bulk"), dead]) == [1], "it listens elsewhere"
+    assert missed([life(30, 1, BUSY), dead]) == []
+
+
+def test_one_worker_takes_the_place_of_one_dead_worker_only() -> None:
+    dead = [life(1000, seen, DEAD) for seen in (60, 70)]
+    assert missed([*dead, life(20, 1, IDLE)]) == [1]
+    assert missed([*dead, life(20, 1, IDLE), life(10, 1, IDLE)]) == []
+
+
+@pytest.mark.parametrize(
+    ("living", "most", "found"),
+    [(0, None, DEFAULT_SLOTS), (0, 9, 9), (6, None, 6), (6, 9, 6), (6, 2, 2)],
+)
+def test_the_living_workers_have_their_slots_and_outbox_slots_bounds_them(
+    living: int, most: int | None, found: int
+) -> None:
+    assert slots(living, most) == found

@@ -1,0 +1,48 @@
+"""A process is known by its boot, its id and its start, so that a later one is not taken for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from outbox.worker.fleet.own_process import has_ended, start_of, this_boot
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+
+
+def ended(pid: int, start: int, boot: str | None = None) -> bool:
+    return has_ended(boot=this_boot() if boot is None else boot, pid=pid, start=start)
+
+
+def test_a_process_that_runs_has_not_ended_and_another_with_its_id_is_not_it() -> None:
+    pid, start = os.getpid(), start_of(os.getpid())
+    assert start > 0
+    assert not ended(pid, start)
+    assert ended(pid, start - 1), "the id came again"
+
+
+def test_a_process_has_ended_when_it_is_killed_and_not_only_when_it_is_reaped() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    start = start_of(process.pid)
+    assert not ended(process.pid, start)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+    assert ended(process.pid, start)
+    process.wait()
+    assert ended(process.pid, start)
+
+
+def test_of_another_boot_or_namespace_nothing_is_known() -> None:
+    kernel, _, namespace = this_boot().partition(" ")
+    assert kernel
+    assert namespace.startswith("pid:")
+    assert not ended(1, 1, boot="another")
+    assert not ended(1, 1, boot=f"{kernel} pid:[1]"), "another container's"
+    assert not ended(1, 1, boot="")
+
+
+def test_another_user_s_process_lives_though_it_may_not_be_signalled() -> None:
+    assert not ended(1, start_of(1))
