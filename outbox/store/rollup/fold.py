@@ -64,7 +64,7 @@ def _fold(connection: Connection, database: Database) -> bool:
         return False
     own = backend_of(database.dialect).fold
     folded = (own or _in_steps)(connection, database, FOLDED_AT_ONCE)
-    is_full = folded == FOLDED_AT_ONCE
+    is_full = folded >= FOLDED_AT_ONCE
     counter = database.tables.counter
     marked = update(counter).where(counter.c.name == FOLDED)
     connection.execute(marked.values(value=0 if is_full else now))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from outbox.store.transitions.claim import claim_requested
 from outbox.store.transitions.window import advance
 from tests.integration.store.inserts.test_insert import LATER, plain_driver, written
 from tests.integration.twins import Twins, at, content, email, examples, lease
-from tests.support.shop.shop import LEASE, WORKER, Shop, entry, message
+from tests.support.shop.shop import LEASE, WORKER, Shop, entry, message, sent
 
 pytestmark = pytest.mark.databases("postgresql")
 
@@ -48,7 +48,7 @@ def test_both_ways_are_run(twins: Twins) -> None:
         "insert",
         "lane_keys",
         "backlog",
-        "add_to_sums",
+        "fold",
     ):
         assert getattr(own, way) is not None
         assert getattr(other, way) is None
@@ -129,6 +129,22 @@ def test_a_window_is_recorded_and_opened_alike(twins: Twins, data: st.DataObject
         lease=[lease(MINE), lease(OTHERS)],
     )
     assert own == other
+
+
+def test_a_time_at_a_bound_of_the_histogram_is_in_the_same_bin(twins: Twins) -> None:
+    rows, found = [], []
+    for number, took in enumerate(TOOK, 1):
+        rows.append(email(number, Status.SENDING, token=MINE))
+        moment = at(-5000 + number + took).timestamp()
+        found.append(replace(sent(number), finished_at=moment))
+    own, other = twins.both(
+        lambda database: advance(database, MINE, found, [], worker=WORKER),
+        content=[content()],
+        email=rows,
+        lease=[lease(MINE)],
+    )
+    assert own == other
+    assert len(own[1]["tally"]) > len(BOUNDS)
 
 
 # ---- claims
