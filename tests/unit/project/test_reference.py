@@ -87,6 +87,8 @@ def test_every_event_of_the_log_is_listed() -> None:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple) and all(isinstance(word, str) for word in value):
+        value = tuple(map(str, value))  # the words of an enum
     return "empty" if value in ("", (), None) else f"`{value}`"
 
 
