@@ -15,7 +15,7 @@ from ..instance import MAX_INSTANCE
 from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
 from .search_terms import ALL_TERMS, Term, read_search
-from .typed_values import as_kind
+from .typed_values import as_kind, read_switch
 
 PREFIX = "OUTBOX_"
 KIBI = 1024
@@ -85,11 +85,6 @@ def read_domain(key: str, value: Any) -> str:
     if "[" in domain or "." not in domain or address.count("@") != 1 or len(domain) > MAX_ID_DOMAIN:
         raise ConfigurationError(f"{key} must be a domain, such as shop.example")
     return domain
-
-
-def read_switch(key: str, value: Any) -> bool | None:
-    """Read a setting that is on, off or left to the outbox (None), or raise ConfigurationError."""
-    return None if value is None else bool(as_kind(key, value, bool))
 
 
 @dataclass(frozen=True, kw_only=True)
