@@ -6,7 +6,7 @@ portable way, which stands in the file that asks. Mere facts stand in `connectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -34,7 +34,7 @@ from .sqlite import sums as sqlite_sums
 
 
 class WholeInsert(Protocol):
-    """Inserts an email with its content and its recipients in one statement."""
+    """Inserts an email with all that belongs to it in one statement."""
 
     def is_possible(self, connection: Connection) -> bool:
         """Return whether the connection's driver can do this."""
@@ -46,6 +46,7 @@ class WholeInsert(Protocol):
         row: Values,
         content: int | dict[str, Any],
         recipients: Sequence[str],
+        digests: Collection[int],
     ) -> int:
         """Insert one email and return its id."""
 
@@ -66,13 +67,10 @@ class BulkCopy(Protocol):
     ) -> int:
         """Insert the rows and return their number."""
 
-    def moment(self, connection: Connection, database: Database) -> datetime:
-        """Return the database's time."""
-
     def reserve(
-        self, connection: Connection, database: Database, table: Table, count: int
-    ) -> tuple[datetime, list[int]]:
-        """Return the database's time, and ids for `count` rows, or no ids."""
+        self, connection: Connection, database: Database, tables: Sequence[Table], count: int
+    ) -> tuple[datetime, list[list[int]]]:
+        """Return the database's time, and for each table ids for `count` rows, or no ids."""
 
 
 class LaneKeys(Protocol):
@@ -113,6 +111,9 @@ Advance = Callable[
 """Takes a token, results, the ids of the next window, and the worker's name. Returns the ids of the
 emails that it opened, and of those whose results it did not record."""
 
+DeletePairs = Callable[[Connection, Database, Table, Sequence[tuple[int, int]]], None]
+"""Takes a table, and the values of the two columns of its primary key for each row."""
+
 DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], None]
 """Takes a column, its keys, and the index that begins with the column."""
 
@@ -145,6 +146,7 @@ class Backend:
 
     # Purge
     delete_keyed: DeleteKeyed | None = None
+    delete_pairs: DeletePairs | None = None
 
     # The instance: where the table of this name is
     place: Callable[[Connection, str], Place] | None = None
@@ -187,6 +189,7 @@ _MYSQL = Backend(
     add_to_sums=mysql_sums.add,
     delete_keyed=deletion.delete_keyed,
     place=mysql_place.place,
+    delete_pairs=deletion.delete_pairs,
     identity=mysql_server.identity,
     may_call=function_calls.may_call,
     packet_warnings=mysql_server.packet_warnings,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from ..domain.config.enqueue_options import Options
+from ..domain.config.search_terms import Term
 from ..domain.delivery.status import Status
 from ..domain.message.render import RenderedMessage
+from ..domain.search.digests import digests
+from ..domain.search.subject import folded_subject, read_subject
 
 COLUMNS = (
     "send_at",
@@ -38,6 +42,21 @@ COLUMNS = (
 
 Values = tuple[Any, ...]
 """A value for each of `COLUMNS`. They are plain, because a driver also gets them as they are."""
+
+Entry = tuple[Values, Collection[int]]
+"""The row of an email, and the digests under which it is looked up."""
+
+
+class NewContent(NamedTuple):
+    """The octets of a content, and the subject by which it is found."""
+
+    body: bytes
+    subject: str | None  # as `folded_subject` makes it; None where subjects are not indexed
+
+    @classmethod
+    def of(cls, body: bytes, subject: str | None) -> NewContent:
+        """Return a content that is found by its subject, which is given as a reader sees it."""
+        return cls(body, None if subject is None else folded_subject(subject))
 
 
 class NewEmail(NamedTuple):
@@ -77,3 +96,22 @@ class NewEmail(NamedTuple):
             None if options.key is None else message.fingerprint(),
             options.tag,
         )
+
+    def entry(self, indexed: Collection[Term]) -> Entry:
+        """Return the email's values, and its digests for the terms that are `indexed`."""
+        return self.values(), digests(indexed, self.message.recipients, self.message.message_id)
+
+    def content(self, indexed: Collection[Term]) -> NewContent:
+        """Return the content, with its subject if subjects are `indexed`."""
+        message = self.message
+        if Term.SUBJECT not in indexed:
+            return NewContent(message.content, None)
+        own = read_subject(message.headers)
+        return NewContent.of(message.content, read_subject(message.content) if own is None else own)
+
+
+class Coming(NamedTuple):
+    """Emails that are made while they are written: how many they are, and the emails."""
+
+    size: int
+    emails: Iterator[NewEmail]

@@ -15,6 +15,10 @@ from ..domain.delivery.status import FINISHED
 from .connection.database import Database
 from .connection.list_parts import is_among
 from .deletion import delete_keyed
+from .lookup.forget import forget
+
+Locked = Row[int, int, int, str, str]
+"""An email's id, its content's id, and what it is looked up by."""
 
 
 def remove(
@@ -38,6 +42,7 @@ def remove(
         return frozenset()
     attempt, log = tables.attempt.c.email_id, "ix_outbox_attempt_email_id"
     delete_keyed(connection, database, attempt, gone, index=log)
+    forget(connection, database, rows)
     if any(row.recipients > 1 for row in rows):
         delete_keyed(connection, database, tables.recipient.c.email_id, gone)
     delete_keyed(connection, database, tables.email.c.id, gone)
@@ -55,12 +60,12 @@ def is_over(database: Database, horizon: datetime) -> ColumnElement[bool]:
 
 def _locked(
     connection: Connection, database: Database, ids: Collection[int], horizon: datetime
-) -> Sequence[Row[int, int, int]]:
+) -> Sequence[Locked]:
     if not ids:
         return []
     email = database.tables.email.c
     statement = (
-        select(email.id, email.content_id, email.recipients)
+        select(email.id, email.content_id, email.recipients, email.recipient, email.message_id)
         .where(is_among(database, email.id, ids), is_over(database, horizon))
         .order_by(email.id)
     )
@@ -68,8 +73,8 @@ def _locked(
 
 
 def _lock_contents(
-    connection: Connection, database: Database, rows: Sequence[Row[int, int, int]]
-) -> tuple[list[int], Sequence[Row[int, int, int]]]:
+    connection: Connection, database: Database, rows: Sequence[Locked]
+) -> tuple[list[int], Sequence[Locked]]:
     """Lock the contents that may lose their last email; return them and the removable emails.
 
     The caller reads their newest emails again after the lock, in a new statement. An enqueue that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -29,6 +29,26 @@ class EmailSummary:
     send_at: datetime | None
     expires_at: datetime | None
     finished_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmailPage:
+    """The emails of a page, newest first.
+
+    A page reads a bounded number of rows. If its filters fit few of them, it may have fewer emails
+    than were asked for, and still a next page.
+    """
+
+    emails: tuple[EmailSummary, ...]
+    next: str | None  # give it as `after` for the next page; None: there is none
+
+    def __iter__(self) -> Iterator[EmailSummary]:
+        """Return an iterator over the emails."""
+        return iter(self.emails)
+
+    def __len__(self) -> int:
+        """Return how many emails the page has."""
+        return len(self.emails)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,3 +208,29 @@ class Pause:
 
     scope: str  # "all", or the name of a priority in lower case
     paused_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """Failed or unknown emails whose last attempts have ended alike."""
+
+    status: Status  # failed or unknown
+    phase: str  # the step that decided the last attempt; empty if there was none
+    code: int  # 0 if there was no reply
+    enhanced: str
+    server: str
+    domain: str  # of the first recipient
+    emails: int  # how many
+    id: int  # of the newest of them
+    since: datetime  # when the newest came to need a person
+    reply: str  # the newest text of the server
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problems:
+    """What needs a person, that with the newest email first."""
+
+    groups: tuple[Problem, ...]
+    emails: int  # how many were looked at: the newest
+    more_emails: bool  # there are older ones that were not looked at
+    more_groups: bool  # there are groups that were not asked for

@@ -34,9 +34,10 @@ def index() -> ResponseReturnValue:
     wanted = {name: _field(name, longest) for name, longest in _LONGEST.items()}
     problem, emails = "", tuple[EmailSummary, ...]()
     try:
-        emails = Management().list(
-            **{name: value or None for name, value in wanted.items()}, limit=PAGE
+        found = Management().list(
+            status=wanted["status"] or None, tag=wanted["tag"] or None, limit=PAGE
         )
+        emails = found.emails
     except InvalidMessage as error:
         problem = str(error)
     page = render(

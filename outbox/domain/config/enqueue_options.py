@@ -54,8 +54,8 @@ class Options(NamedTuple):
         With `now`, an `expires_at` that has passed by this clock is refused.
         """
         # Most emails have none of these: every enqueue passes here.
-        starts = None if send_at is None else _moment("send_at", send_at)
-        ends = None if expires_at is None else _moment("expires_at", expires_at)
+        starts = None if send_at is None else check_moment("send_at", send_at)
+        ends = None if expires_at is None else check_moment("expires_at", expires_at)
         if starts and ends and ends <= starts:
             raise InvalidMessage("expires_at", "must be after send_at")
         if ends and now is not None and ends <= (read := now()).moment:
@@ -85,7 +85,10 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIES
 
 
-def _moment(field: str, value: Any) -> datetime:
+def check_moment(field: str, value: Any) -> datetime | None:
+    """Return a moment in UTC, or raise InvalidMessage."""
+    if value is None:
+        return None
     if not isinstance(value, datetime):
         raise InvalidMessage(field, "must be a datetime")
     if value.utcoffset() is None:

@@ -14,7 +14,8 @@ from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
 from ..instance import MAX_INSTANCE
 from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
-from .typed_values import as_kind
+from .search_terms import ALL_TERMS, Term, read_search
+from .typed_values import as_kind, read_switch
 
 PREFIX = "OUTBOX_"
 KIBI = 1024
@@ -84,11 +85,6 @@ def read_domain(key: str, value: Any) -> str:
     if "[" in domain or "." not in domain or address.count("@") != 1 or len(domain) > MAX_ID_DOMAIN:
         raise ConfigurationError(f"{key} must be a domain, such as shop.example")
     return domain
-
-
-def read_switch(key: str, value: Any) -> bool | None:
-    """Read a setting that is on, off or left to the outbox (None), or raise ConfigurationError."""
-    return None if value is None else bool(as_kind(key, value, bool))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +162,12 @@ class Settings:
     on_unknown: OnUnknown = setting(OnUnknown.RESEND, "an email in doubt: `resend` or `hold`")
     max_size: int = setting(35 * KIBI * KIBI, "bytes of one email as sent", least=1)
     reuse_size: int = setting(64 * KIBI, "contents from this size on are stored once", least=0)
+    search: tuple[Term, ...] = setting(
+        ALL_TERMS,
+        "what `list` finds emails by; what is left out costs nothing: see"
+        " [what search costs](../performance.md#what-search-costs)",
+        read=read_search,
+    )
     retention: float = setting(30 * DAY, "`purge` removes emails finished this long ago", least=0.0)
     health_age: float = setting(
         300.0, "`health` fails when the oldest due or claimed email is older", least=0.0

@@ -67,6 +67,11 @@ def as_kind(key: str, value: Any, kind: type) -> Any:
     return found
 
 
+def read_switch(key: str, value: Any) -> bool | None:
+    """Read a setting that is on, off or left to the outbox (None), or raise ConfigurationError."""
+    return None if value is None else bool(as_kind(key, value, bool))
+
+
 def _told(value: Any) -> str:
     if value is None:
         return "None: leave the key out for its default"

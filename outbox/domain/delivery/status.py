@@ -132,6 +132,9 @@ FINISHED = frozenset(
 )
 """What `purge` may remove. `unknown` waits for a person and is never removed."""
 
+NEEDS_PERSON = frozenset({Status.FAILED, Status.UNKNOWN})
+"""What a person must look at: `retry` sends it again, and `resolve` settles a doubt."""
+
 
 def sources(target: Status) -> tuple[Status, ...]:
     """Return the statuses from which `target` may be reached, for a statement's WHERE."""

@@ -46,6 +46,11 @@ class Merge:
     names: tuple[str, ...]
     max_size: int
 
+    @property
+    def subject_shown(self) -> str:
+        """The subject with its fields as they are written; empty where the content has it."""
+        return filled(self.subject, [f"{{{{ {name} }}}}" for name in self.subject[1::2]])
+
     def of(self, reader: object) -> tuple[bytes, bytes, str]:
         """Return a reader's own header lines, content, and values as they are stored.
 

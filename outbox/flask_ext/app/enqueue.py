@@ -14,13 +14,14 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
+from ...domain.config.search_terms import Term
 from ...domain.errors import InvalidMessage, KeyConflict
 from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Fields
 from ...domain.message.personalize import Recipient, address_of
 from ...domain.message.render import GivenEnvelope, RenderedMessage
 from ...store.connection.error_codes import refuse_missing_tables
-from ...store.new_email import NewEmail
+from ...store.new_email import Coming, NewContent, NewEmail
 from ...store.records import Email
 from ...store.session.all_or_none import Caller
 from ...store.session.unread_results import read_first
@@ -90,15 +91,20 @@ class Writing:
         shared = self.renderer.render_shared(message, fields)
         write = partial(shared.write, places=count())  # it goes on from chunk to chunk
         with midst(self.session), self._writer() as writer:
-            chunks: Iterable[Iterable[NewEmail]]
+            chunks: Iterable[list[NewEmail] | Coming]
             if not (shared.is_merged or key is not None or self.added_headers.has_own):
                 everyone = repeat(self.options)
-                chunks = (map(self._new, write(part), everyone) for part in in_chunks(recipients))
+                chunks = (
+                    Coming(len(part), map(self._new, write(part), everyone))
+                    for part in in_chunks(recipients)
+                )
             else:  # the user's functions run before a statement, not during it
                 given = read_first(writer.connection, recipients)
                 own = self._own(write, given, key)
                 chunks = in_chunks_of_bytes(own) if shared.is_merged else in_chunks(own)
-            added = writer.add_shared(shared.content, chunks, self._caller)
+            subject = shared.subject if Term.SUBJECT in writer.indexed else None
+            content = NewContent.of(shared.content, subject)
+            added = writer.add_shared(content, chunks, self._caller)
         self._note(added)
         return added
 
@@ -159,6 +165,7 @@ class Writing:
                     connection=connection,
                     database=runtime.database,
                     reuse_size=runtime.settings.reuse_size,
+                    indexed=runtime.settings.search,
                 )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs

@@ -18,6 +18,7 @@ from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Draft, Fields, refuse_unfilled
 from ...domain.message.personalize import individuals, message_ids
 from ...domain.message.render import RenderedMessage, render, render_shared
+from ...domain.search.subject import read_subject
 from ..messages import fast_path
 from ..messages.convert import author, standard
 from ..messages.size_guard import refuse_heavy
@@ -27,6 +28,7 @@ class SharedMessage(NamedTuple):
     """One message to many readers."""
 
     content: bytes  # as it is stored: with a merge, the template
+    subject: str | None  # as a reader sees it, or with its fields
     is_merged: bool
     write: partial[Iterator[RenderedMessage]]  # each reader's own email, of recipients and places
 
@@ -65,8 +67,10 @@ class Renderer:
             max_size=max_size,
         )
         body, merge = self.added_headers.common() + body, None
+        subject = read_subject(body)
         if draft is not None and fields:
             body, merge = draft.finish(body, fields, max_size=max_size)
+            subject = merge.subject_shown or subject
         elif fields is None:
             refuse_unfilled(found)
         mail_options, rcpt_options = esmtp_options(message)
@@ -81,7 +85,7 @@ class Renderer:
             merge=merge,
             header_of=self.added_headers.own if self.added_headers.has_own else None,
         )
-        return SharedMessage(body, merge is not None, write)
+        return SharedMessage(body, subject, merge is not None, write)
 
     def _rendered(self, message: object) -> RenderedMessage:
         settings = self.settings

@@ -71,9 +71,9 @@ _HELD = "emails are unchanged: another transaction holds them"
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], None]]:
+def progress_bar(label: str = "Looking") -> Iterator[Callable[[int, int], None]]:
     """Show how many of the ids have been gone through."""
-    with click.progressbar(length=0, label="Looking") as bar:
+    with click.progressbar(length=0, label=label) as bar:
 
         def show(done: int, total: int) -> None:
             bar.length = total

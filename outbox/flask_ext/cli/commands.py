@@ -7,7 +7,6 @@ from flask.cli import with_appcontext
 
 from ...domain.config.enqueue_options import MAX_TAG
 from ...domain.counted import counted
-from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
 from ...domain.version import __version__
@@ -21,8 +20,9 @@ from ..management.server_lines import SUPPRESSED, printable, standing_line
 from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
-from .email_lines import email_lines, list_line
+from .email_lines import email_lines
 from .figures import backlog, figures
+from .find_commands import index, list_, problems
 from .health import health
 from .json_output import print_json
 from .message_commands import send_again, source
@@ -47,6 +47,9 @@ commands = CommandGroup("outbox", help="See, send and correct the emails of the 
 click.version_option(__version__, message="flask-mail-outbox %(version)s")(commands)
 
 for each in (
+    list_,
+    problems,
+    index,
     retry,
     resolve,
     cancel,
@@ -94,22 +97,6 @@ def progress(tag: str | None, as_json: bool) -> None:
         return
     for line in progress_lines(found):
         click.echo(line)
-
-
-@commands.command("list")
-@click.option("--status", type=click.Choice([status.value for status in Status]))
-@click.option("--tag", callback=text(MAX_TAG))
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@as_json
-@with_appcontext
-def list_(status: str | None, tag: str | None, limit: int, as_json: bool) -> None:
-    """List the newest emails."""
-    found = current_outbox().list(status=status, tag=tag, limit=limit)
-    if as_json:
-        print_json(found)
-        return
-    for email in found:
-        click.echo(list_line(email))
 
 
 @commands.command()

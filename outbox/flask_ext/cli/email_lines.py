@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...store.report_records import EmailDetails, EmailSummary
+from ...store.report_records import EmailDetails, EmailSummary, Problem, Problems
 from ..management.server_lines import printable
 from .json_output import plain
 
@@ -42,3 +42,24 @@ def _told(email: EmailDetails) -> Iterator[str]:
             f"  {attempt.finished_at:%Y-%m-%dT%H:%M:%S}  {attempt.verdict} at {attempt.phase}:"
             f" {attempt.code} {attempt.reply}  [{attempt.worker}]"
         )
+
+
+def problem_lines(found: Problems) -> Iterator[str]:
+    """Return what needs a person: two lines for each group, the newest first."""
+    for problem in found.groups:
+        count = f"{problem.emails:>8}  {problem.status:<8}"
+        yield f"{count} {problem.since:%Y-%m-%dT%H:%M:%S}  {problem.domain}  {_where(problem)}"
+        yield f"{'':10}{problem.reply or 'no reply'}  (email {problem.id})"
+    if found.more_groups:
+        yield "there are more groups: --limit shows them"
+    if found.more_emails:
+        yield f"older ones are not counted: of the newest {found.emails} only"
+    if not found.groups:
+        yield "nothing needs a person"
+
+
+def _where(problem: Problem) -> str:
+    if not problem.phase:
+        return "never judged by a server"
+    code = f"{problem.code} {problem.enhanced}".strip() if problem.code else "no reply"
+    return f"{code} at {problem.phase} of {problem.server or 'a lost worker'}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from ...domain.config.enqueue_options import MAX_ID, check_id
 from ...domain.delivery.status import Status
@@ -11,6 +11,9 @@ from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
 
 MOST_LISTED = 10_000
+
+OnProgress: TypeAlias = Callable[[int, int], object]
+"""Is called with how many ids have been gone through, and of how many; first with 0."""
 
 
 def one_id(value: Any) -> int:
@@ -49,8 +52,8 @@ def seconds_of(field: str, value: Any, longest: float) -> float:
     return float(value)
 
 
-def limit_of(value: Any) -> int:
-    """Return how many rows a list may have."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_LISTED:
-        raise InvalidMessage("limit", f"must be a number from 1 to {MOST_LISTED}")
+def limit_of(value: Any, most: int = MOST_LISTED) -> int:
+    """Return how many entries are asked for."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise InvalidMessage("limit", f"must be a number from 1 to {most}")
     return value

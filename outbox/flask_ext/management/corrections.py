@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -24,15 +24,12 @@ from ...store.transitions import resolve as resolving
 from ...store.transitions import retry as retrying
 from ...store.transitions.cancel import withdraw_ids
 from ...store.transitions.retry import RETRIED
-from .arguments import several_ids, status_of
+from .arguments import OnProgress, several_ids, status_of
 from .audit import Deed, deed_of
 from .results import Corrections, Reason, Unchanged
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
-
-OnProgress: TypeAlias = Callable[[int, int], object]
-"""Is called with how many ids have been gone through, and of how many; first with 0."""
 
 RESOLVED = (Status.SENT, Status.FAILED)
 

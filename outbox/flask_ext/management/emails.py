@@ -1,4 +1,4 @@
-"""The verbs that show emails: one with all details, or the newest ones."""
+"""The verbs that find emails: one with all details, a page of them, or those with problems."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from ...domain.config.enqueue_options import MAX_TAG, check_name
-from ...domain.delivery.status import Status
+from ...domain.search.filters import Filters
+from ...domain.search.place import read_place
 from ...store.queries import reports
-from ...store.report_records import EmailDetails, EmailSummary
+from ...store.report_records import EmailDetails, EmailPage, Problems
+from ...store.search.fill import fill, last_id
+from ...store.search.page import page
+from ...store.search.problems import problems as grouped
 from ...worker.why_waiting import why_waiting
-from .arguments import limit_of, one_id, status_of
+from .arguments import OnProgress, limit_of, one_id
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
+
+MOST_ON_PAGE = 1000
 
 
 def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
@@ -31,13 +36,25 @@ def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
     return database.read(look)
 
 
-def newest(runtime: Runtime, *, status: Any, tag: Any, limit: Any) -> tuple[EmailSummary, ...]:
-    """Return the newest emails first, of one status or tag or of all."""
-    wanted = None if status is None else status_of("status", status, tuple(Status))
-    name = check_name("tag", tag, MAX_TAG)
-    most, database = limit_of(limit), runtime.database
-    return database.read(
-        lambda connection: reports.listing(
-            connection, database, status=wanted, tag=name, limit=most
-        )
-    )
+def found(runtime: Runtime, *, after: Any, limit: Any, **filters: Any) -> EmailPage:
+    """Return a page of the emails that fulfil these filters, newest first."""
+    chosen = Filters.check(runtime.settings.search, **filters)
+    place, most, database = read_place(after), limit_of(limit, MOST_ON_PAGE), runtime.database
+    return database.read(lambda connection: page(connection, database, chosen, place, most))
+
+
+def problems(runtime: Runtime, limit: Any) -> Problems:
+    """Return what needs a person, grouped by what went wrong."""
+    most, database = limit_of(limit, MOST_ON_PAGE), runtime.database
+    return database.read(lambda connection: grouped(connection, database, most))
+
+
+def index(runtime: Runtime, progress: OnProgress) -> int:
+    """Index emails that were written before they could be found; return how many were held."""
+    database, held, done = runtime.database, 0, 0
+    total = database.read(lambda connection: last_id(connection, database))
+    progress(0, total)
+    for step in fill(database, runtime.settings.search):
+        done, held = done + step.passed, held + step.held
+        progress(min(done, total), total)
+    return held

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from flask import Flask
-
 from ...domain.delivery.status import Status
 from ...domain.figures.figures import Figures
 from ...domain.figures.spans import Period
@@ -23,39 +21,21 @@ from ...store.report_records import (
     AuditEntry,
     Backlog,
     EmailDetails,
-    EmailSummary,
     Pause,
     Progress,
     Stats,
     Suppression,
 )
-from ...worker.process.runtime import Runtime
-from ..app.state import state_of
 from . import audit, controls, corrections, emails, figures, source
 from . import workers as fleet
-from .corrections import OnProgress
+from .arguments import OnProgress
 from .results import Corrections, Fleet, Health, Suppressions
+from .searching import Searching
+from .verbs import unwatched
 
 
-def unwatched(done: int, of: int) -> None:
-    """Ignore the progress: the caller did not ask for it."""
-
-
-class Management:
+class Management(Searching):
     """The verbs; `Outbox` inherits them. A wrong argument raises InvalidMessage, which names it."""
-
-    _app: Flask | None = None
-
-    @property
-    def _runtime(self) -> Runtime:
-        return state_of(self._app).runtime
-
-    @property
-    def _writer_runtime(self) -> Runtime:
-        """The runtime, for a verb that writes."""
-        state = state_of(self._app)
-        state.refuse_own_write()
-        return state.runtime
 
     def get(self, id: int) -> EmailDetails | None:  # noqa: A002  (the public name)
         """Return a committed email with its recipients and attempts, or None if it is missing.
@@ -64,15 +44,6 @@ class Management:
         rate, the slots, or a worker that has it.
         """
         return emails.get(self._runtime, id)
-
-    def list(
-        self, *, status: Status | str | None = None, tag: str | None = None, limit: int = 50
-    ) -> tuple[EmailSummary, ...]:
-        """Return committed emails, newest first; a `status` or `tag` selects some of them.
-
-        The `limit` is at most 10,000.
-        """
-        return emails.newest(self._runtime, status=status, tag=tag, limit=limit)
 
     def retry(
         self,

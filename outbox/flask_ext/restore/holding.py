@@ -12,8 +12,8 @@ from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.errors import InvalidMessage
 from ...store.connection.list_parts import parts
 from ...store.instance import hold, row
-from ..management.arguments import priority_of, several_ids
-from ..management.corrections import OnProgress, in_parts, scanned
+from ..management.arguments import OnProgress, priority_of, several_ids
+from ..management.corrections import in_parts, scanned
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from ...domain.priority import Priority
 from ...store.instance.hold import HeldEmails
-from ..management.corrections import OnProgress
-from ..management.management import Management, unwatched
+from ..management.arguments import OnProgress
+from ..management.management import Management
+from ..management.verbs import unwatched
 from . import holding
 from .holding import Released, Restored
 

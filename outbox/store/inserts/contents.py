@@ -20,29 +20,32 @@ from sqlalchemy import insert as insert_into
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among_bound
+from ..new_email import NewContent
 
 Columns = dict[str, Any]
 
 
-def store(connection: Connection, database: Database, body: bytes, *, reuse: bool) -> int:
+def store(connection: Connection, database: Database, new: NewContent, *, reuse: bool) -> int:
     """Return the id of a stored content with these octets; insert it if none is found.
 
     Only a committed row is reused, and only if nobody is removing it. An enqueue never waits for
     another request's transaction, so the same content may be stored twice.
     """
-    row = columns(body, digest=reuse)
+    row = columns(new, digest=reuse)
     if reuse and (found := find(connection, database, row)) is not None:
         return found
     return inserted_id(connection.execute(database.built(_insert), row))
 
 
-def columns(body: bytes, *, digest: bool) -> Columns:
+def columns(new: NewContent, *, digest: bool) -> Columns:
     """Return the row of a content. It needs a `digest` only if it may be found again."""
+    body, subject = new
     return {
         "size": len(body),
         "crc32": crc32(body),
         "sha256": hashlib.sha256(body).digest() if digest else None,
         "body": body,
+        "subject": subject,
     }
 
 
@@ -53,21 +56,23 @@ def inserted_id(result: CursorResult[Any]) -> int:
     return int(key[0])
 
 
-def insert_many(connection: Connection, database: Database, bodies: Sequence[bytes]) -> list[int]:
+def insert_many(
+    connection: Connection, database: Database, contents: Sequence[NewContent]
+) -> list[int]:
     """Store many contents and return their ids in the same order."""
     if not connection.dialect.insert_executemany_returning_sort_by_parameter_order:
-        return [store(connection, database, body, reuse=False) for body in bodies]
-    rows = [columns(body, digest=False) for body in bodies]
+        return [store(connection, database, new, reuse=False) for new in contents]
+    rows = [columns(new, digest=False) for new in contents]
     result = connection.execute(database.built(_insert_many), rows)
     return [int(row.id) for row in result.all()]
 
 
-COPIED = ("id", "created_at", "size", "crc32", "body")
+COPIED = ("id", "created_at", "size", "crc32", "body", "subject")
 
 
-def copied(now: datetime, contents: Iterable[tuple[int, bytes]]) -> Iterator[tuple[Any, ...]]:
+def copied(now: datetime, contents: Iterable[tuple[int, NewContent]]) -> Iterator[tuple[Any, ...]]:
     """Yield rows, with the columns COPIED, of contents with their reserved ids."""
-    return ((key, now, len(body), crc32(body), body) for key, body in contents)
+    return ((key, now, len(body), crc32(body), body, subject) for key, (body, subject) in contents)
 
 
 def _insert(database: Database) -> Insert:
@@ -80,10 +85,14 @@ def _insert_many(database: Database) -> Any:
 
 
 def find(connection: Connection, database: Database, row: Columns) -> int | None:
-    """Return the id of a committed content with this row's digest, locked against purge."""
+    """Return the id of a committed content with this row's digest, locked against purge.
+
+    It has this row's subject, too, which may stand in the emails' own headers.
+    """
     content = database.tables.content
-    size = row["size"]
+    size, subject = row["size"], row["subject"]
     same = (content.c.sha256 == row["sha256"]) & (content.c.size == size)
+    same &= content.c.subject.is_(None) if subject is None else content.c.subject == subject
     if database.facts.one_writer:
         # A write that changes nothing takes the write lock, which keeps the purge away.
         first = select(content.c.id).where(same).limit(1).scalar_subquery()

@@ -11,13 +11,19 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, text
+from sqlalchemy import Column, Connection, Table, text
 
 from ..connection.database import Database
 
 _KEYED = """\
 DELETE FROM {table} USING JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$')) AS chosen
 STRAIGHT_JOIN {table} FORCE INDEX ({index}) ON {table}.{column} = chosen.id
+"""
+_PAIRS = """\
+DELETE FROM {table} USING
+    JSON_TABLE(:chosen, '$[*]' COLUMNS (one BIGINT PATH '$[0]', other BIGINT PATH '$[1]')) AS chosen
+STRAIGHT_JOIN {table} FORCE INDEX (PRIMARY)
+    ON {table}.{one} = chosen.one AND {table}.{other} = chosen.other
 """
 
 
@@ -28,3 +34,12 @@ def delete_keyed(
     table = database.name(column.table)
     names = {"table": table, "column": column.name, "index": index}
     connection.execute(text(_KEYED.format(**names)), {"chosen": json.dumps(list(keys))})
+
+
+def delete_pairs(
+    connection: Connection, database: Database, table: Table, pairs: Sequence[tuple[int, int]]
+) -> None:
+    """Remove the rows that have one of these pairs as their primary key."""
+    one, other = table.primary_key.columns.keys()
+    statement = _PAIRS.format(table=database.name(table), one=one, other=other)
+    connection.execute(text(statement), {"chosen": json.dumps(pairs)})

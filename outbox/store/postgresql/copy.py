@@ -53,33 +53,23 @@ def copy_rows(
         ) from error
 
 
-def moment(connection: Connection, database: Database) -> datetime:
-    """Return the database's time."""
-    found: datetime = connection.execute(database.built(_moment)).scalar_one()
-    return found
-
-
-def _moment(database: Database) -> Select[datetime]:
-    return select(database.now())
-
-
 def reserve(
-    connection: Connection, database: Database, table: Table, count: int
-) -> tuple[datetime, list[int]]:
-    """Return the database's time, and `count` ids from the table's sequence.
+    connection: Connection, database: Database, tables: Sequence[Table], count: int
+) -> tuple[datetime, list[list[int]]]:
+    """Return the database's time, and `count` ids from the sequence of each of these tables.
 
-    There are no ids if the table has no sequence.
+    There are no ids for a table that has no sequence.
     """
-    statement = database.built(_reserve, database.name(table))
-    row = connection.execute(statement, {"count": count}).one()
-    return row.now, [key for key in row.ids if key is not None]
+    statement = database.built(_reserve, tuple(map(database.name, tables)))
+    now, *found = connection.execute(statement, {"count": count}).one()
+    return now, [[key for key in ids if key is not None] for ids in found]
 
 
-def _reserve(database: Database, table: str) -> Select[Any, Any]:
-    sequence = func.pg_get_serial_sequence(table, "id")
-    ids = func.array_agg(func.nextval(sequence)).label("ids")
+def _reserve(database: Database, tables: Sequence[str]) -> Select[*tuple[Any, ...]]:
+    sequences = (func.pg_get_serial_sequence(table, "id") for table in tables)
+    ids = [func.array_agg(func.nextval(sequence)) for sequence in sequences]
     series = func.generate_series(1, bindparam("count")).table_valued("g")
-    return select(database.now().label("now"), ids).select_from(series)
+    return select(database.now(), *ids).select_from(series)
 
 
 def type_of(column: Column[Any]) -> str:

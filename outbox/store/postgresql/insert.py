@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -15,8 +15,9 @@ from ..new_email import COLUMNS, Values
 from .copy import type_of
 
 _STORED = """
-    INSERT INTO {content} (size, crc32, sha256, body, created_at) VALUES (
-        %(content_size)s, %(content_crc32)s, %(content_sha256)s, %(content_body)s, {now}
+    INSERT INTO {content} (size, crc32, sha256, body, subject, created_at) VALUES (
+        %(content_size)s, %(content_crc32)s, %(content_sha256)s, %(content_body)s,
+        %(content_subject)s, {now}
     ) RETURNING id, created_at
 """
 _FOUND = """
@@ -27,16 +28,22 @@ WITH content AS MATERIALIZED ({source})
 {insert}
 RETURNING {returned}
 """
-_SEVERAL = """
+_WITH_OTHERS = """
 WITH content AS MATERIALIZED ({source}),
-email AS ({insert} RETURNING id),
+email AS ({insert} RETURNING id){others}
+SELECT {returned} FROM email
+"""
+_RECIPIENTS = """,
 recipients AS (
     INSERT INTO {recipient} (email_id, position, address, status)
     SELECT email.id, listed.place - 1, listed.address, %(recipient_status)s
     FROM email, unnest(%(addresses)s::text[]) WITH ORDINALITY AS listed (address, place)
-)
-SELECT {returned} FROM email
-"""
+)"""
+_LOOKUP = """,
+looked_up AS (
+    INSERT INTO {lookup} (digest, email_id)
+    SELECT listed.digest, email.id FROM email, unnest(%(digests)s::bigint[]) AS listed (digest)
+)"""
 _INSERT = """
 INSERT INTO {email} (content_id, created_at, due_at, {names})
 SELECT id, created_at, coalesce(%(send_at)s::timestamptz, created_at), {values} FROM content
@@ -67,27 +74,35 @@ def insert(
     row: Values,
     content: int | dict[str, Any],
     recipients: Sequence[str],
+    digests: Collection[int],
 ) -> int:
     """Insert one email, with the id of a stored content or the columns of a new one; return its id.
 
-    Each of `recipients` gets a row. The statement is in the driver's own form, because building and
-    compiling it anew would take longer than running it.
+    Each of `recipients` gets a row, and each of the `digests` by which it is looked up. The
+    statement is in the driver's own form, because building and compiling it anew would take longer
+    than running it.
     """
     values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     values["offset"] = database.offset
     if isinstance(content, int):
         values["content_id"] = content
     else:
-        values["content_size"], values["content_crc32"] = content["size"], content["crc32"]
-        values["content_sha256"], values["content_body"] = content["sha256"], content["body"]
+        values |= {f"content_{name}": value for name, value in content.items()}
     if recipients:
         values |= {
             "addresses": list(recipients),
             "recipient_status": RecipientStatus.PENDING.value,
         }
+    if digests:
+        values["digests"] = "{" + ",".join(map(str, digests)) + "}"
     known = prepared_statements.is_known(connection)
     statement = database.built(
-        _statement, isinstance(content, int), bool(recipients), known, database.offset != 0
+        _statement,
+        isinstance(content, int),
+        bool(recipients),
+        bool(digests),
+        known,
+        database.offset != 0,
     )
     found = connection.exec_driver_sql(statement, values).one()
     if not known:
@@ -96,12 +111,12 @@ def insert(
 
 
 def _statement(
-    database: Database, stored: bool, several: bool, known: bool, traveller: bool
+    database: Database, stored: bool, several: bool, looked_up: bool, known: bool, traveller: bool
 ) -> str:
     """Return the statement for a `stored` or a new content, and for one or `several` recipients.
 
-    If it is not `known` which process serves the connection, the statement returns that too. A
-    `traveller` has an offset to the database's clock.
+    It is `looked_up` if it has digests. If it is not `known` which process serves the connection,
+    the statement returns that too. A `traveller` has an offset to the database's clock.
     """
     tables = database.tables
     same = _NEW if several else _NEW | {"recipients": "1"}
@@ -113,11 +128,14 @@ def _statement(
         ),
     )
     source = _FOUND if stored else _STORED
-    return (_SEVERAL if several else _ONE).format(
+    others = _RECIPIENTS * several + _LOOKUP * looked_up
+    return (_WITH_OTHERS if others else _ONE).format(
         source=source.format(
             content=database.name(tables.content), now=_LATER if traveller else _NOW
         ),
         insert=inserted,
-        recipient=database.name(tables.recipient),
+        others=others.format(
+            recipient=database.name(tables.recipient), lookup=database.name(tables.lookup)
+        ),
         returned="id" if known else "id, pg_backend_pid() AS backend",
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from email.header import decode_header, make_header
-from email.parser import BytesHeaderParser
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, func, select
@@ -14,6 +12,7 @@ from sqlalchemy import Connection, Row, func, select
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import FINISHED, Status
 from ...domain.priority import Priority
+from ...domain.search.subject import read_subject
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..control.counter import UNKNOWN
@@ -23,7 +22,6 @@ from ..control.rate_limits import rate_limited
 from ..report_records import (
     AttemptDetails,
     EmailDetails,
-    EmailSummary,
     RateLimited,
     RecipientDetails,
     Stats,
@@ -86,24 +84,6 @@ def _counters(connection: Connection, database: Database) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def listing(
-    connection: Connection,
-    database: Database,
-    *,
-    status: Status | None = None,
-    tag: str | None = None,
-    limit: int = 50,
-) -> tuple[EmailSummary, ...]:
-    """Return up to `limit` emails, newest first, of one status or tag or of all."""
-    email = database.tables.email
-    statement = select(email).order_by(email.c.id.desc()).limit(limit)
-    if status is not None:
-        statement = statement.where(email.c.status == status)
-    if tag is not None:
-        statement = statement.where(email.c.tag == tag)
-    return tuple(EmailSummary(**_summary(row)) for row in connection.execute(statement))
-
-
 def detail(connection: Connection, database: Database, email_id: int) -> EmailDetails | None:
     """Return one email with its recipients and attempts, or None."""
     email, content = database.tables.email, database.tables.content
@@ -114,8 +94,8 @@ def detail(connection: Connection, database: Database, email_id: int) -> EmailDe
     head = func.substr(content.c.body, 1, 16_384)
     start = connection.execute(select(head).where(content.c.id == row.content_id)).scalar() or b""
     return EmailDetails(
-        **_summary(row),
-        subject=_subject(row.headers + start),
+        **summary(row),
+        subject=_subject(row.headers, start),
         message_id=row.message_id,
         envelope_from=row.sender or "<>",
         size=row.size,
@@ -126,11 +106,17 @@ def detail(connection: Connection, database: Database, email_id: int) -> EmailDe
     )
 
 
+def _subject(headers: bytes, content: bytes) -> str:
+    own = read_subject(headers)
+    return (read_subject(content) if own is None else own) or ""
+
+
 _LISTED = ("id", "recipient", "recipients", "attempts", "tag", "key")
 _TIMES = ("created_at", "due_at", "send_at", "expires_at", "finished_at")
 
 
-def _summary(row: Row[Any]) -> dict[str, Any]:
+def summary(row: Row[Any]) -> dict[str, Any]:
+    """Return the values of an `EmailSummary` from an email's row."""
     return {
         "status": Status(row.status),
         "priority": Priority(row.priority),
@@ -141,14 +127,6 @@ def _summary(row: Row[Any]) -> dict[str, Any]:
 
 def _moment(moment: datetime | None) -> datetime | None:
     return None if moment is None else utc(moment)
-
-
-def _subject(data: bytes) -> str:
-    raw = BytesHeaderParser().parsebytes(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
-    try:
-        return str(make_header(decode_header(str(raw.get("Subject", "")))))
-    except (LookupError, ValueError):  # an unknown charset: show the text as it is
-        return str(raw.get("Subject", ""))
 
 
 def _recipients(

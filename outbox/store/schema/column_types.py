@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy
@@ -9,6 +10,7 @@ from sqlalchemy import (
     DDL,
     BigInteger,
     Column,
+    ColumnElement,
     Index,
     Integer,
     LargeBinary,
@@ -18,9 +20,12 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from ...domain.delivery.status import Status
 from ...domain.scheduling.lanes import MAX_LANE
+from ...domain.search.subject import MAX_SUBJECT
 
 REPLY_LENGTH = 500
 ENHANCED_LENGTH = 12
@@ -36,6 +41,8 @@ DIGEST = LargeBinary(32).with_variant(mysql.BINARY(32), "mysql", "mariadb")
 sees it as changed each time."""
 LANE = String(MAX_LANE).with_variant(String(MAX_LANE, collation="C"), "postgresql")
 """Sorted by code points on every database, as in Python: a survey steps from lane to lane."""
+SUBJECT = String(MAX_SUBJECT).with_variant(String(MAX_SUBJECT, collation="C"), "postgresql")
+"""Sorted by code points, too: then all subjects with the same beginning are one range."""
 EMPTY = text("''")
 """The default of an empty text. With a plain "" Alembic finds a difference in each comparison."""
 TABLE_OPTIONS: dict[str, Any] = {
@@ -79,6 +86,34 @@ def exactly(statuses: frozenset[Status], column: str) -> str:
     return (
         f"(status IN ({listed}) AND {column} IS NOT NULL)"
         f" OR (status NOT IN ({listed}) AND {column} IS NULL)"
+    )
+
+
+class ended_as(ColumnElement[datetime]):  # noqa: N801  (reads as the SQL that it is)
+    """When an email ended, if it did so in one of these statuses; otherwise null.
+
+    On PostgreSQL it is worded as the server tells it. With other words Alembic finds a difference
+    in each comparison.
+    """
+
+    inherit_cache = False
+
+    def __init__(self, statuses: frozenset[Status]) -> None:
+        """Take the statuses."""
+        self.statuses = statuses
+
+
+@compiles(ended_as)
+def _portable(element: ended_as, _: SQLCompiler, **__: Any) -> str:
+    return f"CASE WHEN status IN ({words(element.statuses)}) THEN finished_at END"
+
+
+@compiles(ended_as, "postgresql")
+def _postgresql(element: ended_as, _: SQLCompiler, **__: Any) -> str:
+    listed = ", ".join(f"'{status}'::character varying" for status in sorted(element.statuses))
+    return (
+        f"CASE WHEN status::text = ANY (ARRAY[{listed}]::text[]) THEN finished_at"
+        " ELSE NULL::timestamp with time zone END"
     )
 
 

@@ -7,6 +7,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     ForeignKey,
     Index,
     Integer,
@@ -20,7 +21,7 @@ from sqlalchemy import (
 )
 
 from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
-from ...domain.delivery.status import FINISHED, LEASED, Status
+from ...domain.delivery.status import FINISHED, LEASED, NEEDS_PERSON, Status
 from ...domain.header.address import MAX_ADDRESS
 from .clock import MOMENT
 from .column_types import (
@@ -33,8 +34,10 @@ from .column_types import (
     LANE,
     REPLY_LENGTH,
     SERVER_LENGTH,
+    SUBJECT,
     TABLE_OPTIONS,
     WORKER_LENGTH,
+    ended_as,
     exactly,
     hot,
     partial,
@@ -52,12 +55,14 @@ def content(metadata: MetaData) -> Table:
         Column("crc32", BigInteger, nullable=False),  # a damaged content is not sent
         Column("sha256", DIGEST),  # only for contents that are large enough to be found again
         Column("body", BLOB, nullable=False),
+        Column("subject", SUBJECT),  # as `folded_subject` makes it; null where it is not indexed
         Column("created_at", MOMENT, nullable=False),
         sqlite_autoincrement=True,
         **TABLE_OPTIONS,
     )
     # Not unique: an enqueue must never wait for another request's open transaction.
     partial("ix_outbox_content_sha256", table.c.sha256, where="sha256 IS NOT NULL")
+    partial("ix_outbox_content_subject", table.c.subject, table.c.id, where="subject IS NOT NULL")
     return table
 
 
@@ -76,6 +81,9 @@ def email(metadata: MetaData) -> Table:
         Column("send_at", MOMENT),
         Column("expires_at", MOMENT),
         Column("finished_at", MOMENT),
+        # Null until a person is needed, then the moment. The database computes it, so that it is
+        # right whoever changes the status, older code included.
+        Column("attention_at", MOMENT, Computed(ended_as(NEEDS_PERSON), persisted=True)),
         Column("size", Integer, nullable=False),
         Column("priority", SmallInteger, nullable=False),
         Column("attempts", SmallInteger, nullable=False, default=0),
@@ -128,7 +136,14 @@ def email(metadata: MetaData) -> Table:
     )
     # With the id, a window looks up only its own emails, and not the whole batch each time.
     partial("ix_outbox_email_token", columns.token, columns.id, where="token IS NOT NULL")
-    partial("ix_outbox_email_tag", columns.tag, where="tag IS NOT NULL")
+    # With the id, the newest emails of a tag are found without reading all of them.
+    partial("ix_outbox_email_tag", columns.tag, columns.id, where="tag IS NOT NULL")
+    partial(
+        "ix_outbox_email_attention",
+        columns.attention_at,
+        columns.id,
+        where="attention_at IS NOT NULL",
+    )
     partial("uq_outbox_email_key", columns.key, where="key IS NOT NULL", unique=True)
     # A unique constraint, because MySQL and MariaDB do not drop the index of a foreign key. With an
     # index a generated downgrade would fail there. A constraint is dropped with its table.

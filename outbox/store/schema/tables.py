@@ -9,7 +9,15 @@ from functools import cache
 from sqlalchemy import MetaData, Table
 
 from ...domain.errors import ConfigurationError
-from . import audit_tables, control_tables, email_tables, fleet_tables, instance_table, stat_tables
+from . import (
+    audit_tables,
+    control_tables,
+    email_tables,
+    fleet_tables,
+    instance_table,
+    search_tables,
+    stat_tables,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +42,7 @@ class Tables:
     tally: Table
     stat: Table
     worker: Table
+    lookup: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -60,6 +69,7 @@ def define(metadata: MetaData) -> Tables:
         "tally": stat_tables.tally,
         "stat": stat_tables.stat,
         "worker": fleet_tables.worker,
+        "lookup": search_tables.lookup,
     }
     prefix = f"{metadata.schema}." if metadata.schema else ""
     made = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -11,13 +11,14 @@ from typing import TypeVar
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from ...domain.config.search_terms import LOOKED_UP, Term
 from ...domain.delivery.status import Status
 from ...domain.errors import KeyConflict, KeyContention
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.error_codes import is_transient
 from ..inserts import contents, emails
-from ..new_email import NewEmail, Values
+from ..new_email import Coming, Entry, NewContent, NewEmail
 from ..records import Email
 from ..session.all_or_none import Caller, undivided
 from ..session.caller_transaction import savepoint
@@ -36,12 +37,14 @@ Item = TypeVar("Item")
 class Writer:
     """Adds emails to the transaction of `connection`.
 
-    Contents of at least `reuse_size` octets are looked for first, and reused if found.
+    Contents of at least `reuse_size` octets are looked for first, and reused if found. The emails
+    can be found by the terms that are `indexed`.
     """
 
     connection: Connection
     database: Database
     reuse_size: int
+    indexed: Collection[Term]
 
     def add(self, new: NewEmail) -> Email:
         """Insert one email, or return the existing one with the same key and content.
@@ -89,8 +92,8 @@ class Writer:
         for new in chunk:
             (plain if self._is_plain(new) else others).append(new)
         if plain:
-            bodies = [new.message.content for new in plain]
-            emails.different(self.connection, self.database, list(_rows(plain)), bodies)
+            bodies = [new.content(self.indexed) for new in plain]
+            emails.different(self.connection, self.database, list(self._entries(plain)), bodies)
         added = len(plain)
         for new in others:
             keyless = new.options.key is None  # needs no savepoint: the whole run is under one
@@ -106,23 +109,27 @@ class Writer:
             and len(new.message.content) < self.reuse_size
         )
 
-    def add_shared(self, body: bytes, chunks: Iterable[Iterable[NewEmail]], caller: Caller) -> int:
+    def add_shared(
+        self, content: NewContent, chunks: Iterable[list[NewEmail] | Coming], caller: Caller
+    ) -> int:
         """Insert emails that share one content, stored once; return how many were new.
 
         A chunk that is not a list is read while the connection copies it. It must not be the user's
         own iterable, and its emails must have no keys. No chunk may be empty. Raises KeyConflict
         and KeyContention.
         """
-        reuse = len(body) >= self.reuse_size
+        reuse = len(content.body) >= self.reuse_size
         added = 0
         with undivided(self.connection, chunks, caller) as read:
             content_id: int | None = None  # a run that adds no email stores no content
             for chunk in read:
-                fresh = self._fresh(chunk) if isinstance(chunk, list) else chunk
-                if fresh == []:
+                fresh = _coming(self._fresh(chunk)) if isinstance(chunk, list) else chunk
+                if not fresh.size:
                     continue
                 if content_id is None:
-                    content_id = contents.store(self.connection, self.database, body, reuse=reuse)
+                    content_id = contents.store(
+                        self.connection, self.database, content, reuse=reuse
+                    )
                 added += self._insert_sharing(fresh, content_id)
         return added
 
@@ -149,17 +156,22 @@ class Writer:
         )
         return {row.key: row.fingerprint for row in rows}
 
-    def _insert_sharing(self, chunk: Iterable[NewEmail], content_id: int) -> int:
+    def _insert_sharing(self, chunk: Coming, content_id: int) -> int:
+        entries = self._entries(chunk.emails)
         try:
-            return emails.sharing(self.connection, self.database, _rows(chunk), content_id)
+            return emails.sharing(self.connection, self.database, entries, chunk.size, content_id)
         except DBAPIError as error:
             if not isinstance(error, IntegrityError) and not is_transient(error):
                 raise
             raise KeyContention(_CONTENTION) from None
 
+    def _entries(self, chunk: Iterable[NewEmail]) -> Iterator[Entry]:
+        return (new.entry(self.indexed) for new in chunk)
+
     def _is_divided(self, new: NewEmail) -> bool:
         """Whether an error or a commit could leave only a part of the email's rows."""
-        several = len(new.message.recipients) > 1
+        is_looked_up = not LOOKED_UP.isdisjoint(self.indexed)
+        several = is_looked_up or len(new.message.recipients) > 1
         return several and not emails.is_one_statement(self.connection)
 
     def _insert(self, new: NewEmail) -> Email:
@@ -168,8 +180,8 @@ class Writer:
         email_id = emails.one(
             self.connection,
             self.database,
-            new.values(),
-            message.content,
+            new.entry(self.indexed),
+            new.content(self.indexed),
             reuse,
             message.recipients,
         )
@@ -210,6 +222,10 @@ class Writer:
         )
 
 
+def _coming(chunk: list[NewEmail]) -> Coming:
+    return Coming(len(chunk), iter(chunk))
+
+
 def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
     """Yield non-empty lists, each for one statement."""
     pending = iter(items)
@@ -229,7 +245,3 @@ def in_chunks_of_bytes(given: Iterable[NewEmail]) -> Iterator[list[NewEmail]]:
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-def _rows(chunk: Iterable[NewEmail]) -> Iterator[Values]:
-    return (new.values() for new in chunk)

@@ -272,6 +272,7 @@ class Machine(Transactions):
             for token, lease in model.leases.items()
         }
         assert tables.customers == self.customers
+        assert tables.looked_up == tables.emails.keys()
 
     @invariant()
     def the_promise_holds(self) -> None:

@@ -52,6 +52,7 @@ class Mail:
             self.status, self.token, self.unknown_token,
             self.attempts, self.crashes, self.unknown_count,
             self.due is not None, self.finished is not None,
+            self.status in {Status.FAILED, Status.UNKNOWN},
         )  # fmt: skip
 
 

@@ -63,6 +63,7 @@ class Tables:
     emails: dict[int, tuple[object, ...]]
     leases: dict[UUID, tuple[bool, bool]]
     customers: set[str]
+    looked_up: set[int]  # the emails that the lookup has
 
 
 def committed(shop: Shop) -> Tables:
@@ -70,6 +71,7 @@ def committed(shop: Shop) -> Tables:
     emails = sa.select(
         email.id, email.status, email.token, email.unknown_token, email.attempts, email.crashes,
         email.unknown_count, email.due_at.is_not(None), email.finished_at.is_not(None),
+        email.attention_at.is_not(None),
     )  # fmt: skip
     held = sa.select(lease.token, lease.started_at.is_not(None), lease.suspected_at.is_not(None))
 
@@ -78,6 +80,7 @@ def committed(shop: Shop) -> Tables:
             emails={row[0]: tuple(row[1:]) for row in connection.execute(emails)},
             leases={row[0]: (bool(row[1]), bool(row[2])) for row in connection.execute(held)},
             customers=set(connection.execute(sa.select(shop.orders.c.customer)).scalars()),
+            looked_up=set(connection.execute(sa.select(shop.tables.lookup.c.email_id)).scalars()),
         )
 
     return shop.database.read(read)
@@ -112,7 +115,8 @@ def wipe(shop: Shop) -> None:
     tables: list[Any] = [
         shop.tables.attempt, shop.tables.recipient, shop.tables.email, shop.tables.content,
         shop.tables.lease, shop.tables.pause, shop.tables.counter, shop.tables.purge,
-        shop.tables.straggler, shop.tables.tally, shop.tables.stat, shop.orders,
+        shop.tables.straggler, shop.tables.tally, shop.tables.stat, shop.tables.lookup,
+        shop.orders,
     ]  # fmt: skip
     with shop.engine.begin() as connection:
         for table in tables:

@@ -89,4 +89,4 @@ def test_an_issue_with_fields_that_nobody_fills_in_is_not_posted(app: Flask) -> 
     assert answer.status_code == 400
     assert "fields: are missing for {{ name }} in line " in answer.text
     with app.app_context():
-        assert outbox.list() == ()
+        assert outbox.list().emails == ()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import CheckConstraint, MetaData, Table, TextClause, UniqueConstraint
+from sqlalchemy import CheckConstraint, Column, MetaData, Table, TextClause, UniqueConstraint
 from sqlalchemy.schema import Constraint
 
 from outbox.store.schema.tables import define
@@ -27,9 +28,7 @@ def described() -> str:
 
 def _lines(table: Table) -> Iterator[str]:
     for column in table.columns:
-        default = column.server_default.arg if column.server_default else None  # type: ignore[attr-defined]
-        words = str(default) if isinstance(default, TextClause) else repr(default)
-        filled = "" if default is None else f" default {words}"
+        filled = _filled(column)
         null = "null" if column.nullable else "not null"
         yield f"{table.name}.{column.name} {column.type!r} {null}{filled}"
     for index in table.indexes:
@@ -38,6 +37,14 @@ def _lines(table: Table) -> Iterator[str]:
             where = index.dialect_options["postgresql"]["where"]
             yield f"{table.name} {index.name} ({names}) unique={index.unique} where {where}"
     yield from (f"{table.name} {text}" for text in map(_constraint, table.constraints) if text)
+
+
+def _filled(column: Column[Any]) -> str:
+    if column.computed is not None:
+        return f" computed {column.computed.sqltext}"
+    default = column.server_default.arg if column.server_default else None  # type: ignore[attr-defined]
+    words = str(default) if isinstance(default, TextClause) else repr(default)
+    return "" if default is None else f" default {words}"
 
 
 def _constraint(constraint: Constraint) -> str:

@@ -86,11 +86,11 @@ def test_list_filters_and_speaks_json(shop: Shop, run: Run) -> None:
     with shop.session() as session:
         email = shop.outbox.enqueue(message("a@x.example", "b@x.example"), session=session, tag="t")
         session.commit()
-    (listed,) = parsed(run("list", "--json", "--tag", "t"))
+    listed = parsed(run("list", "--json", "--tag", "t"))  # a line for each, and there is one
     assert listed["id"] == email.id
     assert (listed["status"], listed["priority"], listed["recipients"]) == ("pending", "normal", 2)
     assert {"recipient", "attempts", "tag", "key", "created_at", "due_at", "send_at"} <= set(listed)
-    assert parsed(run("list", "--json", "--status", "sent")) == []
+    assert run("list", "--json", "--status", "sent").output == ""
     assert "a@x.example +1" in run("list").output
     run("list", "--status", "nonsense", code=2)
 

@@ -146,7 +146,7 @@ def test_an_older_versions_tables_are_told_as_such(
     outbox_tables(outbox).create_all(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE outbox_email RENAME COLUMN sender TO author")
-    found = app.test_cli_runner().invoke(args=["outbox", "list"])
+    found = app.test_cli_runner().invoke(args=["outbox", "show", "1"])
     assert (found.exit_code, "lack a column that this version needs" in found.output) == (1, True)
     with Session(engine) as session, pytest.raises(ConfigurationError, match="lack a column"):
         outbox.enqueue(message(), session=session)

@@ -263,12 +263,3 @@ def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
     assert [r.status for r in shown.recipient_list] == [Status.UNKNOWN] * 2
     assert [a.worker for a in shown.attempt_list] == [WORKER]
     assert shop.database.run(lambda c: reports.detail(c, shop.database, 99)) is None
-
-
-def test_the_listing_is_newest_first_and_filtered(shop: Shop) -> None:
-    ids = [shop.enqueue(tag=tag).id for tag in ("x", "y", "x")]
-    listed = shop.database.run(lambda c: reports.listing(c, shop.database, limit=2))
-    assert [mail.id for mail in listed] == ids[:0:-1]
-    tagged = shop.database.run(lambda c: reports.listing(c, shop.database, tag="x"))
-    assert [mail.id for mail in tagged] == [ids[2], ids[0]]
-    assert shop.database.run(lambda c: reports.listing(c, shop.database, status=Status.SENT)) == ()

@@ -1,0 +1,1 @@
+"""What emails are found by."""

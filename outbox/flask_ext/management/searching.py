@@ -1,0 +1,72 @@
+"""The verbs that find emails, and that index them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ...domain.delivery.status import Status
+from ...store.report_records import EmailPage, Problems
+from . import emails
+from .arguments import OnProgress
+from .verbs import Verbs, unwatched
+
+
+class Searching(Verbs):
+    """The verbs that find emails; `Management` inherits them."""
+
+    def list(
+        self,
+        *,
+        recipient: str | None = None,
+        message_id: str | None = None,
+        subject: str | None = None,
+        key: str | None = None,
+        tag: str | None = None,
+        status: Status | str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> EmailPage:
+        """Return a page of committed emails that fulfil all these filters, newest first.
+
+        `recipient` is a whole address, and `subject` the beginning of a subject; case does not
+        count for either. `since` and `until` are about the time of creation. Failed or unknown
+        emails come in the order in which they came to need a person, the last first, unless a
+        recipient, key or Message-ID is given. A cancelled, expired or suppressed email is in no
+        index, so that one of these statuses needs another filter beside it.
+
+        A page looks at 5,000 emails at most, however many there are. Its `next` is the `after` of
+        the next page. The `limit` is at most 1,000.
+        """
+        return emails.found(
+            self._runtime,
+            recipient=recipient,
+            message_id=message_id,
+            subject=subject,
+            key=key,
+            tag=tag,
+            status=status,
+            since=since,
+            until=until,
+            after=after,
+            limit=limit,
+        )
+
+    def problems(self, *, limit: int = 50) -> Problems:
+        """Return what needs a person: failed and unknown emails, grouped by what went wrong.
+
+        A group has the same reply code, server and recipient's domain, and the newest reply's text.
+        The 10,000 emails that came to need a person last are looked at. The `limit` of groups is at
+        most 1,000.
+        """
+        return emails.problems(self._runtime, limit)
+
+    def index(self, *, progress: OnProgress = unwatched) -> int:
+        """Index emails that were written before they could be found; return how many were held.
+
+        That is after an upgrade, or after `OUTBOX_SEARCH` has got longer. It commits transactions
+        of at most 500 emails each, and takes nothing out of the index. Emails that another
+        transaction holds are left out: call it again.
+        """
+        return emails.index(self._writer_runtime, progress)

@@ -1,0 +1,155 @@
+"""The candidates of a search, newest first, as one index has them: the filter that leads it.
+
+The most selective filter leads. A page then looks at the rows of its candidates for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy import ColumnElement, Connection, Select, select
+
+from ...domain.delivery.status import LEASED, Status
+from ...domain.search.digests import message_id_digest, recipient_digest
+from ...domain.search.filters import Filters
+from ...domain.search.place import Place
+from ..connection.database import Database
+from ..schema.clock import utc
+from .id_bounds import Bounds, bounds
+from .subjects import BySubject, contents_of
+
+MOST_READ = 5000
+"""The most emails that a page looks at, and the most that an index may have in no useful order."""
+
+
+class Candidates(Protocol):
+    """Emails that may be among those that a search is for."""
+
+    def after(self, place: Place | None, count: int) -> Sequence[Place]:
+        """Return the next `count` candidates after this place, or all that are left."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ById:
+    """Candidates in the order of a column of ids, the highest first."""
+
+    connection: Connection
+    ids: ColumnElement[int]
+    which: tuple[ColumnElement[bool], ...]
+    bounds: Bounds
+
+    def after(self, place: Place | None, count: int) -> Sequence[Place]:
+        """Return the candidates with the next lower ids."""
+        low, high = self.bounds
+        if place is not None:
+            high = place.id if high is None else min(high, place.id)
+        statement = select(self.ids).where(*self.which)
+        statement = statement if low is None else statement.where(self.ids > low)
+        statement = statement if high is None else statement.where(self.ids < high)
+        rows = self.connection.execute(statement.order_by(self.ids.desc()).limit(count))
+        return [Place(email_id) for email_id in rows.scalars()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByAttention:
+    """Emails that need a person, in the order of the moment since when they do, the last first."""
+
+    connection: Connection
+    database: Database
+    filters: Filters
+
+    def after(self, place: Place | None, count: int) -> Sequence[Place]:
+        """Return the candidates with the next earlier moments."""
+        email = self.database.tables.email.c
+        since = email.attention_at
+        statement = select(email.id, since).where(since.is_not(None))
+        if self.filters.since is not None:  # what was created later came to need a person later
+            statement = statement.where(since >= self.filters.since)
+        if place is not None and place.moment is not None:
+            earlier = (since < place.moment) | (email.id < place.id)
+            statement = statement.where(since <= place.moment, earlier)
+        rows = self.connection.execute(
+            statement.order_by(since.desc(), email.id.desc()).limit(count)
+        )
+        return [Place(row.id, utc(row.attention_at)) for row in rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Few:
+    """Candidates that an index has in another order, and that are few enough to be sorted."""
+
+    places: Sequence[Place]
+
+    @classmethod
+    def of(cls, ids: Iterable[int]) -> Few:
+        """Return these candidates."""
+        return cls(places=[Place(email_id) for email_id in sorted(ids, reverse=True)])
+
+    def after(self, place: Place | None, count: int) -> Sequence[Place]:
+        """Return the candidates with the next lower ids."""
+        left = (one for one in self.places if place is None or one.id < place.id)
+        return [one for one, _ in zip(left, range(count), strict=False)]
+
+
+def candidates(connection: Connection, database: Database, filters: Filters) -> Candidates:
+    """Return the candidates by the filter that leads."""
+    if filters.key is None and filters.message_id is None and filters.recipient is None:
+        if filters.needs_person:
+            return ByAttention(connection=connection, database=database, filters=filters)
+        if (few := _waiting(connection, database, filters.status)) is not None:
+            return few
+        if (same := _of_subject(connection, database, filters.subject)) is not None:
+            return same
+    ids, *which = _led(database, filters)
+    limits = bounds(connection, database, filters.since, filters.until)
+    return ById(connection=connection, ids=ids, which=tuple(which), bounds=limits)
+
+
+def _led(database: Database, filters: Filters) -> tuple[Any, *tuple[ColumnElement[bool], ...]]:
+    """Return the column of ids to be gone through, and a condition that an index has before it."""
+    email, lookup = database.tables.email.c, database.tables.lookup.c
+    if filters.key is not None:
+        return email.id, email.key == filters.key
+    if filters.message_id is not None:
+        return lookup.email_id, lookup.digest == message_id_digest(filters.message_id)
+    if filters.recipient is not None:
+        return lookup.email_id, lookup.digest == recipient_digest(filters.recipient)
+    if filters.tag is not None:
+        return email.id, email.tag == filters.tag
+    return (email.id,)
+
+
+def _waiting(connection: Connection, database: Database, status: Status | None) -> Few | None:
+    """Return the emails that wait or are claimed, if they are few."""
+    email = database.tables.email.c
+    waiting = select(email.id)
+    if status is Status.PENDING:
+        waiting = waiting.where(email.due_at.is_not(None))
+        waiting = waiting.order_by(email.priority, email.lane, email.due_at, email.id)
+    elif status in LEASED:
+        waiting = waiting.where(email.token.is_not(None)).order_by(email.token, email.id)
+    else:
+        return None
+    ids = _few(connection, waiting)
+    return None if ids is None else Few.of(ids)
+
+
+def _of_subject(
+    connection: Connection, database: Database, subject: str | None
+) -> BySubject | None:
+    """Return the emails with this subject, if few contents have it."""
+    contents = None if subject is None else _few(connection, contents_of(database, subject))
+    if contents is None:
+        return None
+    return BySubject(connection=connection, database=database, contents=contents)
+
+
+def _few(connection: Connection, statement: Select[int]) -> Sequence[int] | None:
+    """Return the ids that a statement selects, or None if they are more than MOST_READ.
+
+    It is in an index's order. Without one PostgreSQL may go through all rows for so many.
+    """
+    found: Sequence[Any] = connection.execute(statement.limit(MOST_READ + 1)).scalars().all()
+    return None if len(found) > MOST_READ else found

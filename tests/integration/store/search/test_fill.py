@@ -1,0 +1,62 @@
+"""Emails that were written before they could be found are indexed later, in small steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.store.search import fill
+from tests.integration.store.search.test_find import listed
+from tests.integration.store.search.test_lookup import TERMS, WAYS, expected, pairs
+from tests.support.shop.shop import Shop, Shops, message
+
+pytestmark = pytest.mark.each_database
+
+
+def unindexed(shops: Shops) -> Shop:
+    """Return a shop whose emails were all written without an index."""
+    shop = shops.open(OUTBOX_SEARCH=[])
+    with shop.session() as session:
+        for way in WAYS.values():
+            way(shop, session)
+        shop.outbox.enqueue(message(subject="Terms", text=f"Our {TERMS}"), session=session)
+        session.commit()
+    return shop
+
+
+def test_all_emails_are_found_afterwards_and_a_second_run_changes_nothing(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fill, "FILL_CHUNK", 40)
+    unindexed(shops)
+    shop, seen = shops.open(), list[tuple[int, int]]()
+    for _ in range(2):
+        assert shop.outbox.index(progress=lambda done, of: seen.append((done, of))) == 0
+        assert pairs(shop) == expected(shop)
+    assert seen[0][0] == 0
+    assert seen[-1][0] == seen[-1][1]
+    (newest,) = shop.rows(shop.tables.email)[-1:]
+    assert listed(shop, subject="terms") == [newest.id]
+    assert len(listed(shop, subject="news")) == 450
+    assert len(listed(shop, recipient="r00001@readers.example")) == 6
+
+
+def test_only_what_the_setting_names_is_indexed(shops: Shops) -> None:
+    unindexed(shops)
+    shop = shops.open(OUTBOX_SEARCH=["subject"])
+    assert shop.outbox.index() == 0
+    assert shop.count(shop.tables.lookup) == 0
+    assert len(listed(shop, subject="news")) == 450
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_what_another_transaction_removes_is_left_out_and_told(shops: Shops) -> None:
+    shop = unindexed(shops)
+    (first, *_) = shop.rows(shop.tables.email)
+    indexed = shops.open()
+    with shop.engine.begin() as connection:
+        table = shop.tables.email
+        connection.execute(table.select().where(table.c.id == first.id).with_for_update())
+        assert indexed.outbox.index() == 1
+    assert first.id not in {row.email_id for row in shop.rows(shop.tables.lookup)}
+    assert indexed.outbox.index() == 0
+    assert pairs(shop) == expected(shop)
