@@ -33,6 +33,7 @@ COLUMNS = (
     "key",
     "fingerprint",
     "tag",
+    "redact",
 )
 """The columns without the content's id and the times that the database gives."""
 
@@ -76,4 +77,5 @@ class NewEmail(NamedTuple):
             options.key,
             None if options.key is None else message.fingerprint(),
             options.tag,
+            options.redact,
         )

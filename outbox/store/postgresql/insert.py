@@ -87,7 +87,12 @@ def insert(
         }
     known = prepared_statements.is_known(connection)
     statement = database.built(
-        _statement, isinstance(content, int), bool(recipients), known, database.offset != 0
+        _statement,
+        isinstance(content, int),
+        bool(recipients),
+        known,
+        database.offset != 0,
+        values["redact"],
     )
     found = connection.exec_driver_sql(statement, values).one()
     if not known:
@@ -96,15 +101,17 @@ def insert(
 
 
 def _statement(
-    database: Database, stored: bool, several: bool, known: bool, traveller: bool
+    database: Database, stored: bool, several: bool, known: bool, traveller: bool, redact: bool
 ) -> str:
     """Return the statement for a `stored` or a new content, and for one or `several` recipients.
 
     If it is not `known` which process serves the connection, the statement returns that too. A
-    `traveller` has an offset to the database's clock.
+    `traveller` has an offset to the database's clock. Nearly no email is to `redact`, so this is in
+    the text, too.
     """
     tables = database.tables
-    same = _NEW if several else _NEW | {"recipients": "1"}
+    same = _NEW | {"redact": str(redact).lower()}
+    same = same if several else same | {"recipients": "1"}
     inserted = _INSERT.format(
         email=database.name(tables.email),
         names=", ".join(COLUMNS),

@@ -9,7 +9,15 @@ from functools import cache
 from sqlalchemy import MetaData, Table
 
 from ...domain.errors import ConfigurationError
-from . import audit_tables, control_tables, email_tables, fleet_tables, instance_table, stat_tables
+from . import (
+    audit_tables,
+    control_tables,
+    email_tables,
+    fleet_tables,
+    instance_table,
+    retention_tables,
+    stat_tables,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +42,7 @@ class Tables:
     tally: Table
     stat: Table
     worker: Table
+    body_straggler: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -53,8 +62,9 @@ def define(metadata: MetaData) -> Tables:
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
         "counter": control_tables.counter,
-        "purge": control_tables.purge,
-        "straggler": control_tables.straggler,
+        "purge": retention_tables.purge,
+        "straggler": retention_tables.straggler,
+        "body_straggler": retention_tables.body_straggler,
         "audit": audit_tables.audit,
         "instance": instance_table.instance,
         "tally": stat_tables.tally,

@@ -36,7 +36,8 @@ Item = TypeVar("Item")
 class Writer:
     """Adds emails to the transaction of `connection`.
 
-    Contents of at least `reuse_size` octets are looked for first, and reused if found.
+    Contents of at least `reuse_size` octets are looked for first, and reused if found. A content
+    that is to be redacted is shared with no other email.
     """
 
     connection: Connection
@@ -103,8 +104,11 @@ class Writer:
         return (
             new.options.key is None
             and len(new.message.recipients) == 1
-            and len(new.message.content) < self.reuse_size
+            and not self._is_reusable(new)
         )
+
+    def _is_reusable(self, new: NewEmail) -> bool:
+        return len(new.message.content) >= self.reuse_size and not new.options.redact
 
     def add_shared(self, body: bytes, chunks: Iterable[Iterable[NewEmail]], caller: Caller) -> int:
         """Insert emails that share one content, stored once; return how many were new.
@@ -164,13 +168,12 @@ class Writer:
 
     def _insert(self, new: NewEmail) -> Email:
         message, options = new.message, new.options
-        reuse = len(message.content) >= self.reuse_size
         email_id = emails.one(
             self.connection,
             self.database,
             new.values(),
             message.content,
-            reuse,
+            self._is_reusable(new),
             message.recipients,
         )
         return Email(

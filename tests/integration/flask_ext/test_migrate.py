@@ -39,6 +39,7 @@ OURS = {
         "breaker", "server", "bucket", "pause", "suppression", "counter", "purge", "straggler",
         "audit",
         "instance",
+        "body_straggler",
     )
 }  # fmt: skip
 
