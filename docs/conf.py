@@ -29,7 +29,7 @@ nitpick_ignore_regex = [
         r"(datetime|Any|Callable|Connection|Engine|Flask|Iterable|Mapping|MetaData|Sequence)",
     ),
     # Our names of unions and functions, and types within the package: the text says what they are.
-    ("py:class", r"(Access|Any\w+|Fields|URLs|Recipient|[A-Z]\w+Of\w*)"),
+    ("py:class", r"(Access|Any\w+|Fields|URLs|Recipient|Redact|[A-Z]\w+Of\w*)"),
     ("py:class", r"outbox\.(domain|flask_ext|store|testing|worker)\..*"),
 ]
 

@@ -8,7 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.results import Row
 from benchmarks.scenarios.cost import idle, lanes, memory, roundtrips
 from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
-from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, sqlite
+from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, purge, sqlite
 from benchmarks.scenarios.timing import latency, pace, urgent
 
 SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
@@ -24,6 +24,7 @@ SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "bulk": bulk.run,
     "growth": growth.run,
     "horizon": horizon.run,
+    "purge": purge.run,
     "idle": idle.run,
     "lanes": lanes.run,
     "roundtrips": roundtrips.run,

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
 import flask_mail
 
+from ..domain.config.enqueue_options import Redact
 from ..domain.config.settings import OnUnknown
 from ..domain.errors import InvalidMessage
 from ..domain.header.added_headers import URLOf, URLs
@@ -31,6 +32,7 @@ class _Options(TypedDict, total=False):
     max_attempts: int | None
     envelope_from: str | None
     auto_submitted: bool | str
+    redact: Redact | None
 
 
 class OptionsOfOne(_Options, total=False):

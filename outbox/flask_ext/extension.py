@@ -14,7 +14,7 @@ from sqlalchemy import Engine, MetaData
 from sqlalchemy.orm import scoped_session
 
 from ..domain.config.doubtful_settings import doubtful
-from ..domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options, check_id, check_name
+from ..domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options, Redact, check_id, check_name
 from ..domain.config.routing import Routes
 from ..domain.config.servers import servers_from_config
 from ..domain.config.settings import OnUnknown, Settings
@@ -147,6 +147,7 @@ class Outbox(Restoring, WithPreviews, Asynchronous):
         envelope_from: str | None = None,
         auto_submitted: bool | str = False,
         unsubscribe: URLs | None = None,
+        redact: Redact | None = None,
     ) -> Email:
         """Write an email into the session's transaction: no commit, no network.
 
@@ -155,7 +156,8 @@ class Outbox(Restoring, WithPreviews, Asynchronous):
         (RFC 5321 §4.5.5). `auto_submitted` says that no person wrote the message (RFC 3834): True
         means "auto-generated", and the RFC's other words are taken as text. `unsubscribe` is the
         https URL for the one-click unsubscription (RFC 8058) of the message's only recipient. It
-        may be a pair of that URL and a mailto URL.
+        may be a pair of that URL and a mailto URL. `redact="when sent"` is for one-time codes: the
+        body goes in the transaction that records the email's end, whatever the end is.
 
         An `expires_at` that has passed is refused. It is compared with this host's clock, by which
         you computed it; the outbox itself goes by the database's clock.
@@ -172,6 +174,7 @@ class Outbox(Restoring, WithPreviews, Asynchronous):
             on_unknown=on_unknown,
             max_attempts=max_attempts,
             envelope_from=envelope_from,
+            redact=redact,
             now=lambda: state_of(self._app).clock(),
         )
         added_headers = AddedHeaders.check(auto_submitted=auto_submitted, unsubscribe=unsubscribe)
@@ -194,6 +197,7 @@ class Outbox(Restoring, WithPreviews, Asynchronous):
         auto_submitted: bool | str = False,
         unsubscribe: URLOf | None = None,
         fields: Fields = None,
+        redact: Redact | None = None,
     ) -> int:
         """Write many emails into the session's transaction; return how many are new.
 
@@ -220,6 +224,7 @@ class Outbox(Restoring, WithPreviews, Asynchronous):
             on_unknown=on_unknown,
             max_attempts=max_attempts,
             envelope_from=envelope_from,
+            redact=redact,
             now=lambda: state_of(self._app).clock(),
         )
         if unsubscribe is not None and not callable(unsubscribe):

@@ -14,6 +14,7 @@ from .connection.endings import Ending, note_endings
 from .connection.list_parts import among
 from .connection.row_locks import Locked
 from .recipients import having
+from .redaction import redact_ended
 
 
 def end_emails(
@@ -26,14 +27,17 @@ def end_emails(
 ) -> int:
     """End these locked emails as `target`, or as sent or unknown where `by_final_status` says so.
 
-    Returns how many ended as `target`. The `cause` is for the log; by default it is the target.
+    An email that asks for it loses its body. Returns how many ended as `target`. The `cause` is for
+    the log; by default it is the target.
     """
     partly_sent = having(connection, database, [row.id for row in rows if row.recipients > 1])
     fates = by_final_status(rows, target, partly_sent)
     email, over = database.tables.email, {"token": None, "due_at": None}
+    by_id = {row.id: row for row in rows}
     for status, ids in fates.items():
         ending = update(email).where(among(database, ids))
         connection.execute(ending.values(status=status, finished_at=database.now(), **over))
+        redact_ended(connection, database, (by_id[email_id] for email_id in ids), status)
         note_endings(connection, (Ending(status, i, cause or target) for i in ids))
     return len(fates.get(target, ()))
 

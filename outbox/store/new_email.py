@@ -37,6 +37,7 @@ COLUMNS = (
     "key",
     "fingerprint",
     "tag",
+    "redact",
 )
 """The columns without the content's id and the times that the database gives."""
 
@@ -95,6 +96,7 @@ class NewEmail(NamedTuple):
             options.key,
             None if options.key is None else message.fingerprint(),
             options.tag,
+            options.redact,
         )
 
     def entry(self, indexed: Collection[Term]) -> Entry:

@@ -75,6 +75,7 @@ class ClaimedEmail:
     settled: frozenset[str] = frozenset()  # the statuses of its other recipients
     suppressed: frozenset[str] = frozenset()
     merge: str | None = field(default=None, repr=False)  # values, if its content is a template
+    redact: bool = False  # its body goes with the recording of its end
 
     @property
     def traits(self) -> Traits:
@@ -151,6 +152,7 @@ class EmailResult:
     server: str
     started_at: float  # seconds since 1970, by the database's clock
     finished_at: float
+    redact: bool = False  # if this is the email's end, its body goes with it
 
 
 def traits_of(row: Any) -> Traits:

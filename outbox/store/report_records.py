@@ -94,6 +94,7 @@ class EmailDetails(EmailSummary):
     recipient_list: tuple[RecipientDetails, ...]
     attempt_list: tuple[AttemptDetails, ...]  # oldest first
     waits: tuple[str, ...] = ()  # why it is not sent yet, in words; empty once it has ended
+    redacted_at: datetime | None = None  # when its body was removed, and its subject with it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,14 +6,17 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 
+from ..domain.config.retention import Retention
 from ..domain.errors import ConfigurationError
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
-from ..store.control import fleet
+from ..store.control import fleet, lease
 from ..store.control.forgotten_servers import forget
 from ..store.queries.sweep.preemption import should_yield_to_urgent
+from ..store.retention.mark import LEASE, PurgeUnderWay
+from ..store.retention.purge import Removed, purge
 from ..store.rollup.prune import prune
-from ..store.transitions.purge import LEASE, PurgeUnderWay, purge
 from .process import shutdown
 from .process.runtime import Runtime
 
@@ -23,25 +26,30 @@ SECONDS = 5.0
 """The task ends after this time and beat's next one goes on: a backlog never keeps a process."""
 POLL = 0.5
 """Seconds between two checks whether another purge has ended."""
+REST = 9.0
+"""While emails are sent, a person's purge rests so many times as long as each step took. So it
+has a database of one writer, as SQLite, for a tenth of the time, and the workers keep the rest."""
 
 
-def purge_briefly(runtime: Runtime) -> int:
-    """Remove emails past their retention, and end soon; return how many were removed.
+def purge_briefly(runtime: Runtime) -> Removed:
+    """Remove emails and bodies past their retention, and end soon; return how many were removed.
 
     First it removes halted servers that are no longer configured, old figures, and the rows of
     workers that have not been seen for a day. It ends after `SECONDS`, when urgent email waits for
     a process, or when the worker stops. The next purge goes on where this one ended.
     """
-    total = 0
+    total, settings = Removed(), runtime.settings
+    bodies = settings.body_retention
     try:
         if runtime.instance.refusal():
             return total  # of a copy nothing is removed before a person has looked at it
         _forget(runtime)
         _prune_figures(runtime)
-        with closing(purge(runtime.database, older_than=runtime.settings.retention)) as chunks:
+        purging = purge(runtime.database, settings.retention, body_retention=bodies)
+        with closing(purging) as chunks:
             began = runtime.clock()
             for removed in chunks:
-                total += removed
+                total = total.plus(removed)
                 spent = runtime.clock() - began
                 if spent > SECONDS or shutdown.requested() or _gives_way(runtime):
                     break
@@ -73,24 +81,49 @@ def _gives_way(runtime: Runtime) -> bool:
 
 
 def purge_all(
-    runtime: Runtime, *, older_than: float, pause: Callable[[float], None] = time.sleep
-) -> Iterator[int]:
-    """Purge until nothing is left to remove; yield how many emails each transaction removed.
+    runtime: Runtime,
+    *,
+    older_than: float | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[Removed]:
+    """Purge until nothing is left to remove; yield what each transaction removed.
 
-    Where another purge is under way, it waits for its end, or for the end of its lease if it died.
-    Raises PurgeUnderWay where the other takes longer, as when a person purges, too. Raises
+    `older_than` is the age in seconds for emails of every status; None: OUTBOX_RETENTION. It gives
+    way to batches in flight: a million emails take minutes, and nobody waits for them. Where
+    another purge is under way, it waits for its end, or for the end of its lease if it died. Raises
+    PurgeUnderWay where the other takes longer, as when a person purges, too, and
     ConfigurationError in a copy of the outbox.
     """
     if refusal := runtime.instance.refusal():
         raise ConfigurationError(refusal)
+    settings = runtime.settings
+    retention = settings.retention if older_than is None else Retention.of_all(older_than)
     patience = runtime.clock() + LEASE + SECONDS
     _forget(runtime)
     while True:
         try:
-            yield from purge(runtime.database, older_than=older_than)
+            bodies = settings.body_retention
+            purging = purge(runtime.database, retention, body_retention=bodies)
+            with closing(purging) as chunks:
+                yield from _gently(runtime, chunks, pause)
         except PurgeUnderWay:
             if runtime.clock() > patience:
                 raise
             pause(POLL)
         else:
             return
+
+
+def _gently(
+    runtime: Runtime, chunks: Iterator[Removed], pause: Callable[[float], None]
+) -> Iterator[Removed]:
+    """Yield what each step removed, and rest after it while emails are sent."""
+    database = runtime.database
+    is_sending = partial(lease.is_any, database=database)
+    began = runtime.clock()
+    for removed in chunks:
+        took = runtime.clock() - began
+        yield removed
+        if database.read(is_sending):
+            pause(REST * took)
+        began = runtime.clock()

@@ -14,9 +14,10 @@ from collections.abc import Collection
 
 import pytest
 
+from outbox.domain.delivery.status import FINISHED
 from tests.kill.conftest import both_policies, everywhere
 from tests.kill.stage.judgement import Moment, Recording
-from tests.kill.stage.shop import BATCH, WINDOW
+from tests.kill.stage.shop import BATCH, REDACTED, WINDOW
 from tests.kill.stage.stage import Stage
 from tests.kill.stage.tally import Tally
 from tests.kill.stage.tracer import Kind
@@ -69,6 +70,8 @@ def _judge(stage: Stage, tally: Tally, moment: Moment, *, may_repeat: Collection
     tally.expect(moment, "copies", copies, foretold)
     ends = tally.recording.standing_after(moment, hold=stage.hold)
     tally.expect(moment, "ended", statuses, ends)
+    bare = {address for address in REDACTED if statuses[address] in FINISHED}
+    tally.expect(moment, "without a body", stage.bare(), bare)
 
 
 def _passes_through_everything(recording: Recording) -> None:

@@ -35,11 +35,11 @@ class Content:
 
 def is_large(email: EmailDetails) -> bool:
     """Return whether a message is read only where a person asks for it."""
-    return email.size > SHOWN
+    return email.size > SHOWN and email.redacted_at is None
 
 
 def content_of(email: EmailDetails, visitor: Visitor, wanted: str) -> Content | None:
-    """Return the content; None where it is damaged, or large and nobody asked for it.
+    """Return the content; None where it is damaged or gone, or large and nobody asked for it.
 
     A visitor who may not read bodies gets the headers alone: the rest is not even parsed.
     """

@@ -53,6 +53,7 @@ def life_of(email: EmailDetails, entries: Sequence[AuditEntry]) -> list[Event]:
         *map(_attempt, email.attempt_list),
         *map(_act, entries),
         *_end(email),
+        *_redacted(email),
     ]
     return sorted(events, key=lambda event: event.at)
 
@@ -83,6 +84,11 @@ def _attempt(attempt: AttemptDetails) -> Event:
 def _act(entry: AuditEntry) -> Event:
     title = f"{entry.who}: {entry.action}"
     return Event(at=entry.at, title=title, tone="act", notes=(entry.result,))
+
+
+def _redacted(email: EmailDetails) -> Iterator[Event]:
+    if email.redacted_at is not None:
+        yield Event(at=email.redacted_at, title="Its body was removed, as the retention says")
 
 
 def _end(email: EmailDetails) -> Iterator[Event]:

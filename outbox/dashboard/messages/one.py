@@ -106,10 +106,12 @@ def _possible(email: EmailDetails) -> set[str]:
     """Return what a person who may act can do to a message with this status."""
     if not visitor().may_act:
         return set()
-    found = {"send_again", "suppress"}
+    found = {"suppress"}
+    if email.redacted_at is None:
+        found.add("send_again")
     if email.status in (Status.PENDING, *LEASED):
         found.add("cancel")
-    if email.status in (Status.FAILED, Status.UNKNOWN):
+    if email.status in (Status.FAILED, Status.UNKNOWN) and email.redacted_at is None:
         found.add("retry")
     if email.status is Status.UNKNOWN:
         found.add("resolve")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..errors import InvalidMessage
 from ..header.address import CONTROL, check_address
@@ -14,6 +14,9 @@ from .settings import MOST_TRIES, OnUnknown
 MAX_KEY = 255
 MAX_TAG = 100
 MAX_ID = 2**63 - 1
+
+Redact: TypeAlias = Literal["when sent"]
+"""When a message's body is removed, and its email stays."""
 
 
 class Reading(NamedTuple):
@@ -34,6 +37,7 @@ class Options(NamedTuple):
     on_unknown: OnUnknown | None = None
     max_attempts: int | None = None
     envelope_from: str | None = None  # in the envelope only; "" is the null reverse path
+    redact: bool = False  # the body goes with the recording of the email's end
 
     @classmethod
     def check(
@@ -47,6 +51,7 @@ class Options(NamedTuple):
         on_unknown: Any = None,
         max_attempts: Any = None,
         envelope_from: Any = None,
+        redact: Any = None,
         now: Callable[[], Reading] | None = None,
     ) -> Options:
         """Return the options, or raise InvalidMessage for the first one that breaks a rule.
@@ -64,6 +69,8 @@ class Options(NamedTuple):
             raise InvalidMessage("on_unknown", f"must be one of {', '.join(OnUnknown)}")
         if max_attempts is not None and not _is_count(max_attempts):
             raise InvalidMessage("max_attempts", f"must be a number from 1 to {MOST_TRIES}")
+        if redact is not None and redact != "when sent":
+            raise InvalidMessage("redact", 'must be "when sent"')
         return cls(
             priority=Priority.of(priority),
             send_at=starts,
@@ -73,6 +80,7 @@ class Options(NamedTuple):
             on_unknown=None if on_unknown is None else OnUnknown(on_unknown),
             max_attempts=max_attempts,
             envelope_from=None if envelope_from is None else _reverse_path(envelope_from),
+            redact=redact is not None,
         )
 
 

@@ -14,17 +14,12 @@ from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
 from ..instance import MAX_INSTANCE
 from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
+from .retention import DEFAULT, Retention, read_body_retention, read_retention
 from .search_terms import ALL_TERMS, Term, read_search
-from .typed_values import as_kind, read_switch
+from .typed_values import DAY, MOST, as_kind, read_switch
 
 PREFIX = "OUTBOX_"
 KIBI = 1024
-DAY = 86_400.0
-"""Seconds. Also the longest lease and time-out: a socket and SQLite count milliseconds in 31 bits,
-which last 24 days."""
-MOST = 2**31 - 1
-"""The upper bound of every number: 68 years in seconds, 2 GiB in bytes. Databases compute with
-little more."""
 MOST_EMAILS = 10_000
 """The most emails in one batch. Their ids are values of one statement; SQLite takes 32,766."""
 MOST_TRIES = 30_000
@@ -168,7 +163,16 @@ class Settings:
         " [what search costs](../performance.md#what-search-costs)",
         read=read_search,
     )
-    retention: float = setting(30 * DAY, "`purge` removes emails finished this long ago", least=0.0)
+    retention: Retention = setting(
+        DEFAULT,
+        '`purge` removes emails finished this long ago; or `{"failed": 7776000, "other": 604800}`',
+        read=read_retention,
+    )
+    body_retention: float | None = setting(
+        None,
+        "`purge` removes bodies of emails finished this long ago; empty: with their emails",
+        read=read_body_retention,
+    )
     health_age: float = setting(
         300.0, "`health` fails when the oldest due or claimed email is older", least=0.0
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, repeat
 from operator import itemgetter
@@ -28,7 +28,7 @@ from ...store.session.unread_results import read_first
 from ...store.transitions.enqueue import Writer, in_chunks, in_chunks_of_bytes
 from ..session import session_events
 from ..session.midst import midst, settle, spoil
-from .render_message import Renderer
+from .render_message import Renderer, SharedMessage
 from .state import State, refuse_in_preview
 
 KeyOf = Callable[[Any], str]
@@ -91,22 +91,35 @@ class Writing:
         shared = self.renderer.render_shared(message, fields)
         write = partial(shared.write, places=count())  # it goes on from chunk to chunk
         with midst(self.session), self._writer() as writer:
-            chunks: Iterable[list[NewEmail] | Coming]
-            if not (shared.is_merged or key is not None or self.added_headers.has_own):
-                everyone = repeat(self.options)
-                chunks = (
-                    Coming(len(part), map(self._new, write(part), everyone))
-                    for part in in_chunks(recipients)
-                )
-            else:  # the user's functions run before a statement, not during it
+            if self.options.redact:  # a body goes with its email, so each has one of its own
                 given = read_first(writer.connection, recipients)
-                own = self._own(write, given, key)
-                chunks = in_chunks_of_bytes(own) if shared.is_merged else in_chunks(own)
-            subject = shared.subject if Term.SUBJECT in writer.indexed else None
-            content = NewContent.of(shared.content, subject)
-            added = writer.add_shared(content, chunks, self._caller)
+                added = writer.add_many(self._own(write, given, key), self._caller)
+            else:
+                chunks = self._chunks(shared, write, writer, recipients, key)
+                subject = shared.subject if Term.SUBJECT in writer.indexed else None
+                content = NewContent.of(shared.content, subject)
+                added = writer.add_shared(content, chunks, self._caller)
         self._note(added)
         return added
+
+    def _chunks(
+        self,
+        shared: SharedMessage,
+        write: partial[Iterator[RenderedMessage]],
+        writer: Writer,
+        recipients: Iterable[Recipient],
+        key: KeyOf | None,
+    ) -> Iterable[list[NewEmail] | Coming]:
+        """Return the emails of one content, in parts for one statement each."""
+        if not (shared.is_merged or key is not None or self.added_headers.has_own):
+            everyone = repeat(self.options)
+            return (
+                Coming(len(part), map(self._new, write(part), everyone))
+                for part in in_chunks(recipients)
+            )
+        # The user's functions run before a statement, not during it.
+        own = self._own(write, read_first(writer.connection, recipients), key)
+        return in_chunks_of_bytes(own) if shared.is_merged else in_chunks(own)
 
     def _rendered(self, given: Iterable[tuple[int, object, Options]]) -> Iterator[NewEmail]:
         """Yield the emails of messages that stand at these places in the user's list."""
@@ -135,6 +148,8 @@ class Writing:
 
     def _new(self, message: RenderedMessage, options: Options) -> NewEmail:
         runtime = self.state.runtime
+        if options.redact and message.merge is not None:  # its content is stored as it is sent
+            message = replace(message, merge=None)
         route = runtime.routes.route_of(message.sender, options.tag)
         return NewEmail(message, options, runtime.lanes.of(route, message.recipients))
 

@@ -13,8 +13,9 @@ from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.counted import counted
 from ...domain.delivery.status import Status
 from ...store.connection.database import Database
+from ...store.retention.mark import PurgeUnderWay
+from ...store.retention.purge import Removed
 from ...store.transitions.cancel import withdraw
-from ...store.transitions.purge import PurgeUnderWay
 from ...store.transitions.retry import RETRIED
 from ...worker.purge import purge_all
 from ..management.audit import Deed
@@ -43,6 +44,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
         with progress_bar() as progress:
             done = current_outbox().retry(status=status, progress=progress, by=person())
         _tell_held(len(done.held))
+        _tell_redacted(len(done.redacted))
     else:
         done = current_outbox().retry(ids, by=person())
         _tell_unchanged(done)
@@ -67,6 +69,12 @@ def _tell_held(emails: int) -> None:
         click.secho(told, fg="yellow")
 
 
+def _tell_redacted(emails: int) -> None:
+    if emails:
+        click.echo(counted(emails, "email is unchanged: its body was removed", _REDACTED))
+
+
+_REDACTED = "emails are unchanged: their bodies were removed"
 _HELD = "emails are unchanged: another transaction holds them"
 
 
@@ -142,13 +150,19 @@ def _withdraw(connection: Connection, database: Database, id_: int | None, key: 
 @click.option("--days", type=DAYS, help="Default: OUTBOX_RETENTION.")
 @with_appcontext
 def purge(days: float | None) -> None:
-    """Remove emails that finished long ago. Nothing unfinished is ever removed."""
-    total, state = 0, current_runtime()
-    older_than = state.settings.retention if days is None else days * 86_400
+    """Remove emails, and bodies, that finished long ago; never anything unfinished.
+
+    Bodies go by OUTBOX_BODY_RETENTION, also with --days.
+    """
+    total = Removed()
+    older_than = None if days is None else days * 86_400
     try:
-        with click.progressbar(purge_all(state, older_than=older_than), label="Purging") as chunks:
+        purging = purge_all(current_runtime(), older_than=older_than)
+        with click.progressbar(purging, label="Purging") as chunks:
             for removed in chunks:
-                total += removed
+                total = total.plus(removed)
     except PurgeUnderWay as error:
         raise click.ClickException(f"{error}; try again later") from None
-    click.echo(f"{counted(total, 'email')} removed")
+    click.echo(f"{counted(total.emails, 'email')} removed")
+    if total.bodies:
+        click.echo(f"{counted(total.bodies, 'body', 'bodies')} removed, of emails that stay")

@@ -108,12 +108,16 @@ def scanned(scan: Scan, progress: OnProgress) -> Iterator[list[int]]:
 class _Changed(NamedTuple):
     statuses: dict[int, Status]
     unknown: Sequence[int] = ()
+    redacted: Collection[int] = ()  # left as they are
 
 
 def _retry(connection: Connection, database: Database, ids: list[int]) -> _Changed:
     rows = retrying.retry(connection, database, ids)
     doubtful = [row.id for row in rows if row.unknown_count]
-    return _Changed(dict.fromkeys((row.id for row in rows), Status.PENDING), doubtful)
+    statuses = dict.fromkeys((row.id for row in rows), Status.PENDING)
+    left = set(ids).difference(statuses)
+    bare = retrying.redacted(connection, database, left) if left else ()
+    return _Changed(statuses, doubtful, bare)
 
 
 def _resolve(
@@ -145,9 +149,11 @@ class _Tally:
         self.unknown += done.unknown
         self.left |= {one.id: one for one in unchanged}
 
-    def unchanged(self, email_id: int, status: Status | None) -> Unchanged:
+    def unchanged(self, email_id: int, status: Status | None, is_redacted: bool) -> Unchanged:
         if status is None:
             return Unchanged(id=email_id, reason=Reason.MISSING)
+        if is_redacted:
+            return Unchanged(id=email_id, reason=Reason.REDACTED, status=status)
         reason = Reason.ALREADY if status is self.wanted else Reason.STATUS
         return Unchanged(id=email_id, reason=reason, status=status)
 
@@ -189,7 +195,7 @@ def _change(
         done, held = on_free(connection, database, work, part)
         left = [id_ for id_ in part if id_ not in done.statuses and id_ not in held]
         others = reports.statuses(connection, database, left) if left else {}
-        unchanged = [tally.unchanged(id_, others.get(id_)) for id_ in left]
+        unchanged = [tally.unchanged(i, others.get(i), i in done.redacted) for i in left]
         if is_last:
             unchanged += [Unchanged(id=id_, reason=Reason.HELD) for id_ in held]
         if tally.deed is not None:

@@ -89,7 +89,7 @@ class Management(Searching):
     def source(self, id: int) -> bytes | None:  # noqa: A002  (the public name)
         """Return the octets of a committed email as they are sent: headers, texts, attachments.
 
-        None where it is missing, or its content is damaged.
+        None where it is missing, or its content is damaged, or its body was removed.
         """
         return source.source(self._runtime, id)
 

@@ -19,6 +19,7 @@ class Reason(StrEnum):
     HELD = "another transaction holds it"  # try again when that transaction has ended
     ALREADY = "it has that status already"
     STATUS = "its status does not allow it"
+    REDACTED = "its body was removed"  # nothing is left that could be sent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,8 @@ class Unchanged:
                 return f"is {self.status} already"
             case Reason.STATUS:
                 return f"is {self.status}"
+            case Reason.REDACTED:
+                return "has no body any more"
         return self.reason.value
 
 
@@ -50,7 +53,15 @@ class Corrections:
     @property
     def held(self) -> tuple[int, ...]:
         """The ids of emails that another transaction holds."""
-        return tuple(one.id for one in self.unchanged if one.reason is Reason.HELD)
+        return self._left(Reason.HELD)
+
+    @property
+    def redacted(self) -> tuple[int, ...]:
+        """The ids of emails whose body was removed, so that they cannot be sent again."""
+        return self._left(Reason.REDACTED)
+
+    def _left(self, reason: Reason) -> tuple[int, ...]:
+        return tuple(one.id for one in self.unchanged if one.reason is reason)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -72,6 +72,7 @@ def _new(runtime: Runtime, email: Original) -> NewEmail:
         on_unknown=email.on_unknown,
         max_attempts=email.max_attempts,
         envelope_from=email.sender,
+        redact=email.redact,
     )
     route = runtime.routes.route_of(email.sender, email.tag)
     return NewEmail(message, options, runtime.lanes.of(route, email.recipients))

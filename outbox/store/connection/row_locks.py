@@ -25,8 +25,9 @@ Result = TypeVar("Result")
 Change: TypeAlias = Callable[[Connection, Database, list[int]], Result]
 """Takes ids, changes these emails, and returns what it has changed."""
 Columns = TypeVarTuple("Columns")
-Locked = Row[int, int, int]
-"""A locked row: its id, how often its result was unknown, and the number of its recipients."""
+Locked = Row[int, int, int, bool]
+"""A locked row: its id, how often its result was unknown, how many recipients it has, and whether
+its body goes with its end."""
 
 
 def lock(connection: Connection, database: Database, which: ColumnElement[bool]) -> list[Locked]:
@@ -74,10 +75,10 @@ def on_free(
     return work(connection, database, sorted(ours)), sorted(held)
 
 
-def rows(database: Database) -> Select[int, int, int]:
+def rows(database: Database) -> Select[int, int, int, bool]:
     """Return the statement that selects the columns of `Locked`."""
     email = database.tables.email.c
-    return select(email.id, email.unknown_count, email.recipients)
+    return select(email.id, email.unknown_count, email.recipients, email.redact)
 
 
 def free(statement: Select[*Columns]) -> Select[*Columns]:

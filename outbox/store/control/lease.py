@@ -31,6 +31,12 @@ def renew(database: Database, token: UUID, *, lease_seconds: float) -> bool:
     return database.run(work)
 
 
+def is_any(connection: Connection, database: Database) -> bool:
+    """Return whether a batch is in flight."""
+    found = select(database.tables.lease.c.token).limit(1)
+    return connection.execute(found).first() is not None
+
+
 def drop(database: Database, token: UUID) -> None:
     """Delete the lease of a batch whose results are all recorded."""
 

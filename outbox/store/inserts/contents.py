@@ -117,7 +117,7 @@ def find(connection: Connection, database: Database, row: Columns) -> int | None
 
 
 def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
-    """Return the contents by id. A content that is missing or damaged is left out."""
+    """Return the contents by id. A content that is missing, damaged or redacted is left out."""
     rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
     return {key: body for key, crc, body in rows if crc32(body) == crc}
 
@@ -125,4 +125,6 @@ def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict
 def _among(database: Database) -> Select[int, int, bytes]:
     content = database.tables.content.c
     chosen = is_among_bound(database, content.id, "ids")
-    return select(content.id, content.crc32, content.body).where(chosen)
+    return select(content.id, content.crc32, content.body).where(
+        chosen, content.redacted_at.is_(None)
+    )

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, CursorResult, text
 
 from ...domain.delivery.outcome import RecipientStatus
-from ...domain.delivery.status import Status, sources
+from ...domain.delivery.status import FINISHED, Status, sources
 from ..connection.database import Database
 from ..connection.endings import Ending, note_endings
 from ..end_emails import by_final_status
@@ -29,8 +29,13 @@ JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$[0]', position INT PATH '$[
 STRAIGHT_JOIN {recipient} AS recipient FORCE INDEX (PRIMARY)
     ON recipient.email_id = chosen.id AND recipient.position = chosen.position
 """
+_CONTENTS = """
+JSON_TABLE(:chosen, '$[*]' COLUMNS (id BIGINT PATH '$')) AS chosen
+STRAIGHT_JOIN {content} AS content FORCE INDEX (PRIMARY) ON content.id = chosen.id
+"""
 _LOCK = """
-SELECT email.id, email.unknown_count, email.recipients FROM {emails}
+SELECT email.id, email.unknown_count, email.recipients, email.redact, email.content_id
+FROM {emails}
 WHERE email.status IN (:first, :second) ORDER BY email.id FOR UPDATE
 """
 _READ = "SELECT recipient.email_id, recipient.status FROM {recipients} FOR UPDATE"
@@ -42,6 +47,16 @@ _END = """
 UPDATE {emails} SET email.status = :status, email.token = NULL, email.due_at = NULL,
     email.finished_at = utc_timestamp(6) + INTERVAL :offset SECOND
 """
+_EMPTY = """
+UPDATE {contents} SET content.size = 0, content.crc32 = 0, content.sha256 = NULL,
+    content.subject = NULL, content.body = '',
+    content.redacted_at = utc_timestamp(6) + INTERVAL :offset SECOND
+"""
+_STRIP = """
+UPDATE {emails} SET email.headers = '', email.merge = NULL,
+    email.redacted_at = utc_timestamp(6) + INTERVAL :offset SECOND
+"""
+"""What `redaction.redact` does, for emails that are locked already."""
 
 
 def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> int:
@@ -50,9 +65,10 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
     tables = database.tables
     emails = _EMAILS.format(email=database.name(tables.email))
     recipients = _RECIPIENTS.format(recipient=database.name(tables.recipient))
+    contents = _CONTENTS.format(content=database.name(tables.content))
 
     def run(statement: str, chosen: Sequence[object], **values: object) -> CursorResult[Any]:
-        named = text(statement.format(emails=emails, recipients=recipients))
+        named = text(statement.format(emails=emails, recipients=recipients, contents=contents))
         return connection.execute(named, values | {"chosen": json.dumps(chosen)})
 
     first, second = sources(Status.CANCELLED)
@@ -68,5 +84,9 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
     fates = by_final_status(held, Status.CANCELLED, partly_sent)
     for status, chosen in fates.items():
         run(_END, chosen, status=status, offset=database.offset)
+        bare = [row for row in held if row.redact and row.id in chosen and status in FINISHED]
+        if bare:
+            run(_EMPTY, [row.content_id for row in bare], offset=database.offset)
+            run(_STRIP, [row.id for row in bare], offset=database.offset)
         note_endings(connection, (Ending(status, i, Status.CANCELLED) for i in chosen))
     return len(fates.get(Status.CANCELLED, ()))

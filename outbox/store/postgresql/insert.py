@@ -103,6 +103,7 @@ def insert(
         bool(digests),
         known,
         database.offset != 0,
+        values["redact"],
     )
     found = connection.exec_driver_sql(statement, values).one()
     if not known:
@@ -111,15 +112,23 @@ def insert(
 
 
 def _statement(
-    database: Database, stored: bool, several: bool, looked_up: bool, known: bool, traveller: bool
+    database: Database,
+    stored: bool,
+    several: bool,
+    looked_up: bool,
+    known: bool,
+    traveller: bool,
+    redact: bool,
 ) -> str:
     """Return the statement for a `stored` or a new content, and for one or `several` recipients.
 
     It is `looked_up` if it has digests. If it is not `known` which process serves the connection,
-    the statement returns that too. A `traveller` has an offset to the database's clock.
+    the statement returns that too. A `traveller` has an offset to the database's clock. Nearly no
+    email is to `redact`, so this is in the text, too.
     """
     tables = database.tables
-    same = _NEW if several else _NEW | {"recipients": "1"}
+    same = _NEW | {"redact": str(redact).lower()}
+    same = same if several else same | {"recipients": "1"}
     inserted = _INSERT.format(
         email=database.name(tables.email),
         names=", ".join(COLUMNS),

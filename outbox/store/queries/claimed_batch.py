@@ -74,7 +74,7 @@ def _emails(database: Database) -> Select[*tuple[Any, ...]]:
         email.max_attempts, email.crashes, email.unknown_count, email.on_unknown,
         email.waited, email.expires_at,
         email.sender, email.recipient, email.smtputf8, email.eightbit, email.headers,
-        email.esmtp_options, email.merge,
+        email.esmtp_options, email.merge, email.redact,
     )  # fmt: skip
     return select(*columns).where(email.token == bindparam("claim")).order_by(email.id)
 
@@ -97,6 +97,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
     (  # reading a row's attributes by name would take longer than all the rest of loading
         email_id, _, content_id, size, attempts, max_attempts, crashes, unknown_count, on_unknown,
         waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options, merge,
+        redact,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
     doubtful = frozenset(addresses) if unknown_count else _NONE
@@ -132,6 +133,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
         doubtful=doubtful,
         settled=settled,
         merge=merge,
+        redact=bool(redact),
     )
 
 

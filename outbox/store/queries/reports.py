@@ -103,6 +103,7 @@ def detail(connection: Connection, database: Database, email_id: int) -> EmailDe
         unknown_count=row.unknown_count,
         recipient_list=_recipients(connection, database, row),
         attempt_list=_attempts(connection, database, email_id),
+        redacted_at=_moment(row.redacted_at),
     )
 
 

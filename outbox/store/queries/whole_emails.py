@@ -47,6 +47,7 @@ class Original(WholeEmail):
     max_attempts: int | None
     message_id: str
     smtputf8: bool
+    redact: bool
     esmtp_options: tuple[tuple[str, ...], tuple[str, ...]]  # the message's own, of MAIL and of RCPT
 
 
@@ -84,7 +85,7 @@ def later_than(connection: Connection, database: Database, mark: Mark) -> list[W
 
 
 def by_id(connection: Connection, database: Database, email_id: int) -> Original | None:
-    """Return one email, or None where it is missing, or its content is damaged."""
+    """Return one email, or None where it is missing, or its content is damaged or redacted."""
     email = database.tables.email
     row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
     if row is None:
@@ -99,6 +100,7 @@ def by_id(connection: Connection, database: Database, email_id: int) -> Original
         max_attempts=row.max_attempts,
         message_id=row.message_id,
         smtputf8=row.smtputf8,
+        redact=bool(row.redact),
         esmtp_options=_options(row.esmtp_options),
     )
     return found if len(found.octets) == row.size else None

@@ -1,4 +1,4 @@
-"""The control tables: leases, breakers, servers, buckets, pauses, suppression, counters, purge."""
+"""The control tables: leases, breakers, servers, buckets, pauses, suppression, counters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Index,
     Integer,
     MetaData,
     SmallInteger,
@@ -134,33 +133,3 @@ def counter(metadata: MetaData) -> Table:
         Column("value", BigInteger, nullable=False),
         **TABLE_OPTIONS,
     )
-
-
-def purge(metadata: MetaData) -> Table:
-    """Return the purge's marks: one row with its progress and the lease of the running purge."""
-    return Table(
-        "outbox_purge",
-        metadata,
-        Column("id", SmallInteger, primary_key=True, autoincrement=False),
-        Column("walked", ID, nullable=False),  # the purge has passed the ids up to this one
-        Column("searched", ID, nullable=False),  # and has searched these for emails it missed
-        Column("token", Uuid()),
-        Column("expires_at", MOMENT),
-        **TABLE_OPTIONS,
-    )
-
-
-def straggler(metadata: MetaData) -> Table:
-    """Return the stragglers: emails that the purge has passed and could not remove yet.
-
-    There is no foreign key, because these emails may be gone.
-    """
-    table = Table(
-        "outbox_straggler",
-        metadata,
-        Column("email_id", ID, primary_key=True, autoincrement=False),
-        Column("since", MOMENT, nullable=False),  # when it finished, or else was last seen
-        **TABLE_OPTIONS,
-    )
-    Index("ix_outbox_straggler_since", table.c.since, table.c.email_id)
-    return table

@@ -46,7 +46,7 @@ from .column_types import (
 
 
 def content(metadata: MetaData) -> Table:
-    """Return the contents: immutable rows, written once, read when sent, removed by the purge."""
+    """Return the contents: written once, read when sent, and never changed but to be redacted."""
     table = Table(
         "outbox_content",
         metadata,
@@ -57,6 +57,7 @@ def content(metadata: MetaData) -> Table:
         Column("body", BLOB, nullable=False),
         Column("subject", SUBJECT),  # as `folded_subject` makes it; null where it is not indexed
         Column("created_at", MOMENT, nullable=False),
+        Column("redacted_at", MOMENT),  # if it has a value, the body is gone: no email is sent
         sqlite_autoincrement=True,
         **TABLE_OPTIONS,
     )
@@ -107,6 +108,8 @@ def email(metadata: MetaData) -> Table:
         Column("key", String(MAX_KEY)),
         Column("fingerprint", DIGEST),
         Column("tag", String(MAX_TAG)),
+        Column("redact", Boolean, nullable=False, default=False, server_default="0"),
+        Column("redacted_at", MOMENT),  # when its body went, with its own headers and values
         CheckConstraint(f"status IN ({words(Status)})", name="ck_outbox_email_status"),
         CheckConstraint(exactly(frozenset({Status.PENDING}), "due_at"), name="ck_outbox_email_due"),
         CheckConstraint(exactly(LEASED, "token"), name="ck_outbox_email_token"),

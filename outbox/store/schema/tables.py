@@ -15,6 +15,7 @@ from . import (
     email_tables,
     fleet_tables,
     instance_table,
+    retention_tables,
     search_tables,
     stat_tables,
 )
@@ -43,6 +44,7 @@ class Tables:
     stat: Table
     worker: Table
     lookup: Table
+    body_straggler: Table
 
 
 def define(metadata: MetaData) -> Tables:
@@ -62,8 +64,9 @@ def define(metadata: MetaData) -> Tables:
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
         "counter": control_tables.counter,
-        "purge": control_tables.purge,
-        "straggler": control_tables.straggler,
+        "purge": retention_tables.purge,
+        "straggler": retention_tables.straggler,
+        "body_straggler": retention_tables.body_straggler,
         "audit": audit_tables.audit,
         "instance": instance_table.instance,
         "tally": stat_tables.tally,

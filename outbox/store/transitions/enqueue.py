@@ -37,8 +37,9 @@ Item = TypeVar("Item")
 class Writer:
     """Adds emails to the transaction of `connection`.
 
-    Contents of at least `reuse_size` octets are looked for first, and reused if found. The emails
-    can be found by the terms that are `indexed`.
+    Contents of at least `reuse_size` octets are looked for first, and reused if found. A content
+    that is to be redacted is shared with no other email. The emails can be found by the terms that
+    are `indexed`.
     """
 
     connection: Connection
@@ -106,8 +107,11 @@ class Writer:
         return (
             new.options.key is None
             and len(new.message.recipients) == 1
-            and len(new.message.content) < self.reuse_size
+            and not self._is_reusable(new)
         )
+
+    def _is_reusable(self, new: NewEmail) -> bool:
+        return len(new.message.content) >= self.reuse_size and not new.options.redact
 
     def add_shared(
         self, content: NewContent, chunks: Iterable[list[NewEmail] | Coming], caller: Caller
@@ -176,13 +180,12 @@ class Writer:
 
     def _insert(self, new: NewEmail) -> Email:
         message, options = new.message, new.options
-        reuse = len(message.content) >= self.reuse_size
         email_id = emails.one(
             self.connection,
             self.database,
             new.entry(self.indexed),
             new.content(self.indexed),
-            reuse,
+            self._is_reusable(new),
             message.recipients,
         )
         return Email(

@@ -20,6 +20,7 @@ from ..connection.database import Database
 from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among, parts
 from ..records import EmailResult
+from ..redaction import redact
 from ..reply_columns import reply_values
 from ..schema.clock import utc
 from ..schema.column_types import WORKER_LENGTH
@@ -58,6 +59,7 @@ def record_late(connection: Connection, database: Database, entry: EmailResult) 
             return
     ended = {"status": Status.SENT, "due_at": None, "finished_at": database.now()}
     _clear(connection, database, entry, **ended)
+    redact(connection, database, [entry.email_id] if entry.redact else [])
     note_endings(connection, [Ending(Status.SENT, entry.email_id)])
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Update, insert, update
 
-from ...domain.delivery.status import Status
+from ...domain.delivery.status import FINISHED, Status
 from ...domain.delivery.transaction import Reply, Verdict
 from ..connection.database import Database
 from ..connection.endings import Ending, note_endings
@@ -21,6 +21,7 @@ from ..connection.row_locks import lock_ids, seen
 from ..due_times import first_due
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
+from ..redaction import redact
 from ..reply_columns import reply_values
 from ..rollup.tally import count_logged
 from ..schema.column_types import SERVER_LENGTH, WORKER_LENGTH
@@ -56,6 +57,8 @@ def record(
     note_endings(connection, map(ending, recorded))
     _log_attempts(connection, database, recorded, worker)
     _record_recipients(connection, database, recorded)
+    ended = (entry for entry in recorded if entry.outcome.status in FINISHED)
+    redact(connection, database, [entry.email_id for entry in ended if entry.redact])
     if mine == ids:
         return Progress(written=mine)
     held = seen(connection, database, ours & among(database, ids - mine))

@@ -13,6 +13,7 @@ from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_by_id
 from ..recipients import having, turn_recipients
+from ..redaction import redact_ended
 
 
 def resolve(
@@ -46,6 +47,7 @@ def resolve(
         if group:
             ours = update(email).where(among(database, group))
             connection.execute(ours.values(status=status, **settled, **values))
+            redact_ended(connection, database, (chosen[i] for i in group), status)
             now |= dict.fromkeys(group, status)
     note_endings(connection, (Ending(status, i, "resolved") for i, status in now.items()))
     return now

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, case, update
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ..connection.database import Database
-from ..connection.list_parts import among
-from ..connection.row_locks import Locked, lock_by_id
+from ..connection.list_parts import among, is_among
+from ..connection.row_locks import Locked, lock_by_id, seen
 from ..recipients import turn_recipients
 
 RETRIED = (Status.FAILED, Status.UNKNOWN)
@@ -20,13 +20,15 @@ RETRIED = (Status.FAILED, Status.UNKNOWN)
 def retry(connection: Connection, database: Database, ids: Collection[int]) -> Sequence[Locked]:
     """Make failed and unknown emails pending again; return their rows as they were.
 
+    An email whose body was removed is left as it is: nothing of it could be sent.
     Their counters start anew. An email with several recipients is not sent again to those who got
     it. A doubt stays: a copy may have arrived, whatever happens to the next one, so the email ends
     only `sent` or `unknown`. It counts as the first doubt, so that the next one is not the last.
     """
     email = database.tables.email
     # The verb has locked these rows before, by `on_free`. So this waits for nobody.
-    chosen = lock_by_id(connection, database, among(database, ids) & email.c.status.in_(RETRIED))
+    whole = email.c.status.in_(RETRIED) & email.c.redacted_at.is_(None)
+    chosen = lock_by_id(connection, database, among(database, ids) & whole)
     turn_recipients(connection, database, chosen, RecipientStatus.FAILED, RecipientStatus.PENDING)
     fresh = {"attempts": 0, "crashes": 0, "waited": 0}
     values = {**fresh, "unknown_token": None, "finished_at": None}
@@ -40,4 +42,19 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> S
             **values,
         )
     )
+    _forget_end(connection, database, chosen)
     return list(chosen.values())
+
+
+def redacted(connection: Connection, database: Database, ids: Collection[int]) -> frozenset[int]:
+    """Return those of these emails that cannot be retried because their body was removed."""
+    email = database.tables.email.c
+    gone = among(database, ids) & email.status.in_(RETRIED) & email.redacted_at.is_not(None)
+    return seen(connection, database, gone)
+
+
+def _forget_end(connection: Connection, database: Database, ids: Collection[int]) -> None:
+    """Tell the purge that these emails may soon end anew, and in a status of another age."""
+    note = database.tables.straggler
+    changed = update(note).where(is_among(database, note.c.email_id, ids))
+    connection.execute(changed.values(status=Status.PENDING))

@@ -46,6 +46,7 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
         charged = [r for r in alike if r.verdict in _CHARGED and not _is_over(r, lifetime)]
         # In the order of ids, and without waiting: rows that a user's transaction holds are passed.
         ids = among(database, {row.email_id for row in charged})
+        ids &= database.tables.email.c.redacted_at.is_(None)  # nothing is left that could be sent
         free = lock_ids(connection, database, ids) if charged else frozenset()
         ours = [row for row in charged if row.email_id in free]
         marked = [row for row in ours if _mark_uncharged(connection, database, row)]

@@ -85,7 +85,7 @@ def _count(
 
 def _is_rare(entry: EmailResult) -> bool:
     """Whether a result needs more than its email's row and its log entry."""
-    return entry.several or entry.verdict is Verdict.UNKNOWN
+    return entry.several or entry.redact or entry.verdict is Verdict.UNKNOWN
 
 
 def finish(

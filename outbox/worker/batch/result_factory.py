@@ -203,6 +203,7 @@ class ResultFactory:
             server=server,
             started_at=out.started_at,
             finished_at=self.now(),
+            redact=email.redact,
         )
 
 

@@ -15,9 +15,10 @@ from flask import Flask
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import ConfigurationError, Outbox, Status
+from outbox.domain.config.retention import Retention
 from outbox.flask_ext.app.state import state_of
 from outbox.flask_ext.management.checks.database import database_findings
-from outbox.store.transitions.purge import purge
+from outbox.store.retention.purge import purge
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop import schema
@@ -84,7 +85,7 @@ def goes_all_the_way(app: Flask, outbox: Outbox, engine: sa.Engine, catcher: Cat
     assert len(catcher.emails) == 9
     assert outbox.counts() == {Status.SENT: 9, Status.CANCELLED: 2}
     runtime.database.offset += 2 * DAY
-    assert sum(purge(runtime.database, older_than=DAY)) == 11
+    assert sum(c.emails for c in purge(runtime.database, Retention.of_all(DAY))) == 11
     runtime.disconnect()
 
 

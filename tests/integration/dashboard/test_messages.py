@@ -183,3 +183,19 @@ def test_an_error_has_a_page_and_a_line_in_the_log(
     page = desk.get("/audit", 500).text
     assert "This page failed" in page
     assert "a page of the dashboard failed" in caplog.text
+
+
+def test_a_message_whose_body_is_gone_says_so_and_offers_nothing_that_needs_it(desk: Desk) -> None:
+    email_id = desk.enqueue(message(subject="Your code is 123456"), redact="when sent")
+    again = f"/outbox/messages/{email_id}/send-again"
+    assert again in desk.get(f"/messages/{email_id}").text
+    copy = desk.followed(f"/messages/{email_id}/send-again", f"/messages/{email_id}")
+    assert "Your code is 123456" in copy
+    assert [row.redact for row in desk.shop.rows(desk.shop.tables.email)] == [True, True]
+    desk.shop.outbox.cancel_now(email_id)
+    page = desk.get(f"/messages/{email_id}").text
+    assert "123456" not in page
+    assert "Its body was removed" in page
+    for act in (again, "message.eml"):
+        assert act not in page
+    desk.get(f"/messages/{email_id}/message.eml", 404)

@@ -40,6 +40,7 @@ OURS = {
         "audit",
         "instance",
         "lookup",
+        "body_straggler",
     )
 }  # fmt: skip
 

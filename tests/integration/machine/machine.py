@@ -14,13 +14,14 @@ from outbox.store.control import lease, pause
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import ClaimedEmail
 from outbox.store.rollup.fold import fold
-from outbox.store.transitions import expire, purge, rescue, resolve, retry
+from outbox.store.transitions import expire, rescue, resolve, retry
 from outbox.store.transitions.claim import claim, guarded_statement
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance, advance_in_steps, finish
 from tests.integration.machine.model import JITTER, LEASE, OPEN, UNSENT, Mail
 from tests.integration.machine.tables import Worker, committed, results
 from tests.integration.machine.transactions import FEW, KEYS, TAGS, Transactions, alone, apart
+from tests.support.shop import purged
 from tests.support.shop.recount import counted, log
 from tests.support.shop.shop import WORKER
 
@@ -131,7 +132,7 @@ class Machine(Transactions):
     def _purge(self, older_than: float) -> None:
         finished = [mail.finished for mail in self.model.emails.values()]
         self.clock.settle(*(moment + older_than for moment in finished if moment is not None))
-        made = sum(purge.purge(self.shop.database, older_than=older_than))
+        made = purged.removed(self.shop, older_than)
         assert made == self.model.purge(older_than)
 
     def _pause(self, *, stop: bool) -> None:

@@ -115,7 +115,8 @@ def wipe(shop: Shop) -> None:
     tables: list[Any] = [
         shop.tables.attempt, shop.tables.recipient, shop.tables.email, shop.tables.content,
         shop.tables.lease, shop.tables.pause, shop.tables.counter, shop.tables.purge,
-        shop.tables.straggler, shop.tables.tally, shop.tables.stat, shop.tables.lookup,
+        shop.tables.straggler, shop.tables.body_straggler, shop.tables.tally, shop.tables.stat,
+        shop.tables.lookup,
         shop.orders,
     ]  # fmt: skip
     with shop.engine.begin() as connection:

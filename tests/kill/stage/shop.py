@@ -18,6 +18,7 @@ from flask import Flask
 from sqlalchemy.orm import scoped_session, sessionmaker
 
 from outbox import Outbox
+from outbox.domain.config.enqueue_options import Redact
 from tests.support.celery_app import make_celery
 from tests.support.shop.parts import Parts
 
@@ -116,11 +117,17 @@ BATCH = (
 """The recipients of each email. What the server says to them is in their names: see `ledger`."""
 
 
+REDACTED = ("taken@three.example", "unwanted@six.example")
+"""The first recipients of the emails whose bodies go with their ends."""
+
+
 def enqueue_batch(shop: Shop) -> None:
     """Commit the six emails, one of them over two blocks of a write."""
     with shop.app.app_context(), shop.sessions() as session:
         for recipients in BATCH:
             large = recipients[0].startswith("large")
             text = "All the terms and conditions.\n" * 3000 if large else "Thank you.\n"
-            shop.outbox.enqueue(message(*recipients, text=text), session=session)
+            letter = message(*recipients, text=text)
+            redact: Redact | None = "when sent" if recipients[0] in REDACTED else None
+            shop.outbox.enqueue(letter, session=session, redact=redact)
         session.commit()

@@ -56,7 +56,7 @@ class Stage:
         """Put the six emails into an empty table, the same rows each time; empty the broker."""
         self.clear()
         tables = self.shop.runtime.tables
-        kept = (tables.email, tables.recipient)
+        kept = (tables.content, tables.email, tables.recipient)
         if not self._first:
             enqueue_batch(self.shop)
             with self.shop.engine.connect() as connection:
@@ -69,12 +69,12 @@ class Stage:
                 connection.execute(sa.insert(table), self._first[table])
 
     def clear(self) -> None:
-        """Remove every email, order and message, and what the server remembers. Contents stay."""
+        """Remove every email, order and message, and what the server remembers."""
         tables = self.shop.runtime.tables
         emptied = (
-            tables.attempt, tables.recipient, tables.email, tables.lease, tables.breaker,
-            tables.server, tables.bucket, tables.counter, tables.tally, tables.stat,
-            self.shop.orders,
+            tables.attempt, tables.recipient, tables.email, tables.content, tables.lease,
+            tables.breaker, tables.server, tables.bucket, tables.counter, tables.tally,
+            tables.stat, self.shop.orders,
         )  # fmt: skip
         with self.shop.engine.begin() as connection:
             for table in emptied:
@@ -152,6 +152,16 @@ class Stage:
         found, expected = counted(engine, tables), recount(engine, tables)
         keys = found.keys() | expected.keys()
         return {str(key): found[key] - expected[key] for key in keys if found[key] != expected[key]}
+
+    def bare(self) -> set[str]:
+        """Return the first recipients of the emails of which no octet is left."""
+        email, content = self.shop.runtime.tables.email, self.shop.runtime.tables.content
+        whole = sa.select(email.c.recipient, email.c.headers, content.c.body).join_from(
+            email, content, content.c.id == email.c.content_id
+        )
+        with self.shop.observer.connect() as connection:
+            rows = connection.execute(whole).all()
+        return {row.recipient for row in rows if not row.headers + row.body}
 
     def orders(self) -> set[str]:
         """Return the customers whose orders are committed."""

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, event
 
-from tests.support.shop.shop import Shop
-
 _EMAIL = {
     "id": "g", "content_id": "g", "created_at": "{at}", "finished_at": "{at}", "size": "500",
     "priority": "1", "attempts": "1", "crashes": "0", "unknown_count": "0", "recipients": "1",
@@ -33,6 +31,7 @@ _DIALECTS = {
         "octet": "'\\x41'::bytea",
         "series": "generate_series({first}, {last}) AS s (g)",
         "analyze": "ANALYZE {table}",
+        "sequence": "SELECT setval(pg_get_serial_sequence('outbox_{table}', 'id'), {last})",
     },
     "sqlite": {
         "at": "strftime('%Y-%m-%d %H:%M:%f000', 'now', g || ' minutes')",
@@ -51,20 +50,22 @@ _DIALECTS = {
 }
 
 
-def finish(shop: Shop, first: int, last: int, status: str = "sent") -> None:
+def finish(engine: Engine, first: int, last: int, status: str = "sent") -> None:
     """Leave finished emails with these ids behind, each with a content and an attempt of its own.
 
     The one with the id n was made, and has finished, n minutes from now on.
     """
-    words = _DIALECTS[shop.database.dialect]
+    words = _DIALECTS[engine.dialect.name]
     series = words["series"].format(first=first, last=last)
-    with _autocommit(shop.engine) as connection:
+    with _autocommit(engine) as connection:
         for table, columns in (("content", _CONTENT), ("email", _EMAIL), ("attempt", _ATTEMPT)):
             values = ", ".join(columns.values()).format(**words, status=status)
             connection.exec_driver_sql(
                 f"INSERT INTO outbox_{table} ({', '.join(columns)}) SELECT {values} FROM {series}"
             )
             connection.exec_driver_sql(words["analyze"].format(table=f"outbox_{table}"))
+            if "sequence" in words and "id" in columns:  # elsewhere it goes on behind the last id
+                connection.exec_driver_sql(words["sequence"].format(table=table, last=last))
 
 
 @contextmanager
@@ -92,9 +93,9 @@ class Reading:
     figure: there the steps of its virtual machine are counted by tens.
     """
 
-    def __init__(self, shop: Shop) -> None:
-        self._engine = shop.engine
-        self._dialect = shop.database.dialect
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._dialect = engine.dialect.name
         self._steps = 0
         if self._dialect == "sqlite":
             self._engine.dispose()

@@ -129,13 +129,21 @@ def test_on_unknown_is_read_as_a_word_or_a_member(word: Any) -> None:
     assert Options.check(priority=1, on_unknown=word).on_unknown is OnUnknown.RESEND
 
 
+@pytest.mark.parametrize("value", ["", "when failed", "When sent", 1, True, False, [], {}])
+def test_a_body_goes_when_its_email_is_sent_or_not_before_its_time(value: Any) -> None:
+    assert Options.check(priority=1, redact="when sent").redact
+    assert not Options.check(priority=1, redact=None).redact
+    error = refused(redact=value)
+    assert (error.field, error.rule) == ("redact", 'must be "when sent"')
+
+
 ANYTHING = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(),
     st.datetimes(), st.datetimes(timezones=st.timezones()), st.lists(st.integers(), max_size=2),
     st.dictionaries(st.text(max_size=1), st.none(), max_size=1), st.sampled_from(OnUnknown),
     st.sampled_from(Priority), st.text(st.sampled_from("a \r\n\0\u2028\ud800")),
 )  # fmt: skip
-NAMES = ["priority", "send_at", "expires_at", "key", "tag", "on_unknown", "max_attempts"]
+NAMES = ["priority", "send_at", "expires_at", "key", "tag", "on_unknown", "max_attempts", "redact"]
 
 
 @given(st.fixed_dictionaries({"priority": ANYTHING}, optional=dict.fromkeys(NAMES[1:], ANYTHING)))

@@ -22,7 +22,6 @@ PICTURE = ROOT / "docs" / "images" / "lifecycle.svg"
 NO_ARROW = {
     "enqueue": "(nothing) to `pending`",
     "start": "`claimed` stays: the lease begins",
-    "purge": "(removed)",
 }
 """Files whose step is between no two statuses."""
 

@@ -8,8 +8,9 @@ from itertools import count
 import pytest
 
 from outbox import ConfigurationError, Status
+from outbox.domain.config.retention import Retention
 from outbox.store.control.rate_limits import take
-from outbox.store.transitions.purge import purge
+from outbox.store.retention.purge import purge
 from tests.support.servers.ports import free_port
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import Run, parsed, runner, stuck
@@ -165,7 +166,7 @@ def test_a_purge_beside_another_one_tells_of_it(
     shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.enqueue()
-    with closing(purge(shop.database, older_than=-60.0)) as other:
+    with closing(purge(shop.database, Retention.of_all(-60.0))) as other:
         next(other)
         seconds = count(0.0, 100.0)
         monkeypatch.setattr(shop.runtime, "clock", lambda: next(seconds))

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, event, select
 from sqlalchemy.orm import Session
 
 from outbox import Email
-from outbox.store.removal import remove
-from outbox.store.transitions.purge import purge
+from outbox.domain.delivery.status import FINISHED
+from outbox.store.retention.removal import remove
+from tests.support.shop import purged
 from tests.support.shop.shop import Shop, Shops, message
 
 pytestmark = pytest.mark.each_database
@@ -66,7 +67,8 @@ def withdrawn(shop: Shop) -> tuple[Email, int]:
 
 def removing(shop: Shop, connection: Connection, email: Email) -> None:
     """Remove an email as a purge does, in a transaction that goes on."""
-    assert remove(connection, shop.database, [email.id], datetime.now(UTC) + DAY) == {email.id}
+    soon = dict.fromkeys(FINISHED, datetime.now(UTC) + DAY)
+    assert remove(connection, shop.database, [email.id], soon) == {email.id}
 
 
 def test_a_large_committed_content_is_stored_once_whoever_it_goes_to(shop: Shop) -> None:
@@ -177,9 +179,9 @@ def test_a_content_that_an_enqueue_uses_again_is_never_left_over(shop: Shop, com
     shop.later(1)
     with shop.session() as session:
         again = terms(shop, session)
-        assert sum(purge(shop.database, older_than=0.0)) == 0
+        assert purged.removed(shop) == 0
         session.commit() if commits else session.rollback()
-    assert sum(purge(shop.database, older_than=0.0)) == 1
+    assert purged.removed(shop) == 1
     assert [row.id for row in shop.rows(shop.tables.email)] == [again.id] * commits
     assert [row.id for row in shop.rows(shop.tables.content)] == [old] * commits
 
@@ -194,10 +196,10 @@ def test_a_purge_that_dies_leaves_no_content_over(shop: Shop) -> None:
 
     event.listen(shop.engine, "before_cursor_execute", die)
     with pytest.raises(KeyboardInterrupt):
-        sum(purge(shop.database, older_than=0.0))
+        purged.removed(shop)
     event.remove(shop.engine, "before_cursor_execute", die)
     assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 1
-    assert sum(purge(shop.database, older_than=0.0)) == 1
+    assert purged.removed(shop) == 1
     assert shop.count(shop.tables.content) == 0
 
 

@@ -20,12 +20,12 @@ from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.expire import expire
-from outbox.store.transitions.purge import purge
 from outbox.store.transitions.release import give_back_to_lanes, suppress
 from outbox.store.transitions.uncharge import uncharge
 from outbox.store.transitions.window import finish
 from outbox.worker.sweep import sweep
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop import purged
 from tests.support.shop.motion import Motion
 from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, sent
 
@@ -144,7 +144,7 @@ STEPS: dict[str, Step] = {
     "expire": lambda shop, token, ids: expire(shop.database),
     "claim": lambda shop, token, ids: shop.claim(),
     "sweep": lambda shop, token, ids: sweep(shop.runtime, lambda _: None),
-    "purge": lambda shop, token, ids: sum(purge(shop.database, older_than=0.0)),
+    "purge": lambda shop, token, ids: purged.removed(shop),
 }
 
 
@@ -237,7 +237,7 @@ def test_a_purge_waits_for_no_enqueue_that_uses_a_content_again(shop: Shop, work
         session.commit()
     with shop.session() as session, no_waiting(worker):
         shop.outbox.enqueue(message(text=large), session=session)
-        removed = in_time(lambda: sum(purge(worker.database, older_than=0.0)), session)
+        removed = in_time(lambda: purged.removed(worker), session)
         session.commit()
     assert removed == 40
 

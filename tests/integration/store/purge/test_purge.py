@@ -10,22 +10,19 @@ import pytest
 from sqlalchemy import insert
 
 from outbox import Status
+from outbox.domain.config.retention import Retention
 from outbox.domain.delivery.status import FINISHED
+from outbox.store.retention.mark import PurgeUnderWay
+from outbox.store.retention.purge import purge as chunks
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.cancel import withdraw
 from outbox.store.transitions.expire import expire
-from outbox.store.transitions.purge import PurgeUnderWay
-from outbox.store.transitions.purge import purge as chunks
+from tests.support.shop.purged import removed as purge
 from tests.support.shop.shop import Shop, addresses, message, newsletter, sent
 
 pytestmark = pytest.mark.each_database
 
 DAY = 86_400.0
-
-
-def purge(shop: Shop, older_than: float = 0.0) -> int:
-    """Purge until nothing is left to be removed; return how many emails were."""
-    return sum(chunks(shop.database, older_than=older_than))
 
 
 def finished(shop: Shop, *to: str, **options: object) -> int:
@@ -108,11 +105,8 @@ def test_purge_works_in_chunks_until_nothing_is_left(shop: Shop) -> None:
         shop.outbox.cancel(tag="news", session=session)
         session.commit()
     shop.later(1)
-    assert [removed for removed in chunks(shop.database, older_than=0.0) if removed] == [
-        500,
-        500,
-        100,
-    ]
+    parts = [chunk.emails for chunk in chunks(shop.database, Retention.of_all(0.0))]
+    assert [emails for emails in parts if emails] == [500, 500, 100]
     assert shop.count(shop.tables.content) == 0
 
 

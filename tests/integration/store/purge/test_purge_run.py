@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import closing
 from datetime import timedelta
 
@@ -9,11 +10,15 @@ import pytest
 from sqlalchemy import select, update
 
 from outbox import Status
-from outbox.store.transitions import purge as module
+from outbox.domain.config.retention import Retention
+from outbox.store.connection.database import Database
+from outbox.store.retention import walk
+from outbox.store.retention.mark import LEASE, PurgeUnderWay
+from outbox.store.retention.purge import purge as chunks_of
 from outbox.store.transitions import resolve
 from outbox.store.transitions.cancel import withdraw
-from outbox.store.transitions.purge import LEASE, PurgeUnderWay, purge
 from tests.integration.store.purge.test_purge import finished, in_status
+from tests.support.shop.purged import removed
 from tests.support.shop.shop import START, Shop, addresses, message, newsletter, sent
 
 pytestmark = pytest.mark.each_database
@@ -25,11 +30,18 @@ SERVERS = pytest.mark.databases("postgresql", "mariadb")
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two emails in one transaction."""
-    monkeypatch.setattr(module, "PURGE_CHUNK", 2)
+    monkeypatch.setattr(walk, "CHUNK", 2)
 
 
 def purged(shop: Shop, older_than: float = DAY) -> int:
-    return sum(purge(shop.database, older_than=older_than))
+    return removed(shop, older_than)
+
+
+def purge(database: Database, *, older_than: float) -> Generator[int, None, None]:
+    """Yield how many emails each transaction removed."""
+    with closing(chunks_of(database, Retention.of_all(older_than))) as chunks:
+        for chunk in chunks:
+            yield chunk.emails
 
 
 def withdrawn(shop: Shop, count: int) -> None:
@@ -89,8 +101,8 @@ def test_a_purge_keeps_its_lease_while_it_removes_something(shop: Shop) -> None:
     withdrawn(shop, 7)
     shop.later(DAY + 1)
     with closing(purge(shop.database, older_than=DAY)) as chunks:
-        for removed in (2, 2, 2):
-            assert next(filter(None, chunks)) == removed
+        for _ in range(3):
+            assert next(filter(None, chunks)) == 2
             shop.later(LEASE - 5)
             with pytest.raises(PurgeUnderWay):
                 purged(shop)

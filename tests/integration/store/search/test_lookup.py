@@ -9,10 +9,11 @@ from functools import partial
 import pytest
 from sqlalchemy.orm import Session
 
+from outbox.domain.config.retention import Retention
 from outbox.domain.search import digests
 from outbox.domain.search.digests import message_id_digest, recipient_digest
 from outbox.store.lookup.find import ids_of_recipient
-from outbox.store.transitions.purge import purge
+from outbox.store.retention.purge import purge
 from tests.integration.store.inserts.test_insert import plain_driver
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
@@ -116,7 +117,7 @@ def test_a_purge_leaves_no_row_behind_whatever_is_indexed_now(
     shop.later(1)
     later = shops.open(OUTBOX_SEARCH=search)
     later.database.offset = shop.database.offset
-    assert sum(purge(later.database, older_than=0)) > 0
+    assert sum(done.emails for done in purge(later.database, Retention.of_all(0.0))) > 0
     assert {row.email_id for row in shop.rows(shop.tables.lookup)} == {kept}
     assert pairs(shop) == expected(shop)
 

@@ -9,10 +9,14 @@ from itertools import count
 import pytest
 
 from outbox import Priority
-from outbox.store.transitions import purge as module
-from outbox.store.transitions.purge import LEASE, PurgeUnderWay, purge
+from outbox.domain.config.retention import Retention
+from outbox.store.control import lease
+from outbox.store.retention import walk
+from outbox.store.retention.mark import LEASE, PurgeUnderWay
+from outbox.store.retention.purge import Removed, purge
+from outbox.store.transitions.release import give_back
 from outbox.worker.process import shutdown
-from outbox.worker.purge import POLL, SECONDS, purge_all, purge_briefly
+from outbox.worker.purge import POLL, REST, SECONDS, purge_all, purge_briefly
 from tests.integration.store.purge.test_purge_run import withdrawn
 from tests.support.shop.shop import Shop
 
@@ -25,7 +29,7 @@ MONTH = 31 * DAY
 @pytest.fixture
 def old(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A shop with five emails that are past their retention, and purged one by one."""
-    monkeypatch.setattr(module, "PURGE_CHUNK", 1)
+    monkeypatch.setattr(walk, "CHUNK", 1)
     withdrawn(shop, 5)
     shop.later(MONTH)
     return shop
@@ -40,7 +44,7 @@ def test_a_purge_ends_after_some_seconds_and_the_next_one_goes_on(
 ) -> None:
     seconds = count(0.0, SECONDS / 2)
     monkeypatch.setattr(old.runtime, "clock", lambda: next(seconds))
-    assert purge_briefly(old.runtime) < 5
+    assert purge_briefly(old.runtime).emails < 5
     assert 0 < left(old) < 5
     monkeypatch.setattr(old.runtime, "clock", lambda: 0.0)
     purge_briefly(old.runtime)
@@ -50,7 +54,7 @@ def test_a_purge_ends_after_some_seconds_and_the_next_one_goes_on(
 def test_a_purge_gives_way_to_urgent_mail(old: Shop) -> None:
     old.enqueue(priority=Priority.URGENT)
     old.later(1)
-    assert purge_briefly(old.runtime) == 1
+    assert purge_briefly(old.runtime) == Removed(emails=1)
     assert left(old) == 5
 
 
@@ -58,11 +62,11 @@ def test_a_purge_ends_when_the_worker_is_to_stop(
     old: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutdown, "requested", lambda: True)
-    assert purge_briefly(old.runtime) == 1
+    assert purge_briefly(old.runtime) == Removed(emails=1)
 
 
 def test_of_two_tasks_at_once_one_has_nothing_to_do(old: Shop) -> None:
-    with closing(purge(old.database, older_than=DAY)) as chunks:
+    with closing(purge(old.database, Retention.of_all(DAY))) as chunks:
         next(chunks)
         purge_briefly(old.runtime)
         assert left(old) == 4
@@ -85,7 +89,7 @@ def _raise(_: object) -> None:
 
 
 def test_a_person_s_purge_waits_for_another_to_end(old: Shop) -> None:
-    died = purge(old.database, older_than=DAY)
+    died = purge(old.database, Retention.of_all(DAY))
     next(died)
     waits: list[float] = []
 
@@ -93,15 +97,32 @@ def test_a_person_s_purge_waits_for_another_to_end(old: Shop) -> None:
         waits.append(seconds)
         old.later(LEASE / 3 + 1)
 
-    assert sum(purge_all(old.runtime, older_than=DAY, pause=pause)) == 4
+    chunks = purge_all(old.runtime, older_than=DAY, pause=pause)
+    assert sum(chunk.emails for chunk in chunks) == 4
     assert waits == [POLL] * 3
     died.close()
 
 
+def test_a_person_s_purge_rests_while_emails_are_sent_and_only_then(old: Shop) -> None:
+    waits: list[float] = []
+    old.enqueue()
+    made = old.started()
+    old.runtime.clock = count(0.0, 0.5).__next__
+    chunks = purge_all(old.runtime, older_than=DAY, pause=waits.append)
+    assert next(filter(None, (chunk.emails for chunk in chunks))) == 1
+    assert next(chunks) is not None
+    assert waits == [REST * 0.5] * len(waits) != []
+    old.database.run(lambda c: give_back(c, old.database, made.token))
+    old.database.run(lambda c: lease.end(c, old.database, made.token))
+    waits.clear()
+    assert sum(chunk.emails for chunk in chunks) > 0
+    assert waits == []
+
+
 def test_a_person_s_purge_does_not_wait_for_another_s_for_ever(old: Shop) -> None:
-    other = purge(old.database, older_than=DAY)
+    other = purge(old.database, Retention.of_all(DAY))
     next(other)
     old.runtime.clock = count(0.0, LEASE).__next__
     with pytest.raises(PurgeUnderWay):
-        sum(purge_all(old.runtime, older_than=DAY, pause=lambda _: None))
+        list(purge_all(old.runtime, older_than=DAY, pause=lambda _: None))
     other.close()

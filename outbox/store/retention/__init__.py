@@ -1,0 +1,1 @@
+"""Removes what is past its retention: whole emails, and the bodies of emails that stay."""

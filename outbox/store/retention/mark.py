@@ -1,0 +1,73 @@
+"""The purge's mark: one row with how far it has come, and the lease of the purge that runs.
+
+Only one purge runs at a time: it holds the lease, and each of its transactions locks the mark.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, select, update
+
+from ..connection.database import Database
+from ..connection.insert_if_absent import insert_if_absent
+from ..schema.clock import utc
+
+LEASE = 60.0
+"""Seconds of the lease, which each chunk renews. A purge that died blocks others no longer."""
+
+
+class PurgeUnderWay(Exception):
+    """Raised because another purge holds the lease."""
+
+
+def take(connection: Connection, database: Database, token: UUID) -> datetime | None:
+    """Take the lease; return the database's time, or None if another purge has it."""
+    table = database.tables.purge
+    if connection.execute(select(table.c.id)).first() is None:
+        _make(connection, database)
+    mark = select(table, database.now().label("now")).with_for_update(skip_locked=True)
+    row = connection.execute(mark).one_or_none()
+    # A host that vanished within a chunk keeps the mark locked, and no purge may wait for it.
+    if row is None or _is_held(row):
+        return None
+    connection.execute(update(table).values(token=token, expires_at=database.now(LEASE)))
+    return utc(row.now)
+
+
+def _is_held(row: Any) -> bool:
+    """Whether the lease holds. More than LEASE seconds left come from a clock that was ahead."""
+    if row.expires_at is None:
+        return False
+    return 0.0 < (utc(row.expires_at) - utc(row.now)).total_seconds() <= LEASE
+
+
+def _make(connection: Connection, database: Database) -> None:
+    """Write a mark before the first email, in a new database or if somebody removed the mark."""
+    for notes in (database.tables.straggler, database.tables.body_straggler):
+        connection.execute(delete(notes))
+    fresh = dict.fromkeys(("walked", "searched", "bodies_walked", "bodies_searched"), 0)
+    insert_if_absent(connection, database.tables.purge, id=1, **fresh)
+
+
+def hold(connection: Connection, database: Database, token: UUID) -> Any:
+    """Lock the mark until the commit; return it with the time, or None if the lease is lost."""
+    table = database.tables.purge
+    mine = select(table, database.now().label("now")).where(table.c.token == token)
+    return connection.execute(mine.with_for_update(skip_locked=True)).one_or_none()
+
+
+def keep(connection: Connection, database: Database, token: UUID, **marks: int) -> None:
+    """Store new marks and renew the lease."""
+    table = database.tables.purge
+    values = {"expires_at": database.now(LEASE), **marks}
+    connection.execute(update(table).where(table.c.token == token).values(values))
+
+
+def release(connection: Connection, database: Database, token: UUID) -> None:
+    """End the lease."""
+    table = database.tables.purge
+    held = update(table).where(table.c.token == token)
+    connection.execute(held.values(token=None, expires_at=None))

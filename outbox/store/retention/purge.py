@@ -1,0 +1,89 @@
+"""The purge: removes emails past their retention, and bodies past theirs. It ends no email.
+
+Two walks take turns, each with a mark of its own: one removes whole emails, the other the bodies of
+emails that stay longer. Only finished emails are ever changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+from uuid import uuid4
+
+from ...domain.config.retention import Retention
+from ..connection.database import Database
+from .body_removal import remove_bodies
+from .horizons import horizons_of
+from .mark import PurgeUnderWay, release, take
+from .removal import remove
+from .walk import Goal, Walk
+
+SPAN = 10_000
+"""The number of ids that one purge searches for emails that the mark passed unseen. Behind the mark
+there are only stragglers."""
+
+BODY_SPAN = 1_000
+"""The same for emails whose bodies are to go. Behind that mark every email still has a record."""
+
+_EMAILS = Goal(
+    walked="walked",
+    searched="searched",
+    span=SPAN,
+    stragglers=lambda tables: tables.straggler,
+    remove=remove,
+    takes_redacted=True,
+)
+_BODIES = Goal(
+    walked="bodies_walked",
+    searched="bodies_searched",
+    span=BODY_SPAN,
+    stragglers=lambda tables: tables.body_straggler,
+    remove=remove_bodies,
+    takes_redacted=False,
+)
+
+
+class Removed(NamedTuple):
+    """What one transaction removed."""
+
+    emails: int = 0
+    bodies: int = 0  # of emails that stay
+
+    def plus(self, other: Removed) -> Removed:
+        """Return what both removed."""
+        return Removed(self.emails + other.emails, self.bodies + other.bodies)
+
+
+def purge(
+    database: Database, retention: Retention, *, body_retention: float | None = None
+) -> Generator[Removed, None, None]:
+    """Remove the emails past their ages, and the bodies past theirs; yield after each transaction.
+
+    The generator may be closed between two transactions: the next purge goes on from there. Raises
+    PurgeUnderWay.
+    """
+    token = uuid4()
+    began = database.run(lambda connection: take(connection, database, token))
+    if began is None:
+        raise PurgeUnderWay("another purge is under way")
+    try:
+        emails = Walk(database, token, _EMAILS, horizons_of(retention, began))
+        turns = [(Removed(emails=removed) for removed in turn) for turn in emails.turns()]
+        if body_retention is not None:
+            ages = Retention.of_all(body_retention)
+            bodies = Walk(database, token, _BODIES, horizons_of(ages, began))
+            turns += [(Removed(bodies=removed) for removed in turn) for turn in bodies.turns()]
+        yield from _in_turns(turns)
+    finally:
+        database.run(lambda connection: release(connection, database, token))
+
+
+def _in_turns(turns: list[Generator[Removed, None, None]]) -> Iterator[Removed]:
+    """Take one step of each turn, over and over, so that none keeps another waiting."""
+    while turns:
+        for turn in list(turns):
+            removed = next(turn, None)
+            if removed is None:
+                turns.remove(turn)
+            else:
+                yield removed

@@ -1,0 +1,166 @@
+"""A walk over the emails by their ids, from a stored mark on, in short transactions.
+
+It reads no email behind its mark again. An email whose time has not come is noted as a straggler,
+and looked at again when it has. So a walk reads only what it removes and what is due for another
+look, however large the table is. Recording a result needs no further index for it.
+
+The mark may pass the id of an email whose transaction is still open. A search through the ids
+behind the mark, some at a time, over and over, notes these emails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, select, true
+
+from ..connection.database import Database
+from ..connection.list_parts import is_among, parts
+from ..schema.clock import utc
+from ..schema.tables import Tables
+from . import mark as marks
+from .horizons import Horizons, is_past
+from .stragglers import Due, Stragglers
+
+CHUNK = 500
+"""The most emails that one transaction looks at, so that sending goes on beside it."""
+
+REST = 0.005
+"""Seconds after each chunk in which a purge leaves SQLite's write lock to others. They ask for it
+about every millisecond, and a purge that asked at once would nearly always be the first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Goal:
+    """What a walk removes, and where its progress is kept."""
+
+    walked: str  # the mark's columns
+    searched: str
+    span: int  # how many ids one run searches for emails that the mark passed unseen
+    stragglers: Callable[[Tables], Table]
+    remove: Callable[[Connection, Database, Collection[int], Horizons], frozenset[int]]
+    takes_redacted: bool  # whether an email without a body still has something to remove
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Chunk:
+    """What one transaction did."""
+
+    removed: int = 0
+    more: bool = False
+    looked_at: Due = field(default_factory=Due)
+
+
+class Walk:
+    """One run of a walk, under the purge's lease."""
+
+    def __init__(self, database: Database, token: UUID, goal: Goal, horizons: Horizons) -> None:
+        self._database = database
+        self._token = token
+        self._goal = goal
+        self._horizons = horizons
+        self._latest = max(horizons.values())
+        self._stragglers = Stragglers(database, goal.stragglers(database.tables), horizons)
+
+    def turns(self) -> list[Iterator[int]]:
+        """Search for missed emails; return the walk and the looks at stragglers, to take in turns.
+
+        Each yields how many emails a transaction removed.
+        """
+        self._database.run(self._search)
+        return [self._each(self._go_on), self._each(self._look_again)]
+
+    def _each(self, work: Callable[[Connection], _Chunk]) -> Iterator[int]:
+        more = True
+        while more:
+            chunk = self._database.run(work)
+            self._stragglers.looked_at(chunk.looked_at)
+            more = chunk.more
+            yield chunk.removed
+            if self._database.facts.one_writer:
+                time.sleep(REST)
+
+    def _hold(self, connection: Connection) -> Any:
+        return marks.hold(connection, self._database, self._token)
+
+    def _keep(self, connection: Connection, **changed: int) -> None:
+        marks.keep(connection, self._database, self._token, **changed)
+
+    def _go_on(self, connection: Connection) -> _Chunk:
+        """Remove or note the next emails that were created long enough ago."""
+        mark = self._hold(connection)
+        if mark is None:
+            return _Chunk()
+        email = self._database.tables.email.c
+        walked = getattr(mark, self._goal.walked)
+        ahead = select(*self._columns(), email.created_at).where(email.id > walked)
+        rows = connection.execute(ahead.order_by(email.id).limit(CHUNK)).all()
+        # Ids are nearly in the order of creation: pass all emails up to the last old one.
+        old = [place for place, row in enumerate(rows, 1) if utc(row.created_at) <= self._latest]
+        passed = rows[: max(old, default=0)]
+        if not passed:
+            return _Chunk()
+        self._keep(connection, **{self._goal.walked: passed[-1].id})
+        removed = self._remove_or_note(connection, passed, mark)
+        return _Chunk(removed=removed, more=len(passed) == CHUNK)
+
+    def _look_again(self, connection: Connection) -> _Chunk:
+        """Remove the next stragglers that are due for another look, or note them anew."""
+        mark = self._hold(connection)
+        due = Due() if mark is None else self._stragglers.due(connection, CHUNK)
+        if not due.ids:
+            return _Chunk()
+        self._keep(connection)
+        rows = self._rows(connection, due.ids)
+        self._stragglers.forget(connection, due.ids)
+        removed = self._remove_or_note(connection, rows, mark)
+        return _Chunk(removed=removed, more=len(due.ids) == CHUNK, looked_at=due)
+
+    def _remove_or_note(self, connection: Connection, rows: Sequence[Any], mark: Any) -> int:
+        rows = [row for row in rows if self._goal.takes_redacted or row.redacted_at is None]
+        over = [row.id for row in rows if is_past(row, self._horizons)]
+        gone = self._goal.remove(connection, self._database, over, self._horizons)
+        left = [row for row in rows if row.id not in gone]
+        self._stragglers.note(connection, left, mark.now)
+        return len(gone)
+
+    def _search(self, connection: Connection) -> None:
+        """Note emails that became visible behind the mark, in the next span of ids."""
+        mark = self._hold(connection)
+        if mark is None:
+            return
+        walked, searched = (
+            getattr(mark, name) for name in (self._goal.walked, self._goal.searched)
+        )
+        end = min(searched + self._goal.span, walked)
+        email, note = self._database.tables.email, self._stragglers.table
+        here = note.c.email_id == email.c.id
+        known = and_(here, note.c.email_id > searched, note.c.email_id <= end)
+        unknown = (
+            select(email.c.id)
+            .outerjoin(note, known)
+            .where(email.c.id > searched, email.c.id <= end, note.c.email_id.is_(None))
+            .where(self._is_to_go())
+        )
+        for ids in parts(connection.execute(unknown).scalars().all()):
+            self._stragglers.note(connection, self._rows(connection, ids), mark.now)
+        turned = 0 if end == walked else end
+        if turned != searched:
+            self._keep(connection, **{self._goal.searched: turned})
+
+    def _is_to_go(self) -> ColumnElement[bool]:
+        if self._goal.takes_redacted:
+            return true()
+        return self._database.tables.email.c.redacted_at.is_(None)
+
+    def _columns(self) -> list[ColumnElement[Any]]:
+        email = self._database.tables.email.c
+        return [email.id, email.status, email.finished_at, email.redacted_at]
+
+    def _rows(self, connection: Connection, ids: Sequence[int]) -> Sequence[Any]:
+        chosen = is_among(self._database, self._database.tables.email.c.id, ids)
+        return connection.execute(select(*self._columns()).where(chosen)).all()
