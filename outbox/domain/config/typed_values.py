@@ -11,6 +11,13 @@ from typing import Any
 
 from ..errors import ConfigurationError
 
+DAY = 86_400.0
+"""Seconds. Also the longest lease and time-out: a socket and SQLite count milliseconds in 31 bits,
+which last 24 days."""
+MOST = 2**31 - 1
+"""The upper bound of every number: 68 years in seconds, 2 GiB in bytes. Databases compute with
+little more."""
+
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _WHOLE = re.compile(r"-?[0-9]{1,18}")

@@ -15,6 +15,7 @@ from . import (
     email_tables,
     fleet_tables,
     instance_table,
+    privacy_tables,
     search_tables,
     stat_tables,
 )
@@ -34,6 +35,7 @@ class Tables:
     bucket: Table
     pause: Table
     suppression: Table
+    erased: Table
     counter: Table
     purge: Table
     straggler: Table
@@ -61,6 +63,7 @@ def define(metadata: MetaData) -> Tables:
         "bucket": control_tables.bucket,
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
+        "erased": privacy_tables.erased,
         "counter": control_tables.counter,
         "purge": control_tables.purge,
         "straggler": control_tables.straggler,

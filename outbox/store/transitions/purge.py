@@ -23,7 +23,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 
-from ...domain.config.settings import MOST
+from ...domain.config.typed_values import MOST
 from ...domain.delivery.status import FINISHED
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent

@@ -22,6 +22,7 @@ OTHERS: dict[str, tuple[Any, Any]] = {
     "backoff": ([15, 30.5], (15.0, 30.5)),
     "previews": (False, False),
     "search": (["subject", "recipient"], ("recipient", "subject")),
+    "encryption_keys": ({"k1": "YWJj" * 10 + "YWI="}, {"k1": b"abc" * 10 + b"ab"}),
 }
 
 

@@ -7,7 +7,8 @@ from dataclasses import fields
 import pytest
 from sqlalchemy import MetaData, SmallInteger
 
-from outbox.domain.config.settings import MOST, MOST_TRIES, Settings
+from outbox.domain.config.settings import MOST_TRIES, Settings
+from outbox.domain.config.typed_values import MOST
 from outbox.domain.delivery.outcome import MAX_UNKNOWN
 from outbox.domain.figures.histogram import BOUNDS
 from outbox.domain.message.render import MAX_RECIPIENTS
