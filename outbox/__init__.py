@@ -16,6 +16,9 @@ from .domain.priority import Priority
 from .domain.version import __version__
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
+from .flask_ext.management.privacy.erase import Erasure, Left
+from .flask_ext.management.privacy.export import ExportedEmail
+from .flask_ext.management.privacy.message import MessageText
 from .flask_ext.management.results import (
     Corrections,
     Fleet,
@@ -61,6 +64,8 @@ __all__ = [
     "EmailDetails",
     "EmailPage",
     "EmailSummary",
+    "Erasure",
+    "ExportedEmail",
     "FailureCount",
     "Figures",
     "FiguresPoint",
@@ -70,6 +75,8 @@ __all__ = [
     "InvalidMessage",
     "KeyConflict",
     "KeyContention",
+    "Left",
+    "MessageText",
     "OnUnknown",
     "Outbox",
     "OutboxError",

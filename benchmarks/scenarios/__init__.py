@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.results import Row
-from benchmarks.scenarios.cost import idle, lanes, memory, roundtrips
+from benchmarks.scenarios.cost import encryption, idle, lanes, memory, roundtrips
 from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
 from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, purge, sqlite
 from benchmarks.scenarios.timing import latency, pace, urgent
@@ -30,4 +30,5 @@ SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "roundtrips": roundtrips.run,
     "memory": memory.run,
     "sqlite": sqlite.run,
+    "encryption": encryption.run,
 }

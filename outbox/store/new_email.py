@@ -12,6 +12,8 @@ from ..domain.delivery.status import Status
 from ..domain.message.render import RenderedMessage
 from ..domain.search.digests import digests
 from ..domain.search.subject import folded_subject, read_subject
+from .encryption.cipher import Cipher
+from .encryption.parts import owner_of, seal_own
 
 COLUMNS = (
     "send_at",
@@ -49,15 +51,16 @@ Entry = tuple[Values, Collection[int]]
 
 
 class NewContent(NamedTuple):
-    """The octets of a content, and the subject by which it is found."""
+    """The octets of a content in clear, and the subject by which it is found."""
 
     body: bytes
     subject: str | None  # as `folded_subject` makes it; None where subjects are not indexed
+    owner: str = ""  # the Message-ID of the only email that has it; "": any may
 
     @classmethod
-    def of(cls, body: bytes, subject: str | None) -> NewContent:
+    def of(cls, body: bytes, subject: str | None, owner: str = "") -> NewContent:
         """Return a content that is found by its subject, which is given as a reader sees it."""
-        return cls(body, None if subject is None else folded_subject(subject))
+        return cls(body, None if subject is None else folded_subject(subject), owner)
 
 
 class NewEmail(NamedTuple):
@@ -67,11 +70,19 @@ class NewEmail(NamedTuple):
     options: Options
     lane: str
 
-    def values(self) -> Values:
-        """Return the row of an email that waits for its due time."""
+    def fingerprint(self, cipher: Cipher) -> bytes:
+        """Return the message's fingerprint as it is stored."""
+        return cipher.digest(self.message.fingerprint())
+
+    def values(self, cipher: Cipher) -> Values:
+        """Return the row of an email that waits for its due time, encrypted where its content is.
+
+        The content must be stored with the same cipher.
+        """
         message, options = self.message, self.options
         own = (message.mail_options, message.rcpt_options)
         sender = message.sender if options.envelope_from is None else options.envelope_from
+        headers, merge = seal_own(cipher, message.headers, message.merge, message.message_id)
         return (
             options.send_at,
             options.expires_at,
@@ -90,26 +101,29 @@ class NewEmail(NamedTuple):
             sender,
             message.recipients[0],
             message.message_id,
-            message.headers,
+            headers,
             json.dumps(own) if any(own) else None,
-            message.merge,
+            merge,
             options.key,
-            None if options.key is None else message.fingerprint(),
+            None if options.key is None else self.fingerprint(cipher),
             options.tag,
             options.redact,
         )
 
-    def entry(self, indexed: Collection[Term]) -> Entry:
+    def entry(self, cipher: Cipher, indexed: Collection[Term]) -> Entry:
         """Return the email's values, and its digests for the terms that are `indexed`."""
-        return self.values(), digests(indexed, self.message.recipients, self.message.message_id)
+        message = self.message
+        return self.values(cipher), digests(indexed, message.recipients, message.message_id)
 
     def content(self, indexed: Collection[Term]) -> NewContent:
         """Return the content, with its subject if subjects are `indexed`."""
         message = self.message
+        owner = owner_of(message.headers, message.message_id)
         if Term.SUBJECT not in indexed:
-            return NewContent(message.content, None)
+            return NewContent(message.content, None, owner)
         own = read_subject(message.headers)
-        return NewContent.of(message.content, read_subject(message.content) if own is None else own)
+        subject = read_subject(message.content) if own is None else own
+        return NewContent.of(message.content, subject, owner)
 
 
 class Coming(NamedTuple):

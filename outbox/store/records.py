@@ -70,11 +70,12 @@ class ClaimedEmail:
     waited: float  # seconds: the sum of the delays that the email itself was given
     expires_in: float | None  # seconds from the batch's start; None if it does not expire
     envelope: Envelope
-    headers: bytes = field(repr=False)
+    message_id: str
+    headers: bytes = field(repr=False)  # as they are stored
     doubtful: frozenset[str] = frozenset()
     settled: frozenset[str] = frozenset()  # the statuses of its other recipients
     suppressed: frozenset[str] = frozenset()
-    merge: str | None = field(default=None, repr=False)  # values, if its content is a template
+    merge: str | None = field(default=None, repr=False)  # as stored: values of a template
     redact: bool = False  # its body goes with the recording of its end
 
     @property

@@ -12,7 +12,9 @@ from .connection.database import Database
 from .connection.list_parts import among, is_among
 from .connection.row_locks import Locked
 
-NO_BODY: dict[str, Any] = {"size": 0, "crc32": 0, "sha256": None, "subject": None, "body": b""}
+NO_BODY: dict[str, Any] = {
+    "size": 0, "crc32": 0, "sha256": None, "key_id": None, "subject": None, "body": b"",
+}  # fmt: skip
 """The columns of a redacted content. A checksum of a short code would tell the code."""
 NOTHING_OWN: dict[str, Any] = {"headers": b"", "merge": None}
 """What an email has of its message beside the content."""

@@ -43,6 +43,13 @@ def log_alert(server: str, email_id: int) -> None:
     _log.error(text, server, email_id, extra={"outbox": values})
 
 
+def log_missing_key(key_id: str, email_id: int) -> None:
+    """Log that emails wait for an encryption key, so that a person must see to it."""
+    values = {"event": "key_missing", "key_id": key_id, "email_id": email_id}
+    text = "outbox: OUTBOX_ENCRYPTION_KEYS lacks the key %s, which emails need, such as email %d"
+    _log.error(text, key_id, email_id, extra={"outbox": values})
+
+
 def log_rescue(*, leases: int, emails: int, in_doubt: int) -> None:
     """Log that emails of lost workers were judged, and how many batches that ended."""
     values = {"event": "leases_rescued", "leases": leases, "emails": emails, "in_doubt": in_doubt}

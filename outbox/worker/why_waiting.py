@@ -12,8 +12,8 @@ from ..domain.counted import counted
 from ..domain.delivery.status import LEASED, Status
 from ..domain.header.address import suppression_key
 from ..domain.scheduling.lanes import route_of_lane
-from ..store.connection.list_parts import parts
 from ..store.control import beat
+from ..store.control.barring.barred import barred_among
 from ..store.control.pause import EVERYTHING, paused, scope_of
 from ..store.control.rate_limits import rate_limited
 from ..store.due_times import HELD
@@ -90,21 +90,20 @@ class _Look:
             if scope in (EVERYTHING, scope_of(self._email.priority)):
                 yield f"paused: {scope} (flask outbox resume {scope})"
         if self._is_suppressed():
-            yield "its recipients are on the suppression list: when it is due it ends suppressed"
+            yield (
+                "its recipients are on the suppression list, or erased: when it is due it ends"
+                " suppressed"
+            )
 
     def _is_suppressed(self) -> bool:
-        """Whether each recipient who may still get the email is on the suppression list."""
-        address = self._database.tables.suppression.c.address
+        """Whether no recipient who may still get the email may get one."""
         waiting = {
             suppression_key(one.address)
             for one in self._email.recipient_list
             if one.status not in (Status.SENT, Status.FAILED)
         }
-        found = 0
-        for some in parts(sorted(waiting)):
-            listed = select(func.count()).where(address.in_(some))
-            found += self._connection.execute(listed).scalar_one()
-        return found == len(waiting) > 0
+        barred = barred_among(self._connection, self._database, waiting)
+        return len(barred) == len(waiting) > 0
 
     def _not_claimed(self) -> Iterator[str]:
         """Tell why a sweep does not claim the email, which is due."""

@@ -10,10 +10,12 @@ from enum import StrEnum
 from typing import Any
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
+from ..header.address import check_address
 from ..instance import MAX_INSTANCE
-from ..scheduling.backoff import FLOOR, STEPS
+from ..scheduling.backoff import STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
+from .encryption_keys import read_encryption_keys
+from .read_settings import read_backoff, read_domain
 from .retention import DEFAULT, Retention, read_body_retention, read_retention
 from .search_terms import ALL_TERMS, Term, read_search
 from .typed_values import DAY, MOST, as_kind, read_switch
@@ -54,32 +56,6 @@ def setting(
     """
     rules = {"doc": doc, "least": least, "most": most, "read": read, "kind": kind}
     return field(default=default, metadata=rules, repr=shown)
-
-
-def read_backoff(key: str, value: Any) -> tuple[float, ...]:
-    """Read the longest delays of `OUTBOX_BACKOFF` in seconds, or raise ConfigurationError."""
-    if not isinstance(value, (list, tuple)) or not value:
-        raise ConfigurationError(f"{key} must be a list of seconds, such as [30, 120, 600]")
-    for seconds in value:
-        if type(seconds) not in (int, float) or not FLOOR <= seconds <= DAY:
-            raise ConfigurationError(
-                f"{key} must hold seconds from {FLOOR:g} to {DAY:g}, not {seconds!r}"
-            )
-    return tuple(map(float, value))
-
-
-def read_domain(key: str, value: Any) -> str:
-    """Read a domain and return it in ASCII, or raise ConfigurationError; "" stays ""."""
-    if value == "":
-        return ""
-    try:
-        address = check_address(f"a@{value}" if isinstance(value, str) else value, key)
-    except InvalidMessage:
-        address = ""
-    domain = domain_of(address)
-    if "[" in domain or "." not in domain or address.count("@") != 1 or len(domain) > MAX_ID_DOMAIN:
-        raise ConfigurationError(f"{key} must be a domain, such as shop.example")
-    return domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +203,28 @@ class Settings:
         "whether `/outbox/previews` is there; empty: in debug mode only",
         read=read_switch,
     )
+
+    encryption_keys: Mapping[str, bytes] | None = setting(
+        None,
+        'keys by their ids, as in `{"2026-11": "…"}`: 32 octets in base64; new emails are encrypted'
+        " with the first: see [encryption](../how-to/privacy/encryption.md)",
+        read=read_encryption_keys,
+        shown=False,
+    )
+
+    erase_key: str = setting(
+        "",
+        "the secret under which erased addresses are remembered; empty: `SECRET_KEY`. With another"
+        " one they are forgotten: see [export and erase](../how-to/privacy/export-and-erase.md)",
+        shown=False,
+    )
+
+    @property
+    def indexed(self) -> tuple[Term, ...]:
+        """What emails can be found by. An encrypted subject is not indexed."""
+        if self.encryption_keys is None:
+            return self.search
+        return tuple(term for term in self.search if term is not Term.SUBJECT)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Settings:

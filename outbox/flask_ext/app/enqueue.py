@@ -180,7 +180,7 @@ class Writing:
                     connection=connection,
                     database=runtime.database,
                     reuse_size=runtime.settings.reuse_size,
-                    indexed=runtime.settings.search,
+                    indexed=runtime.settings.indexed,
                 )
         except DBAPIError as error:
             error.hide_parameters = True  # addresses do not belong in logs

@@ -26,6 +26,7 @@ from .find_commands import index, list_, problems
 from .health import health
 from .json_output import print_json
 from .message_commands import send_again, source
+from .privacy.commands import erase, export, readmit
 from .progress_lines import progress_lines
 from .restore_commands import held, moved, release, restored
 from .shell import (
@@ -66,6 +67,9 @@ for each in (
     release,
     figures,
     backlog,
+    export,
+    erase,
+    readmit,
 ):
     commands.add_command(each)
 

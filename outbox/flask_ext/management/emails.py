@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
+from ...domain.errors import InvalidMessage
 from ...domain.search.filters import Filters
 from ...domain.search.place import read_place
 from ...store.queries import reports
@@ -38,7 +39,9 @@ def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
 
 def found(runtime: Runtime, *, after: Any, limit: Any, **filters: Any) -> EmailPage:
     """Return a page of the emails that fulfil these filters, newest first."""
-    chosen = Filters.check(runtime.settings.search, **filters)
+    if filters.get("subject") is not None and runtime.settings.encryption_keys:
+        raise InvalidMessage("subject", "is not indexed, because subjects are encrypted")
+    chosen = Filters.check(runtime.settings.indexed, **filters)
     place, most, database = read_place(after), limit_of(limit, MOST_ON_PAGE), runtime.database
     return database.read(lambda connection: page(connection, database, chosen, place, most))
 
@@ -54,7 +57,7 @@ def index(runtime: Runtime, progress: OnProgress) -> int:
     database, held, done = runtime.database, 0, 0
     total = database.read(lambda connection: last_id(connection, database))
     progress(0, total)
-    for step in fill(database, runtime.settings.search):
+    for step in fill(database, runtime.settings.indexed):
         done, held = done + step.passed, held + step.held
         progress(min(done, total), total)
     return held

@@ -29,12 +29,13 @@ from ...store.report_records import (
 from . import audit, controls, corrections, emails, figures, source
 from . import workers as fleet
 from .arguments import OnProgress
+from .privacy.verbs import PrivacyVerbs
 from .results import Corrections, Fleet, Health, Suppressions
 from .searching import Searching
 from .verbs import unwatched
 
 
-class Management(Searching):
+class Management(Searching, PrivacyVerbs):
     """The verbs; `Outbox` inherits them. A wrong argument raises InvalidMessage, which names it."""
 
     def get(self, id: int) -> EmailDetails | None:  # noqa: A002  (the public name)

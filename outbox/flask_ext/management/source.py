@@ -39,7 +39,7 @@ def send_again(runtime: Runtime, id: Any, by: Any) -> Email:  # noqa: A002
         if found is None:
             raise InvalidMessage("id", "is that of no email whose content is there")
         size = runtime.settings.reuse_size
-        indexed = runtime.settings.search
+        indexed = runtime.settings.indexed
         writer = Writer(connection=connection, database=database, reuse_size=size, indexed=indexed)
         made = writer.add(_new(runtime, found))
         if deed is not None:

@@ -14,6 +14,8 @@ from sqlalchemy import Connection, Engine, Row, Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from ..encryption.cipher import Cipher
+from ..encryption.tombstones import Tombstones
 from ..schema.clock import clock
 from ..schema.table_names import name_of
 from ..schema.tables import Tables
@@ -43,6 +45,8 @@ class Database:
     `offset` seconds are added to the database's clock: tests travel in time with it. On SQLite a
     transaction waits `patience` seconds for the write lock. A lease must be over twice as long.
     The `audience` is told of emails that the outbox's own transactions ended, after the commit.
+    What a message says is stored and read with the `cipher`. Erased addresses are known again by
+    their `tombstones`.
     """
 
     def __init__(
@@ -53,6 +57,8 @@ class Database:
         offset: float = 0.0,
         patience: float = 10.0,
         audience: Audience | None = None,
+        cipher: Cipher | None = None,
+        tombstones: Tombstones | None = None,
     ) -> None:
         self.engine = engine
         self.tables = tables
@@ -61,6 +67,8 @@ class Database:
         self.offset = offset
         self.patience = patience
         self.audience = audience or Nobody()
+        self.cipher = cipher or Cipher()
+        self.tombstones = tombstones or Tombstones()
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._built: dict[Hashable, Any] = {}
 

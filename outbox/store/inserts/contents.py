@@ -20,6 +20,8 @@ from sqlalchemy import insert as insert_into
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among_bound
+from ..encryption.cipher import Cipher
+from ..encryption.parts import Content, seal_content
 from ..new_email import NewContent
 
 Columns = dict[str, Any]
@@ -31,21 +33,28 @@ def store(connection: Connection, database: Database, new: NewContent, *, reuse:
     Only a committed row is reused, and only if nobody is removing it. An enqueue never waits for
     another request's transaction, so the same content may be stored twice.
     """
-    row = columns(new, digest=reuse)
-    if reuse and (found := find(connection, database, row)) is not None:
+    digest = digest_of(database.cipher, new) if reuse else None
+    if digest and (found := find(connection, database, new, digest)) is not None:
         return found
+    row = columns(database.cipher, new, digest)
     return inserted_id(connection.execute(database.built(_insert), row))
 
 
-def columns(new: NewContent, *, digest: bool) -> Columns:
+def digest_of(cipher: Cipher, new: NewContent) -> bytes:
+    """Return the digest by which a content is found again."""
+    return cipher.digest(hashlib.sha256(new.body).digest())
+
+
+def columns(cipher: Cipher, new: NewContent, digest: bytes | None = None) -> Columns:
     """Return the row of a content. It needs a `digest` only if it may be found again."""
-    body, subject = new
+    body, key_id = seal_content(cipher, new.body, new.owner)
     return {
-        "size": len(body),
+        "size": len(new.body),
         "crc32": crc32(body),
-        "sha256": hashlib.sha256(body).digest() if digest else None,
+        "sha256": digest,
+        "key_id": key_id,
         "body": body,
-        "subject": subject,
+        "subject": new.subject,
     }
 
 
@@ -62,17 +71,21 @@ def insert_many(
     """Store many contents and return their ids in the same order."""
     if not connection.dialect.insert_executemany_returning_sort_by_parameter_order:
         return [store(connection, database, new, reuse=False) for new in contents]
-    rows = [columns(new, digest=False) for new in contents]
+    rows = [columns(database.cipher, new) for new in contents]
     result = connection.execute(database.built(_insert_many), rows)
     return [int(row.id) for row in result.all()]
 
 
-COPIED = ("id", "created_at", "size", "crc32", "body", "subject")
+COPIED = ("id", "created_at", "size", "crc32", "key_id", "body", "subject")
 
 
-def copied(now: datetime, contents: Iterable[tuple[int, NewContent]]) -> Iterator[tuple[Any, ...]]:
+def copied(
+    cipher: Cipher, now: datetime, contents: Iterable[tuple[int, NewContent]]
+) -> Iterator[tuple[Any, ...]]:
     """Yield rows, with the columns COPIED, of contents with their reserved ids."""
-    return ((key, now, len(body), crc32(body), body, subject) for key, (body, subject) in contents)
+    for content_id, new in contents:
+        body, key_id = seal_content(cipher, new.body, new.owner)
+        yield content_id, now, len(new.body), crc32(body), key_id, body, new.subject
 
 
 def _insert(database: Database) -> Insert:
@@ -84,14 +97,14 @@ def _insert_many(database: Database) -> Any:
     return _insert(database).returning(key, sort_by_parameter_order=True)
 
 
-def find(connection: Connection, database: Database, row: Columns) -> int | None:
-    """Return the id of a committed content with this row's digest, locked against purge.
+def find(connection: Connection, database: Database, new: NewContent, digest: bytes) -> int | None:
+    """Return the id of a committed content with this digest, locked against purge.
 
-    It has this row's subject, too, which may stand in the emails' own headers.
+    It has the same subject, too, which may stand in the emails' own headers.
     """
     content = database.tables.content
-    size, subject = row["size"], row["subject"]
-    same = (content.c.sha256 == row["sha256"]) & (content.c.size == size)
+    size, subject = len(new.body), new.subject
+    same = (content.c.sha256 == digest) & (content.c.size == size)
     same &= content.c.subject.is_(None) if subject is None else content.c.subject == subject
     if database.facts.one_writer:
         # A write that changes nothing takes the write lock, which keeps the purge away.
@@ -116,15 +129,17 @@ def find(connection: Connection, database: Database, row: Columns) -> int | None
     return found.scalar()
 
 
-def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
-    """Return the contents by id. A content that is missing, damaged or redacted is left out."""
+def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, Content]:
+    """Return the contents by id, as they are stored.
+
+    A content that is missing, damaged or redacted is left out.
+    """
     rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
-    return {key: body for key, crc, body in rows if crc32(body) == crc}
+    return {found: Content(body, key) for found, crc, key, body in rows if crc32(body) == crc}
 
 
-def _among(database: Database) -> Select[int, int, bytes]:
+def _among(database: Database) -> Select[int, int, str | None, bytes]:
     content = database.tables.content.c
     chosen = is_among_bound(database, content.id, "ids")
-    return select(content.id, content.crc32, content.body).where(
-        chosen, content.redacted_at.is_(None)
-    )
+    columns = select(content.id, content.crc32, content.key_id, content.body)
+    return columns.where(chosen, content.redacted_at.is_(None))

@@ -40,9 +40,9 @@ def one(
     row, digests = entry
     several = recipients if len(recipients) > 1 else ()
     if (whole := _insert_of(connection)) is not None:
-        columns = content.columns(new, digest=reuse)
-        found = content.find(connection, database, columns) if reuse else None
-        source = columns if found is None else found
+        digest = content.digest_of(database.cipher, new) if reuse else None
+        found = content.find(connection, database, new, digest) if digest else None
+        source = content.columns(database.cipher, new, digest) if found is None else found
         return whole.insert(connection, database, row, source, several, digests)
     stored = content.store(connection, database, new, reuse=reuse)
     email_id = content.inserted_id(
@@ -95,7 +95,7 @@ def different(
         tables = database.tables.content, database.tables.email
         now, (contents, ids) = copy.reserve(connection, database, tables, len(entries))
         if len(contents) == len(ids) == len(entries):
-            copied = content.copied(now, zip(contents, new, strict=True))
+            copied = content.copied(database.cipher, now, zip(contents, new, strict=True))
             copy.copy_rows(connection, database, tables[0], content.COPIED, copied)
             _copy(connection, database, copy, now, zip(entries, ids, contents, strict=True))
             return

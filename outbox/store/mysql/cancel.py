@@ -49,7 +49,7 @@ UPDATE {emails} SET email.status = :status, email.token = NULL, email.due_at = N
 """
 _EMPTY = """
 UPDATE {contents} SET content.size = 0, content.crc32 = 0, content.sha256 = NULL,
-    content.subject = NULL, content.body = '',
+    content.key_id = NULL, content.subject = NULL, content.body = '',
     content.redacted_at = utc_timestamp(6) + INTERVAL :offset SECOND
 """
 _STRIP = """

@@ -15,8 +15,8 @@ from ..new_email import COLUMNS, Values
 from .copy import type_of
 
 _STORED = """
-    INSERT INTO {content} (size, crc32, sha256, body, subject, created_at) VALUES (
-        %(content_size)s, %(content_crc32)s, %(content_sha256)s, %(content_body)s,
+    INSERT INTO {content} (size, crc32, sha256, key_id, body, subject, created_at) VALUES (
+        %(content_size)s, %(content_crc32)s, %(content_sha256)s, {key_id}, %(content_body)s,
         %(content_subject)s, {now}
     ) RETURNING id, created_at
 """
@@ -104,6 +104,7 @@ def insert(
         known,
         database.offset != 0,
         values["redact"],
+        database.cipher.key_id is not None,
     )
     found = connection.exec_driver_sql(statement, values).one()
     if not known:
@@ -119,12 +120,13 @@ def _statement(
     known: bool,
     traveller: bool,
     redact: bool,
+    encrypted: bool,
 ) -> str:
     """Return the statement for a `stored` or a new content, and for one or `several` recipients.
 
     It is `looked_up` if it has digests. If it is not `known` which process serves the connection,
     the statement returns that too. A `traveller` has an offset to the database's clock. Nearly no
-    email is to `redact`, so this is in the text, too.
+    email is to `redact`, so this is in the text, too. An `encrypted` content has a key's id.
     """
     tables = database.tables
     same = _NEW | {"redact": str(redact).lower()}
@@ -140,7 +142,9 @@ def _statement(
     others = _RECIPIENTS * several + _LOOKUP * looked_up
     return (_WITH_OTHERS if others else _ONE).format(
         source=source.format(
-            content=database.name(tables.content), now=_LATER if traveller else _NOW
+            content=database.name(tables.content),
+            key_id="%(content_key_id)s" if encrypted else "NULL",
+            now=_LATER if traveller else _NOW,
         ),
         insert=inserted,
         others=others.format(

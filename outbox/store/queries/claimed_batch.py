@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, bindparam, exists, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from ...domain.config.settings import OnUnknown
 from ...domain.delivery.blame import Traits
@@ -21,6 +21,7 @@ from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..control import circuit_breaker
+from ..control.barring.barred import any_barred, barred_among
 from ..records import Batch, Breaker, ClaimedEmail, traits_of
 from ..schema.clock import utc
 from .sweep import server_limits
@@ -37,10 +38,8 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
     now = utc(standing.now)
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
     # Most apps have an empty suppression list: then no recipient is looked up.
-    barred = standing.any_suppressed
-    suppressed = _suppressed(connection, database, waiting) if barred else frozenset()
-    if suppressed:
-        waiting = [_without(email, suppressed) for email in waiting]
+    if standing.any_barred and (barred := _barred(connection, database, waiting)):
+        waiting = [_without(email, barred) for email in waiting]
     breakers = circuit_breaker.read(connection, database) if standing.any_known else {}
     return Batch(
         began_at=now,
@@ -61,7 +60,7 @@ def _standing(database: Database) -> Select[*tuple[Any, ...]]:
         lease.lane,
         lease.priority,
         database.now().label("now"),
-        exists(select(database.tables.suppression.c.address)).label("any_suppressed"),
+        any_barred(database).label("any_barred"),
         server_limits.any_known(database).label("any_known"),
         server_limits.recovering(database).label("any_recovering"),
     ).where(lease.token == bindparam("claim"))
@@ -73,7 +72,8 @@ def _emails(database: Database) -> Select[*tuple[Any, ...]]:
         email.id, email.recipients, email.content_id, email.size, email.attempts,
         email.max_attempts, email.crashes, email.unknown_count, email.on_unknown,
         email.waited, email.expires_at,
-        email.sender, email.recipient, email.smtputf8, email.eightbit, email.headers,
+        email.sender, email.recipient, email.smtputf8, email.eightbit,
+        email.message_id, email.headers,
         email.esmtp_options, email.merge, email.redact,
     )  # fmt: skip
     return select(*columns).where(email.token == bindparam("claim")).order_by(email.id)
@@ -96,8 +96,8 @@ def suspects(
 def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedEmail:
     (  # reading a row's attributes by name would take longer than all the rest of loading
         email_id, _, content_id, size, attempts, max_attempts, crashes, unknown_count, on_unknown,
-        waited, expires_at, sender, recipient, smtputf8, eightbit, headers, options, merge,
-        redact,
+        waited, expires_at, sender, recipient, smtputf8, eightbit, message_id, headers,
+        options, merge, redact,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
     doubtful = frozenset(addresses) if unknown_count else _NONE
@@ -129,6 +129,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
             mail_options=tuple(mail_options),
             rcpt_options=tuple(rcpt_options),
         ),
+        message_id=message_id,
         headers=headers,
         doubtful=doubtful,
         settled=settled,
@@ -151,21 +152,15 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
     return found
 
 
-def _suppressed(
+def _barred(
     connection: Connection, database: Database, emails: Iterable[ClaimedEmail]
 ) -> frozenset[str]:
-    """Return the suppressed keys among the recipients. A batch may have any number of these."""
-    address = database.tables.suppression.c.address
-    keys = {suppression_key(address) for email in emails for address in email.envelope.recipients}
-    found: set[str] = set()
-    for part in parts(sorted(keys)):
-        found.update(connection.execute(select(address).where(address.in_(part))).scalars())
-    return frozenset(found)
+    return barred_among(connection, database, {a for e in emails for a in e.envelope.recipients})
 
 
-def _without(email: ClaimedEmail, suppressed: frozenset[str]) -> ClaimedEmail:
+def _without(email: ClaimedEmail, barred: frozenset[str]) -> ClaimedEmail:
     gone = frozenset(
-        address for address in email.envelope.recipients if suppression_key(address) in suppressed
+        address for address in email.envelope.recipients if suppression_key(address) in barred
     )
     if not gone:
         return email

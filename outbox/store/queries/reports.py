@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, case, func, select
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import FINISHED, Status
@@ -19,6 +19,8 @@ from ..control.counter import UNKNOWN
 from ..control.counter import read as read_counters
 from ..control.pause import EVERYTHING, paused
 from ..control.rate_limits import rate_limited
+from ..encryption.cipher import MissingKey
+from ..encryption.parts import Content, in_clear
 from ..report_records import (
     AttemptDetails,
     EmailDetails,
@@ -86,16 +88,13 @@ def _counters(connection: Connection, database: Database) -> dict[str, int]:
 
 def detail(connection: Connection, database: Database, email_id: int) -> EmailDetails | None:
     """Return one email with its recipients and attempts, or None."""
-    email, content = database.tables.email, database.tables.content
+    email = database.tables.email
     row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
     if row is None:
         return None
-    # The header block has the subject, and a body may be large.
-    head = func.substr(content.c.body, 1, 16_384)
-    start = connection.execute(select(head).where(content.c.id == row.content_id)).scalar() or b""
     return EmailDetails(
         **summary(row),
-        subject=_subject(row.headers, start),
+        subject=_subject(connection, database, row),
         message_id=row.message_id,
         envelope_from=row.sender or "<>",
         size=row.size,
@@ -105,11 +104,6 @@ def detail(connection: Connection, database: Database, email_id: int) -> EmailDe
         attempt_list=_attempts(connection, database, email_id),
         redacted_at=_moment(row.redacted_at),
     )
-
-
-def _subject(headers: bytes, content: bytes) -> str:
-    own = read_subject(headers)
-    return (read_subject(content) if own is None else own) or ""
 
 
 _LISTED = ("id", "recipient", "recipients", "attempts", "tag", "key")
@@ -128,6 +122,28 @@ def summary(row: Row[Any]) -> dict[str, Any]:
 
 def _moment(moment: datetime | None) -> datetime | None:
     return None if moment is None else utc(moment)
+
+
+def _subject(connection: Connection, database: Database, email: Row[Any]) -> str:
+    """Return an email's subject; in its place what is wrong, if the email cannot be decrypted."""
+    content = database.tables.content.c
+    # The header block has the subject, and a body may be large. But a body is decrypted, and a
+    # template is filled, only as a whole.
+    start: ColumnElement[Any] = content.body
+    if email.merge is None:
+        head = func.substr(content.body, 1, 16_384, type_=content.body.type)
+        start = case((content.key_id.is_(None), head), else_=start)
+    found = connection.execute(
+        select(start, content.key_id).where(content.id == email.content_id)
+    ).one_or_none()
+    if found is None:
+        return ""
+    try:
+        return read_subject(in_clear(database.cipher, email, Content(*found))) or ""
+    except MissingKey as lacking:
+        return f"(encrypted with the key {lacking.key_id}, which is missing)"
+    except ValueError:
+        return "(damaged)"
 
 
 def _recipients(

@@ -14,10 +14,11 @@ from sqlalchemy import Connection, Row, select
 
 from ...domain.config.settings import OnUnknown
 from ...domain.delivery.status import Status
-from ...domain.message.merge_template import Template, merged
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.list_parts import parts
+from ..encryption.cipher import MissingKey
+from ..encryption.parts import Content, in_clear
 from ..schema.clock import utc
 
 
@@ -85,14 +86,17 @@ def later_than(connection: Connection, database: Database, mark: Mark) -> list[W
 
 
 def by_id(connection: Connection, database: Database, email_id: int) -> Original | None:
-    """Return one email, or None where it is missing, or its content is damaged or redacted."""
+    """Return one email, or None where it is missing, or its content is damaged or redacted.
+
+    None too where it is encrypted with a key that is missing.
+    """
     email = database.tables.email
     row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()
     if row is None:
         return None
     try:
         [values] = _whole(connection, database, [row])
-    except (KeyError, ValueError):  # the content is gone, or is not the template that it was
+    except (KeyError, ValueError, MissingKey):  # the content is gone, or not what it was
         return None
     found = Original(
         **values,
@@ -125,7 +129,7 @@ def _whole(
             "due_at": _moment(row.due_at),
             "send_at": _moment(row.send_at),
             "expires_at": _moment(row.expires_at),
-            "octets": row.headers + _merged(bodies[row.content_id], row.merge),
+            "octets": in_clear(database.cipher, row, bodies[row.content_id]),
         }
         for row in rows
     ]
@@ -143,13 +147,13 @@ def _recipients(
     return found
 
 
-def _bodies(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, bytes]:
+def _bodies(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, Content]:
     content = database.tables.content.c
-    found: dict[int, bytes] = {}
+    found: dict[int, Content] = {}
     for part in parts(sorted(ids)):
-        statement = select(content.id, content.crc32, content.body).where(content.id.in_(part))
-        rows = connection.execute(statement)
-        found |= {key: body for key, crc, body in rows if crc32(body) == crc}
+        columns = content.id, content.crc32, content.key_id, content.body
+        rows = connection.execute(select(*columns).where(content.id.in_(part)))
+        found |= {one: Content(body, key) for one, crc, key, body in rows if crc32(body) == crc}
     return found
 
 
@@ -158,10 +162,6 @@ def _options(stored: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (), ()
     mail, rcpt = json.loads(stored)
     return tuple(mail), tuple(rcpt)
-
-
-def _merged(body: bytes, values: str | None) -> bytes:
-    return body if values is None else merged(Template(body), values)
 
 
 def _moment(moment: Any) -> datetime | None:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Uuid,
 )
 
+from ...domain.config.encryption_keys import MAX_KEY_ID
 from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.delivery.status import FINISHED, LEASED, NEEDS_PERSON, Status
 from ...domain.header.address import MAX_ADDRESS
@@ -51,9 +52,10 @@ def content(metadata: MetaData) -> Table:
         "outbox_content",
         metadata,
         Column("id", ID, primary_key=True, autoincrement=True),
-        Column("size", Integer, nullable=False),
-        Column("crc32", BigInteger, nullable=False),  # a damaged content is not sent
+        Column("size", Integer, nullable=False),  # in clear
+        Column("crc32", BigInteger, nullable=False),  # a body that is damaged is not sent
         Column("sha256", DIGEST),  # only for contents that are large enough to be found again
+        Column("key_id", String(MAX_KEY_ID)),  # of the encryption key; null: in clear
         Column("body", BLOB, nullable=False),
         Column("subject", SUBJECT),  # as `folded_subject` makes it; null where it is not indexed
         Column("created_at", MOMENT, nullable=False),
@@ -102,9 +104,9 @@ def email(metadata: MetaData) -> Table:
         Column("sender", address, nullable=False),
         Column("recipient", address, nullable=False),  # the first one; several have their own table
         Column("message_id", String(255), nullable=False),
-        Column("headers", BLOB, nullable=False),
+        Column("headers", BLOB, nullable=False),  # encrypted if the content is
         Column("esmtp_options", Text),  # JSON: the message's own MAIL and RCPT options
-        Column("merge", Text),  # JSON: the reader's values, if the content is a template
+        Column("merge", Text),  # JSON: the reader's values, if it is a template
         Column("key", String(MAX_KEY)),
         Column("fingerprint", DIGEST),
         Column("tag", String(MAX_TAG)),

@@ -15,6 +15,7 @@ from . import (
     email_tables,
     fleet_tables,
     instance_table,
+    privacy_tables,
     retention_tables,
     search_tables,
     stat_tables,
@@ -35,6 +36,7 @@ class Tables:
     bucket: Table
     pause: Table
     suppression: Table
+    erased: Table
     counter: Table
     purge: Table
     straggler: Table
@@ -63,6 +65,7 @@ def define(metadata: MetaData) -> Tables:
         "bucket": control_tables.bucket,
         "pause": control_tables.pause,
         "suppression": control_tables.suppression,
+        "erased": privacy_tables.erased,
         "counter": control_tables.counter,
         "purge": retention_tables.purge,
         "straggler": retention_tables.straggler,

@@ -98,6 +98,7 @@ def _keep_subjects(connection: Connection, database: Database, headers: dict[int
     """Store the subjects of contents that have none; an email's own headers may have it."""
     content = database.tables.content
     missing = is_among(database, content.c.id, headers) & content.c.subject.is_(None)
+    missing &= content.c.key_id.is_(None)  # what is encrypted is not indexed
     head = func.substr(content.c.body, 1, HEAD).label("head")
     found = []
     for row in connection.execute(select(content.c.id, head).where(missing)).all():

@@ -17,6 +17,7 @@ from ...domain.errors import KeyConflict, KeyContention
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.error_codes import is_transient
+from ..encryption.cipher import MissingKey
 from ..inserts import contents, emails
 from ..new_email import Coming, Entry, NewContent, NewEmail
 from ..records import Email
@@ -59,8 +60,7 @@ class Writer:
         if key is None:
             with savepoint(self.connection) if self._is_divided(new) else nullcontext():
                 return self._insert(new)
-        fingerprint = new.message.fingerprint()
-        existing = self._existing(key, fingerprint)
+        existing = self._existing(key, new)
         if existing is not None:
             return existing
         try:
@@ -69,7 +69,7 @@ class Writer:
         except IntegrityError:
             # Another transaction took the key since the read. It has committed: else the insert
             # would still wait.
-            existing = self._existing(key, fingerprint, newest=True)
+            existing = self._existing(key, new, newest=True)
             if existing is None:
                 raise KeyContention(_CONTENTION) from None
             return existing
@@ -145,15 +145,17 @@ class Writer:
         taken = self._fingerprints(keys)
         fresh = []
         for new in chunk:
-            key, fingerprint = new.options.key, new.message.fingerprint()
-            if key is None or key not in taken:
-                taken[key] = fingerprint
+            key = new.options.key
+            if key is None:
                 fresh.append(new)
-            elif taken[key] != fingerprint:
+            elif key not in taken:
+                taken[key] = new.fingerprint(self.database.cipher)
+                fresh.append(new)
+            elif not self._is_same(key, taken[key], new):
                 raise KeyConflict(key)
         return fresh
 
-    def _fingerprints(self, keys: list[str]) -> dict[str | None, bytes]:
+    def _fingerprints(self, keys: list[str]) -> dict[str, bytes]:
         email = self.database.tables.email.c
         rows = self.connection.execute(
             select(email.key, email.fingerprint).where(email.key.in_(keys))
@@ -170,7 +172,7 @@ class Writer:
             raise KeyContention(_CONTENTION) from None
 
     def _entries(self, chunk: Iterable[NewEmail]) -> Iterator[Entry]:
-        return (new.entry(self.indexed) for new in chunk)
+        return (new.entry(self.database.cipher, self.indexed) for new in chunk)
 
     def _is_divided(self, new: NewEmail) -> bool:
         """Whether an error or a commit could leave only a part of the email's rows."""
@@ -183,7 +185,7 @@ class Writer:
         email_id = emails.one(
             self.connection,
             self.database,
-            new.entry(self.indexed),
+            new.entry(self.database.cipher, self.indexed),
             new.content(self.indexed),
             self._is_reusable(new),
             message.recipients,
@@ -200,7 +202,7 @@ class Writer:
             created=True,
         )
 
-    def _existing(self, key: str, fingerprint: bytes, *, newest: bool = False) -> Email | None:
+    def _existing(self, key: str, new: NewEmail, *, newest: bool = False) -> Email | None:
         email = self.database.tables.email
         statement = select(email).where(email.c.key == key)
         if newest and self.database.facts.repeatable_read:
@@ -210,7 +212,7 @@ class Writer:
         row = self.connection.execute(statement).one_or_none()
         if row is None:
             return None
-        if row.fingerprint != fingerprint:
+        if not self._is_same(key, row.fingerprint, new):
             raise KeyConflict(key)
         return Email(
             id=row.id,
@@ -223,6 +225,25 @@ class Writer:
             size=row.size,
             created=False,
         )
+
+    def _is_same(self, key: str, stored: bytes, new: NewEmail) -> bool:
+        """Whether the email with this key and this stored fingerprint is the new one.
+
+        The fingerprint may be under an earlier encryption key. If that is gone, nobody can tell,
+        and the email counts as the same: the key says so.
+        """
+        cipher = self.database.cipher
+        if stored == new.fingerprint(cipher):
+            return True
+        content, email = self.database.tables.content.c, self.database.tables.email.c
+        of = select(content.key_id).where(content.id == email.content_id, email.key == key)
+        key_id = self.connection.execute(of).scalar()
+        if key_id == cipher.key_id:
+            return False
+        try:
+            return stored == cipher.digest_under(key_id, new.message.fingerprint())
+        except MissingKey:
+            return True
 
 
 def _coming(chunk: list[NewEmail]) -> Coming:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...domain.message.merge_template import Template, merged
 from ...store.connection.database import Database
+from ...store.encryption.parts import Content, open_content, open_own, owner_of
 from ...store.inserts import contents
 from ...store.records import ClaimedEmail
 from ..process.retry_writes import until_written
@@ -19,7 +20,8 @@ class ContentReader:
         self._limit = limit
         self._order: list[ClaimedEmail] = []
         self._place: dict[int, int] = {}
-        self._held: dict[int, bytes] = {}
+        self._held: dict[int, Content] = {}
+        self._decrypted: set[int] = set()  # those of them that are in clear by now
         self._templates: dict[int, Template] = {}  # of the contents that are held
 
     def prefetch(self, emails: Sequence[ClaimedEmail]) -> None:
@@ -28,24 +30,45 @@ class ContentReader:
         self._place = {email.id: place for place, email in enumerate(self._order)}
 
     def body(self, email: ClaimedEmail) -> bytes | None:
-        """Return the email's bytes as they are sent, or None if they are missing or damaged."""
+        """Return the email's bytes as they are sent, or None if they are missing or damaged.
+
+        Raises MissingKey.
+        """
         if email.content_id not in self._held:
             self._read_from(self._place[email.id])
-        body = self._held.get(email.content_id)
-        if body is not None and email.merge is not None:
-            body = self._merged(email.content_id, body, email.merge)
-        if body is None or len(email.headers) + len(body) != email.size:
+        stored = self._held.get(email.content_id)
+        if stored is None:
             return None
-        return email.headers + body
-
-    def _merged(self, content_id: int, octets: bytes, values: str) -> bytes | None:
-        template = self._templates.get(content_id)
         try:
-            if template is None:
-                template = self._templates[content_id] = Template(octets)
-            return merged(template, values)
-        except ValueError:  # the stored content is not what was enqueued
+            octets = self._octets(email, stored)
+        except ValueError:  # what is stored is not what was enqueued
             return None
+        return octets if len(octets) == email.size else None
+
+    def _octets(self, email: ClaimedEmail, stored: Content) -> bytes:
+        headers, body, values = email.headers, stored.octets, email.merge
+        if (key_id := stored.key_id) is not None:
+            cipher = self._database.cipher
+            body = self._in_clear(email, stored).octets
+            headers, values = open_own(cipher, key_id, headers, values, email.message_id)
+        if values is not None:
+            body = merged(self._template(email.content_id, body), values)
+        return headers + body
+
+    def _in_clear(self, email: ClaimedEmail, stored: Content) -> Content:
+        """Return an encrypted content in clear; one that emails share is decrypted once."""
+        if email.content_id in self._decrypted:
+            return stored
+        owner = owner_of(email.headers, email.message_id)
+        opened = self._held[email.content_id] = open_content(self._database.cipher, stored, owner)
+        self._decrypted.add(email.content_id)
+        return opened
+
+    def _template(self, content_id: int, octets: bytes) -> Template:
+        found = self._templates.get(content_id)
+        if found is None:
+            found = self._templates[content_id] = Template(octets)
+        return found
 
     def _read_from(self, place: int) -> None:
         wanted: set[int] = set()
@@ -59,6 +82,7 @@ class ContentReader:
             wanted.add(email.content_id)
         database = self._database
         self._held = {}  # the last portion is freed before the next one is read
+        self._decrypted = set()
         self._templates = {}
         # It is read within a window: an error here must not lose results that are not yet written.
         self._held = until_written(

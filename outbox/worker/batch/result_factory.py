@@ -120,6 +120,22 @@ class ResultFactory:
         fail = Transaction(verdict=Verdict.FAIL, phase=Phase.BODY, reply=reason)
         return self._result(out, failed, fail, server)
 
+    def unreadable(self, out: Outgoing, key_id: str) -> EmailResult:
+        """Return the result of an email whose encryption key this worker lacks.
+
+        It waits behind the others, uncharged: its key may come, until its lifetime is over.
+        """
+        reply = Reply(code=0, text=f"the worker lacks the encryption key {key_id}")
+        recipients = tuple(
+            RecipientResult(address=address, verdict=Verdict.SUSPECT, reply=reply)
+            for address in out.email.envelope.recipients
+        )
+        lacking = Transaction(
+            verdict=Verdict.SUSPECT, phase=Phase.BODY, reply=reply, recipients=recipients
+        )
+        whole = _with_put_off(out, lacking)
+        return self._result(out, self._outcome(out.email, whole), whole, "")
+
     def crashed(self, out: Outgoing, error: BaseException, server: str) -> EmailResult:
         """Return the result of an email whose sending raised an error of ours: a crash is charged.
 

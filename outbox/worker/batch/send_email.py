@@ -8,7 +8,9 @@ from dataclasses import replace
 from ...domain.delivery.redirect import redirect, restore
 from ...domain.delivery.transaction import Envelope, Transaction, Verdict
 from ...smtp.connection import Connection
+from ...store.encryption.cipher import MissingKey
 from ...store.records import Batch, ClaimedEmail
+from ..log_events import log_missing_key
 from ..process.runtime import Runtime
 from .content_reader import ContentReader
 
@@ -26,6 +28,7 @@ class EmailSender:
         self._redirect_to = runtime.settings.redirect_to
         self._contents = ContentReader(runtime.database, runtime.settings.window_bytes)
         self._contents.prefetch(batch.emails)
+        self._alarmed: set[str] = set()  # the encryption keys whose absence is logged
         self.touched: int | None = None  # the email whose content may have begun to leave
 
     def may_send(self, email: ClaimedEmail) -> bool:
@@ -41,10 +44,11 @@ class EmailSender:
     ) -> Transaction | None:
         """Send one email over this connection; return None where its stored content is damaged.
 
-        `following` is the next email. Its envelope may leave right behind this content.
+        `following` is the next email. Its envelope may leave right behind this content. Raises
+        MissingKey.
         """
         self.touched = None
-        content = self._contents.body(email)
+        content = self._content(email)
         if content is None:
             return None
 
@@ -65,6 +69,15 @@ class EmailSender:
             # A new session tells an outage, which charges nobody, from an email that was dropped.
             result = connection.connect() or result
         return restore(result, email.envelope) if added else result
+
+    def _content(self, email: ClaimedEmail) -> bytes | None:
+        try:
+            return self._contents.body(email)
+        except MissingKey as lacking:
+            if lacking.key_id not in self._alarmed:  # a line for each batch, not for each email
+                self._alarmed.add(lacking.key_id)
+                log_missing_key(lacking.key_id, email.id)
+            raise
 
     def _addressed(self, email: ClaimedEmail) -> tuple[Envelope, bytes]:
         """Return the envelope to send, and the header lines that redirection adds."""

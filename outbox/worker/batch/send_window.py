@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ...domain.delivery.blame import Traits
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Transaction, Verdict
+from ...store.encryption.cipher import MissingKey
 from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
 from ..process.shutdown import is_nobodys_fault
@@ -163,7 +164,12 @@ class Window:
             self._current = out
             todo = self._todo  # the heartbeat's thread may put another list in its place
             following = todo[0].email if todo else self._announced
-            transaction = self._sender.send(out.email, self._choice.connection, following)
+            try:
+                transaction = self._sender.send(out.email, self._choice.connection, following)
+            except MissingKey as lacking:
+                self._current = None
+                self._results.add(self._factory.unreadable(out, lacking.key_id))
+                return JUDGED
             self._current = None
             if transaction is None:
                 self._results.add(self._factory.damaged(out, self._choice.server.name))

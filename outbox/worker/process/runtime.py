@@ -27,6 +27,8 @@ from ...domain.scheduling.lanes import Lanes
 from ...smtp.connection import Connection
 from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
+from ...store.encryption.cipher import Cipher
+from ...store.encryption.tombstones import Tombstones
 from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ..email_signals import Receivers
@@ -68,6 +70,7 @@ class Runtime:
         self.servers = servers
         self.routes = routes
         self.tables = tables
+        self.cipher = Cipher(settings.encryption_keys)
         self.lanes = Lanes(
             rate=settings.rate, domains=settings.domain_rates or {}, routes=routes.buckets
         )
@@ -100,6 +103,8 @@ class Runtime:
             self.tables,
             patience=self.settings.lease / 3,
             audience=Receivers(self.app),
+            cipher=self.cipher,
+            tombstones=Tombstones(self.settings.erase_key or self.app.config.get("SECRET_KEY")),
         )
         self.instance.watch(database.engine)
         return database

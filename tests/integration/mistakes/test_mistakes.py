@@ -10,14 +10,20 @@ import pytest
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.shop.shop import Shops
 
-from . import of_calls, of_fleet, of_postgresql, of_running, of_settings
+from . import of_calls, of_fleet, of_postgresql, of_privacy, of_running, of_settings
 from .table import Case
 from .trial import Trial
 
 pytestmark = [pytest.mark.databases("sqlite")]
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "troubleshooting.md"
-ALL = [*of_settings.CASES, *of_calls.CASES, *of_running.CASES, *of_fleet.CASES]
+ALL = [
+    *of_settings.CASES,
+    *of_calls.CASES,
+    *of_running.CASES,
+    *of_fleet.CASES,
+    *of_privacy.CASES,
+]
 
 
 @pytest.fixture

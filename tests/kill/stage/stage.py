@@ -62,7 +62,8 @@ class Stage:
             with self.shop.engine.connect() as connection:
                 for table in kept:
                     rows = connection.execute(sa.select(table)).mappings()
-                    self._first[table] = [dict(row) for row in rows]
+                    given = [c.name for c in table.c if c.computed is None]
+                    self._first[table] = [{name: row[name] for name in given} for row in rows]
             return
         with self.shop.engine.begin() as connection:
             for table in kept:

@@ -25,6 +25,7 @@ OTHERS: dict[str, tuple[Any, Any]] = {
     "search": (["subject", "recipient"], ("recipient", "subject")),
     "retention": ("60", Retention.of_all(60.0)),
     "body_retention": ("60", 60.0),
+    "encryption_keys": ({"k1": "YWJj" * 10 + "YWI="}, {"k1": b"abc" * 10 + b"ab"}),
 }
 
 

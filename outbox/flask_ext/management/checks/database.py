@@ -24,6 +24,7 @@ from ....store.queries.server_status import alerts, standings
 from ....store.schema.version import VERSION
 from ..server_lines import standing_line
 from .finding import Finding, error, ok, warn
+from .privacy import privacy_findings
 
 if TYPE_CHECKING:
     from ....worker.process.runtime import Runtime
@@ -82,6 +83,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings += map(warn, skew_warnings(seconds_ahead(database)))
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails") for text in packets]
+    findings += privacy_findings(runtime)
     names = [server.name for server in runtime.servers]
     held = database.read(lambda connection: paused(connection, database))
     findings += [warn(f"paused: {scope} (flask outbox resume {scope})") for scope in sorted(held)]

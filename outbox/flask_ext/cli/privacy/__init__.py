@@ -1,0 +1,1 @@
+"""The commands for one person's data."""

@@ -1,0 +1,61 @@
+"""Examines whether this process has the keys to what is encrypted, and to erased addresses."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from celery.signals import celeryd_after_setup
+from sqlalchemy.exc import SQLAlchemyError
+
+from ....domain.errors import ConfigurationError
+from ....store.control.barring.erased import is_illegible
+from ....store.queries.encryption_keys import needed
+from ....worker.setup.pairing import runtime_of
+from .finding import Finding, error, ok
+
+if TYPE_CHECKING:
+    from ....worker.process.runtime import Runtime
+
+_log = logging.getLogger("outbox")
+
+_MISSING = (
+    "OUTBOX_ENCRYPTION_KEYS lacks the key {key_id}: emails that are encrypted with it are not sent"
+)
+
+
+_ILLEGIBLE = (
+    "OUTBOX_ERASE_KEY, or SECRET_KEY in its place, was changed: people who were erased before would"
+    " be mailed again; set OUTBOX_ERASE_KEY to the former key"
+)
+
+
+def privacy_findings(runtime: Runtime) -> list[Finding]:
+    """Return which encryption key is in use, and an error for what is missing.
+
+    Raises DBAPIError.
+    """
+    key_id = runtime.cipher.key_id
+    findings = [] if key_id is None else [ok(f"emails are encrypted with the key {key_id}")]
+    return findings + _lacking(runtime)
+
+
+def _lacking(runtime: Runtime) -> list[Finding]:
+    """Return an error for each key that stored emails need, and for erased people unknown now."""
+    database = runtime.database
+    used = database.read(lambda connection: needed(connection, database))
+    findings = [error(_MISSING.format(key_id=key_id)) for key_id in runtime.cipher.missing(used)]
+    if database.read(lambda connection: is_illegible(connection, database)):
+        findings.append(error(_ILLEGIBLE))
+    return findings
+
+
+def _tell(instance: Any, **_: Any) -> None:
+    """Log at a worker's start what it lacks. A database that is away is told by the tasks."""
+    with suppress(ConfigurationError, SQLAlchemyError):  # another app's worker, or no tables
+        for finding in _lacking(runtime_of(instance.app)):
+            _log.error("outbox: %s", finding.text)
+
+
+celeryd_after_setup.connect(_tell)

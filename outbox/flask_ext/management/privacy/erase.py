@@ -1,0 +1,130 @@
+"""Erases one person, in short transactions that wait for nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from ....domain.config.search_terms import Term
+from ....domain.delivery.status import FINISHED, Status
+from ....domain.header.address import check_address
+from ....store.connection.database import Database
+from ....store.connection.row_locks import on_free
+from ....store.control import suppression
+from ....store.control.barring import erased
+from ....store.erasure.erase import erase_finished, waiting_alone
+from ....store.erasure.find import emails_of
+from ....store.erasure.servers import forget_replies
+from ....store.queries import reports
+from ....store.transitions.cancel import withdraw_ids
+from ..audit import deed_of
+
+if TYPE_CHECKING:
+    from ....worker.process.runtime import Runtime
+
+
+class Left(StrEnum):
+    """Why an email still has the address."""
+
+    SENDING = "it is being sent"
+    UNKNOWN = "it may have arrived: resolve it first"
+    OTHERS = "it waits for other recipients"
+    NEEDED = "another email that is left needs its content"
+    HELD = "another transaction holds it"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Erasure:
+    """What `erase` has done. Call it again for the emails that are left."""
+
+    emails: int  # that are erased now
+    cancelled: int  # how many of these were not sent yet
+    left: dict[int, Left]  # by id
+    was_suppressed: bool  # the suppression list had the address
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no email has the address any more."""
+        return not self.left
+
+
+def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
+    """Erase a person; a tombstone comes first, so that nothing new leaves meanwhile."""
+    whom, database = check_address(address, "address"), runtime.database
+    scan = scan or Term.RECIPIENT not in runtime.settings.indexed
+    deed = deed_of(by, "erase")
+    was_suppressed = database.run(lambda c: _bar(c, database, whom))
+    tally = _Tally()
+    for page in emails_of(database, whom, scan=scan):
+        tally.add(database.run(partial(_erase, database=database, ids=page, address=whom)))
+    if deed is not None:
+        result = f"{tally.emails} erased, {len(tally.left)} left"
+        database.run(lambda c: deed.note(c, database, result))
+    return Erasure(
+        emails=tally.emails,
+        cancelled=tally.cancelled,
+        left=dict(sorted(tally.left.items())),
+        was_suppressed=was_suppressed,
+    )
+
+
+def readmit(runtime: Runtime, address: Any, by: Any) -> bool:
+    """Remove a person's tombstone; False where there was none."""
+    whom, database = check_address(address, "address"), runtime.database
+    deed = deed_of(by, "readmit")
+
+    def remove(connection: Connection) -> bool:
+        done = erased.readmit(connection, database, whom)
+        if deed is not None:
+            deed.note(connection, database, "readmitted" if done else "was not erased")
+        return done
+
+    return database.run(remove)
+
+
+@dataclass(kw_only=True)
+class _Tally:
+    """What was done so far, or in one step."""
+
+    emails: int = 0
+    cancelled: int = 0
+    left: dict[int, Left] = field(default_factory=dict)
+
+    def add(self, step: _Tally) -> None:
+        self.emails += step.emails
+        self.cancelled += step.cancelled
+        self.left |= step.left
+
+
+def _bar(connection: Connection, database: Database, address: str) -> bool:
+    """Leave a tombstone in the place of the address; return whether the address was suppressed."""
+    erased.bury(connection, database, address)
+    forget_replies(connection, database, address)
+    return suppression.allow(connection, database, address)
+
+
+def _erase(connection: Connection, database: Database, ids: list[int], address: str) -> _Tally:
+    def work(connection: Connection, database: Database, free: list[int]) -> _Tally:
+        waiting = waiting_alone(connection, database, free)
+        cancelled = withdraw_ids(connection, database, waiting) if waiting else 0
+        gone = erase_finished(connection, database, free, address)
+        statuses = reports.statuses(connection, database, set(free) - gone)
+        left = {email_id: _reason(status) for email_id, status in statuses.items()}
+        return _Tally(emails=len(gone), cancelled=cancelled, left=left)
+
+    done, held = on_free(connection, database, work, ids)
+    done.left |= dict.fromkeys(held, Left.HELD)
+    return done
+
+
+def _reason(status: Status) -> Left:
+    match status:
+        case Status.SENDING:
+            return Left.SENDING
+        case Status.UNKNOWN:
+            return Left.UNKNOWN
+    return Left.NEEDED if status in FINISHED else Left.OTHERS

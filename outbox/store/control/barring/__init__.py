@@ -1,0 +1,1 @@
+"""Who gets no email: the suppression list and erased people together."""

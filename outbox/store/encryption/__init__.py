@@ -1,0 +1,1 @@
+"""Encrypts what a message says before it is stored, and decrypts it where it is read."""

@@ -1,0 +1,80 @@
+"""The contents of a person's emails: those that nobody else has are emptied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, select, update
+
+from ...domain.header.address import suppression_key
+from ..connection.database import Database
+from ..connection.list_parts import is_among
+from ..redaction import NO_BODY
+from .placeholder import PLACEHOLDER
+
+_LOOKED_AT = 100
+"""Emails with one content. Nobody else has it if all of these are to one person."""
+
+
+class Judged(NamedTuple):
+    """What becomes of the contents of some emails. The others are somebody else's too, and stay."""
+
+    own: frozenset[int]  # to be emptied
+    busy: frozenset[int]  # an enqueue, or another email of the person, is not ready with it
+
+
+def judge(
+    connection: Connection, database: Database, rows: Iterable[Row[Any]], address: str
+) -> Judged:
+    """Lock the contents that only this person's emails have, and that nobody holds.
+
+    A content is looked at before and after its lock. Others' contents are never locked, or their
+    enqueues would wait. An enqueue that uses a content again either still holds it, or is seen.
+    """
+    given = [row for row in rows if row.redacted_at is None]  # the others' contents are empty
+    ids = {row.id for row in given}
+    own = {row.content_id for row in given if not row.headers}  # no other email can have it
+    look = _Look(connection, database, ids, suppression_key(address))
+    chosen = {one for one in {row.content_id for row in given} - own if not look.is_shared(one)}
+    content = database.tables.content.c
+    found = select(content.id).where(is_among(database, content.id, chosen)).order_by(content.id)
+    held = set(connection.execute(found.with_for_update(skip_locked=True)).scalars())
+    held = {one for one in held if not look.is_shared(one)} if chosen else set()
+    needed = {one for one in held if look.others(one)}
+    return Judged(own=frozenset(own | held - needed), busy=frozenset(chosen - held | needed))
+
+
+def empty(connection: Connection, database: Database, ids: Collection[int]) -> None:
+    """Remove the bodies of these contents. Their emails stay, and can never be sent again."""
+    content = database.tables.content
+    if ids:
+        emptied = update(content).where(is_among(database, content.c.id, ids))
+        connection.execute(emptied.values(redacted_at=database.now(), **NO_BODY))
+
+
+class _Look(NamedTuple):
+    """Looks at who else has a content."""
+
+    connection: Connection
+    database: Database
+    ids: Collection[int]  # the emails that are erased now
+    key: str  # of the person
+
+    def is_shared(self, content_id: int) -> bool:
+        """Return whether an email to somebody else has this content."""
+        return any(
+            row.recipients > 1 or suppression_key(row.recipient) != self.key
+            for row in self.others(content_id)
+        )
+
+    def others(self, content_id: int) -> Sequence[Row[str, int]]:
+        """Return emails with this content that are not erased now, and were not before."""
+        email = self.database.tables.email.c
+        statement = (
+            select(email.recipient, email.recipients)
+            .where(email.content_id == content_id, email.recipient != PLACEHOLDER)
+            .where(email.id.not_in(sorted(self.ids)))
+            .limit(_LOOKED_AT)
+        )
+        return self.connection.execute(statement).all()

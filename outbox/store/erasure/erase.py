@@ -1,0 +1,103 @@
+"""Erases a person from finished emails, in one transaction.
+
+The emails' rows stay, for the figures: when they were enqueued, how they ended, over which server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from ...domain.delivery.status import FINISHED, Status, sources
+from ...domain.header.address import suppression_key
+from ...domain.search.digests import recipient_digest
+from ..connection.database import Database
+from ..connection.list_parts import among, is_among
+from ..lookup.forget import remove_pairs
+from . import contents
+from .placeholder import PLACEHOLDER, names
+
+_NOTHING_SAID: dict[str, Any] = {
+    "headers": b"", "merge": None, "esmtp_options": None, "fingerprint": None,
+}  # fmt: skip
+"""The columns that may name a person, or tell what was said to one."""
+
+
+def erase_finished(
+    connection: Connection, database: Database, ids: Collection[int], address: str
+) -> frozenset[int]:
+    """Erase the person with this address from those of these emails that are over; return them.
+
+    The caller has locked the emails, which are all to this person. An email is left if another one
+    that is not over has its content.
+    """
+    rows = _finished(connection, database, ids)
+    judged = contents.judge(connection, database, rows, address)
+    rows = [row for row in rows if row.content_id not in judged.busy]
+    if not rows:
+        return frozenset()
+    gone = [row.id for row in rows]
+    contents.empty(connection, database, judged.own)
+    _erase_recipients(connection, database, [row.id for row in rows if row.recipients > 1], address)
+    email, attempt = database.tables.email, database.tables.attempt
+    erased = update(email).where(among(database, gone))
+    connection.execute(erased.values(redacted_at=database.now(), **_NOTHING_SAID))
+    for row in rows:
+        if changed := _names(row, address):
+            connection.execute(update(email).where(email.c.id == row.id).values(**changed))
+    replied = is_among(database, attempt.c.email_id, gone)
+    connection.execute(update(attempt).where(replied).values(reply=""))  # it may quote the address
+    remove_pairs(connection, database, [(recipient_digest(address), row.id) for row in rows])
+    return frozenset(gone)
+
+
+def waiting_alone(connection: Connection, database: Database, ids: Collection[int]) -> list[int]:
+    """Return those of these emails that can be withdrawn, and have no other recipient."""
+    email = database.tables.email.c
+    unsent = email.status.in_(sources(Status.CANCELLED)) & (email.recipients == 1)
+    found = select(email.id).where(among(database, ids), unsent).order_by(email.id)
+    return list(connection.execute(found).scalars())
+
+
+def _finished(
+    connection: Connection, database: Database, ids: Collection[int]
+) -> Sequence[Row[Any]]:
+    email = database.tables.email.c
+    columns = (
+        email.id, email.content_id, email.recipient, email.recipients, email.headers,
+        email.redacted_at,
+        *(email[name] for name in _NAMING),
+    )  # fmt: skip
+    statement = select(*columns).where(among(database, ids), email.status.in_(sorted(FINISHED)))
+    return connection.execute(statement.order_by(email.id)).all()
+
+
+_NAMING = ("sender", "message_id", "key", "tag")
+"""The columns in which an address may stand, beside the recipient's."""
+_ERASED = {"sender": PLACEHOLDER, "message_id": f"<{PLACEHOLDER}>"}
+"""What is put into those that may not be null."""
+
+
+def _names(row: Row[Any], address: str) -> dict[str, str | None]:
+    """Return what is put into the columns of an email's row in which the address stands."""
+    changed = {name: _ERASED.get(name) for name in _NAMING if names(getattr(row, name), address)}
+    is_first = suppression_key(row.recipient) == suppression_key(address)
+    return changed | ({"recipient": PLACEHOLDER} if is_first else {})
+
+
+def _erase_recipients(
+    connection: Connection, database: Database, ids: Collection[int], address: str
+) -> None:
+    """Erase the person among the recipients of emails that have several, and in replies to them."""
+    table = database.tables.recipient
+    found = select(table).where(is_among(database, table.c.email_id, ids))
+    for row in connection.execute(found).all() if ids else ():
+        is_person = suppression_key(row.address) == suppression_key(address)
+        if is_person or names(row.reply, address):
+            changed = update(table).where(
+                table.c.email_id == row.email_id, table.c.position == row.position
+            )
+            values = {"reply": None} | ({"address": PLACEHOLDER} if is_person else {})
+            connection.execute(changed.values(**values))
