@@ -79,7 +79,7 @@ inline comes_due(i) {
 	}
 }
 
-/* outbox.store.queries.server_limits.is_half_open, outbox.domain.delivery.breaker_timing.open_seconds */
+/* outbox.store.queries.sweep.server_limits.is_half_open, outbox.domain.delivery.breaker_timing.open_seconds */
 inline half_opens() {
 	d_step {
 		row.is == open && !row.has_come ->
@@ -98,7 +98,7 @@ inline forgets() {
 	}
 }
 
-/* outbox.domain.delivery.breaker_timing.allowed, outbox.store.queries.server_limits.ramps */
+/* outbox.domain.delivery.breaker_timing.allowed, outbox.store.queries.sweep.server_limits.ramps */
 inline ramp_ends() {
 	d_step {
 		row.recovering ->

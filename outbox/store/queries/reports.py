@@ -126,6 +126,8 @@ def _moment(moment: datetime | None) -> datetime | None:
 
 def _subject(connection: Connection, database: Database, email: Row[Any]) -> str:
     """Return an email's subject; in its place what is wrong, if the email cannot be decrypted."""
+    if email.redacted_at is not None:
+        return ""  # it went with the body
     content = database.tables.content.c
     # The header block has the subject, and a body may be large. But a body is decrypted, and a
     # template is filled, only as a whole.

@@ -124,7 +124,8 @@ def test_a_claim_reads_no_held_email(shops: Shops, catcher: Catcher) -> None:
     for _ in range(20):
         shop.enqueue()
     email = shop.tables.email
-    columns = [column for column in email.columns if column.name not in ("id", "message_id")]
+    own = ("id", "message_id", "attention_at")  # the database makes the last one
+    columns = [column for column in email.columns if column.name not in own]
     names = [column.name for column in columns]
     with shop.engine.begin() as connection:
         some = sa.select(sa.literal("copy"), *columns).join(
