@@ -12,7 +12,7 @@ from werkzeug.exceptions import HTTPException
 
 from . import database, flask_celery, limits, sqlite
 from .config import from_environment
-from .extensions import csrf, dashboard, db, migrate, outbox
+from .extensions import csrf, dashboard, db, metrics, migrate, outbox
 from .pages import formats, inbox, newsletter, password_reset, security, shop
 
 
@@ -29,6 +29,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     flask_celery.init_app(app)
     outbox.init_app(app, db=db)
     dashboard.init_app(app)
+    metrics.init_app(app)
 
     app.register_blueprint(shop.bp)
     app.register_blueprint(password_reset.bp)

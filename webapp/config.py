@@ -8,7 +8,10 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-SECRETS = ("DASHBOARD_PASSWORD", "DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD", "SECRET_KEY")
+SECRETS = (
+    *("DASHBOARD_PASSWORD", "DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD"),
+    *("METRICS_TOKEN", "SECRET_KEY"),
+)
 TRUE = frozenset({"1", "true", "yes", "on"})
 
 OPTIONAL = ("DASHBOARD_PASSWORD", "DEMO_INBOX", "DEMO_KILL_WORKER", "FLOWER_URL")
@@ -41,7 +44,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for name in ("OUTBOX_SLOTS", "OUTBOX_LEASE", "PROXIES"):
         if name in environ:
             config[name] = int(environ[name])
-    given = ("OUTBOX_INSTANCE", *OPTIONAL)
+    given = ("METRICS_TOKEN", "OUTBOX_INSTANCE", *OPTIONAL)
     config |= {name: environ[name] for name in given if environ.get(name)}
     if "LIMITS_URL" in environ:
         config["RATELIMIT_STORAGE_URI"] = environ["LIMITS_URL"]

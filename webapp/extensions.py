@@ -11,8 +11,9 @@ from sqlalchemy.orm import DeclarativeBase
 
 from outbox import Outbox
 from outbox.dashboard import Dashboard
+from outbox.metrics import Metrics
 
-from .staff import access
+from .staff import access, may_scrape
 
 
 class Base(DeclarativeBase):
@@ -24,3 +25,4 @@ migrate = Migrate(directory=str(Path(__file__).with_name("migrations")))
 csrf = CSRFProtect()
 outbox = Outbox()
 dashboard = Dashboard(access=access)
+metrics = Metrics(access=may_scrape)

@@ -1,4 +1,4 @@
-"""Who may see the outbox's dashboard: everybody in the demo, and else who has the password."""
+"""Who may see the dashboard and the metrics: everybody in the demo, and else who has the secret."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from flask import current_app
 from werkzeug.security import generate_password_hash
 
 from outbox.dashboard import Access, Role, basic_auth
+from outbox.metrics import bearer
 
 USER = "staff"
 
@@ -23,6 +24,14 @@ def access() -> Any:
     if password := current_app.config.get("DASHBOARD_PASSWORD"):
         return _with(password)()
     return None
+
+
+def may_scrape() -> Any:
+    """Return whether the visitor may read the metrics: everybody in the demo, or by a token."""
+    if "DEMO_INBOX" in current_app.config:
+        return True
+    token = current_app.config.get("METRICS_TOKEN")
+    return bearer(token)() if token else False
 
 
 @cache

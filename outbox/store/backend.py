@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import Column, Connection, Row, Table
+from sqlalchemy import CTE, Column, Connection, Row, Select, Table
 
 from ..domain.instance import Place
 from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
@@ -27,6 +27,7 @@ from .postgresql import backlog, claim, copy, insert, lane_keys, pending_writes,
 from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .postgresql import sums as postgresql_sums
+from .postgresql import waiting as postgresql_waiting
 from .records import EmailResult, Mark
 from .sqlite import file
 from .sqlite import lane_keys as sqlite_lane_keys
@@ -96,6 +97,10 @@ class Backlog(Protocol):
 Withdraw = Callable[[Connection, Database, Sequence[int]], int]
 """Takes ids; withdraws those emails that still wait, and returns how many are cancelled."""
 
+Waiting = Callable[[Database, CTE, bool, int], Select[*tuple[Any, ...]]]
+"""Takes the ways, whether emails are due now or later, and a limit; returns the statement for a row
+per such email."""
+
 ClaimDue = Callable[
     [Connection, Database, ClaimRequest, UUID, Mark | None], Sequence[Row[int, int]]
 ]
@@ -140,6 +145,9 @@ class Backend:
     fold: Fold | None = None
     add_to_sums: AddToSums | None = None
 
+    # Metrics
+    waiting: Waiting | None = None
+
     # Send
     take_permits: TakePermits | None = None
     advance: Advance | None = None
@@ -170,6 +178,7 @@ _POSTGRESQL = Backend(
     backlog=backlog,
     claim_due=claim.claim_due,
     fold=postgresql_sums.fold,
+    waiting=postgresql_waiting.emails,
     take_permits=permits.take,
     advance=window.advance,
     place=postgresql_place.place,

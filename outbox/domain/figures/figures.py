@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from ..delivery.transaction import Verdict
 from .histogram import quantiles
@@ -62,18 +61,6 @@ class Figures:
 Count = tuple[int, str, int, str, int, int]
 """So many attempts of one minute or hour: the minute, the verdict, the bin of the histogram, the
 server, the code, and the number. Only failures have a server and a code."""
-
-
-class Total(NamedTuple):
-    """So many attempts since the tables were made. A number never falls."""
-
-    server: str
-    route: str
-    priority: int
-    verdict: str
-    code: int
-    bin: int
-    attempts: int
 
 
 class _Sums:

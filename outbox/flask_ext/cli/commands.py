@@ -21,7 +21,7 @@ from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
 from .email_lines import email_lines
-from .figures import backlog, figures
+from .figures import backlog, figures, metrics
 from .find_commands import index, list_, problems
 from .health import health
 from .json_output import print_json
@@ -70,6 +70,7 @@ for each in (
     export,
     erase,
     readmit,
+    metrics,
 ):
     commands.add_command(each)
 

@@ -1,4 +1,4 @@
-"""`flask outbox figures` and `backlog`: what became of emails lately, and how many wait."""
+"""`flask outbox figures`, `backlog` and `metrics`: what became of emails, and how many wait."""
 
 from __future__ import annotations
 
@@ -79,3 +79,10 @@ def _backlog(found: Backlog) -> Iterator[str]:
 
 def _bounded(number: int) -> str:
     return f"{MOST_COUNTED:,}+" if number >= MOST_COUNTED else f"{number:,}"
+
+
+@click.command()
+@with_appcontext
+def metrics() -> None:
+    """Print the metrics for Prometheus, such as for its node exporter's text files."""
+    click.echo(current_outbox().metrics(), nl=False)

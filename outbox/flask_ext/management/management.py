@@ -2,10 +2,11 @@
 
 Each verb works in short transactions of its own, over connections of the outbox's engine. They are
 committed when it returns. So a verb sees only committed emails, and a rollback of yours does not
-undo it. Without the outbox's tables each verb except `health` raises ConfigurationError. On SQLite
-a verb that writes raises it while a session of the same thread has written and is not committed: it
-would wait for that session's lock. A SQLite database in memory has only one connection. There each
-verb except `health` raises ConfigurationError while a transaction of yours is open.
+undo it. Without the outbox's tables each verb except `health` and `metrics` raises
+ConfigurationError. On SQLite a verb that writes raises it while a session of the same thread has
+written and is not committed: it would wait for that session's lock. A SQLite database in memory has
+only one connection. There each verb but these two raises ConfigurationError while a transaction of
+yours is open.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from ...domain.delivery.status import Status
 from ...domain.figures.figures import Figures
 from ...domain.figures.spans import Period
+from ...domain.metrics.exposition import exposition
 from ...domain.priority import Priority
 from ...store.records import Email
 from ...store.report_records import (
@@ -26,7 +28,7 @@ from ...store.report_records import (
     Stats,
     Suppression,
 )
-from . import audit, controls, corrections, emails, figures, source
+from . import audit, controls, corrections, emails, figures, metrics, source
 from . import workers as fleet
 from .arguments import OnProgress
 from .privacy.verbs import PrivacyVerbs
@@ -192,6 +194,15 @@ class Management(Searching, PrivacyVerbs):
         server and code. All of it is exact at once, and stays after the purge.
         """
         return figures.attempts(self._runtime, last)
+
+    def metrics(self) -> str:
+        """Return the metrics in Prometheus' text format; it does not raise if the database is away.
+
+        They are read from the tables by two statements, in milliseconds however many emails there
+        are. So each process tells the same, and no counter falls when a process ends. Where the
+        database is away there is only `outbox_up`, which is 0.
+        """
+        return exposition(metrics.families(self._runtime))
 
     def progress(self, tag: str | None = None) -> Progress:
         """Return how far a tag's emails have come: statuses, doubt, and their batches in flight.

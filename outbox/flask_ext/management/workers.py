@@ -33,7 +33,7 @@ def workers(runtime: Runtime) -> Fleet:
 
     rows, living, beat_seconds = database.read(look)
     agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed())
-    known = _details(rows, agreed)
+    known = details(rows, agreed)
     fleet = Fleet(
         slots=slots(living, runtime.settings.slots),
         workers=tuple(one for one in known if one.pool != BEAT),
@@ -45,7 +45,8 @@ def workers(runtime: Runtime) -> Fleet:
     return replace(fleet, problems=tuple(finding.text for finding in judged(fleet)))
 
 
-def _details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[WorkerDetails]:
+def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[WorkerDetails]:
+    """Return what the rows mean, in their order. `agreed` has the digests of our settings."""
     known = list(rows)
     states = [
         state_of(

@@ -5,7 +5,6 @@ Each read is one statement. So a fold that commits meanwhile hides nothing from 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +23,8 @@ from sqlalchemy import (
 )
 
 from ...domain.delivery.transaction import Verdict
-from ...domain.figures.figures import Figures, Total, figures_of
-from ...domain.figures.spans import MINUTE, TOTAL, Period, Range
+from ...domain.figures.figures import Figures, figures_of
+from ...domain.figures.spans import MINUTE, Period, Range
 from ..connection.database import Database
 from ..queries.sweep.tagged_rows import constant
 from ..schema.clock import utc
@@ -59,25 +58,6 @@ def _of_failures(columns: Any) -> list[ColumnElement[Any]]:
         case((failed, columns.server), else_=constant("")),
         case((failed, columns.code), else_=constant(0)),
     ]
-
-
-def read_totals(connection: Connection, database: Database) -> list[Total]:
-    """Return what was counted since the tables were made, by one statement. No number ever falls.
-
-    An attempt that was taken back as the server's own fault stays counted, and a halt is added.
-    """
-    stat, tally = database.tables.stat.c, database.tables.tally.c
-    found = _both(
-        database,
-        [stat[name] for name in Total._fields[:-1]],
-        [stat.span == TOTAL],
-        [tally[name] for name in Total._fields[:-1]],
-        [tally.attempts > 0],
-    )
-    sums = Counter[tuple[Any, ...]]()
-    for *key, attempts in connection.execute(found):
-        sums[tuple(key)] += attempts
-    return [Total._make((*key, attempts)) for key, attempts in sums.items()]
 
 
 def _both(

@@ -60,6 +60,7 @@ PATHS = around(
     "/inbox",
     "/inbox/find",
     "/healthz",
+    "/metrics",
     "/inbox/00000000000000000001.1.00000001",
     "/inbox/00000000000000000001.1.00000001/html",
     "/inbox/00000000000000000001.1.00000001/attachments/0",

@@ -9,11 +9,9 @@ import sqlalchemy as sa
 
 from outbox import Figures
 from outbox.domain.delivery.transaction import Verdict
-from outbox.domain.figures.figures import Total
 from outbox.domain.figures.spans import Period, minute_of
 from outbox.store.rollup.fold import fold
-from outbox.store.rollup.read import read_totals
-from tests.integration.store.rollup.test_fold import again, tallied
+from tests.integration.store.rollup.test_fold import tallied
 from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.each_database
@@ -24,12 +22,6 @@ def now(shop: Shop) -> int:
     database = shop.database
     moment = database.read(lambda c: c.execute(sa.select(database.now())).scalar_one())
     return minute_of(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-
-
-def totals(shop: Shop) -> dict[tuple[str, int], int]:
-    found = shop.database.read(lambda c: read_totals(c, shop.database))
-    assert all(isinstance(one, Total) for one in found)
-    return {(one.verdict, one.bin): one.attempts for one in found}
 
 
 def without_time(found: Figures) -> tuple[object, ...]:
@@ -53,28 +45,3 @@ def test_a_fold_changes_no_figure(shop: Shop, period: Period) -> None:
     assert without_time(shop.outbox.figures(period)) == without_time(before)
     tallied(shop, 2, minute=minute)
     assert shop.outbox.figures(period).verdicts[Verdict.SENT] == 2 * seen + 2
-
-
-def test_the_totals_are_all_that_was_ever_counted(shop: Shop) -> None:
-    tallied(shop, 2, minute=1)
-    tallied(shop, 3, verdict="fail", bin=-1)
-    assert totals(shop) == {("sent", 5): 2, ("fail", -1): 3}
-    fold(shop.database)
-    tallied(shop, 4)
-    tallied(shop, -3, verdict="fail", bin=-1)
-    expected = {("sent", 5): 6, ("fail", -1): 3}
-    assert totals(shop) == expected
-    again(shop)
-    assert totals(shop) == expected
-
-
-def test_the_totals_are_read_by_one_statement(shop: Shop) -> None:
-    statements: list[str] = []
-
-    def note(_: object, __: object, statement: str, *___: object) -> None:
-        statements.append(statement)
-
-    tallied(shop, 1)
-    sa.event.listen(shop.engine, "before_cursor_execute", note)
-    totals(shop)
-    assert len([one for one in statements if "outbox_" in one]) == 1

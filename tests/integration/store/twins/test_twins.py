@@ -21,6 +21,7 @@ from outbox.store.backend import backend_of
 from outbox.store.control import rate_limits
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import EmailResult, Mark
+from outbox.store.scrape import scrape
 from outbox.store.transitions.claim import claim_requested
 from outbox.store.transitions.window import advance
 from tests.integration.store.inserts.test_insert import LATER, plain_driver, written
@@ -48,6 +49,7 @@ def test_both_ways_are_run(twins: Twins) -> None:
         "insert",
         "lane_keys",
         "backlog",
+        "waiting",
         "fold",
     ):
         assert getattr(own, way) is not None
@@ -214,6 +216,18 @@ def test_what_is_due_is_found_and_counted_alike(twins: Twins, data: st.DataObjec
     limit, runtime = data.draw(st.integers(1, 9)), twins.shop.runtime
     (own, _), (other, _) = twins.both(
         lambda database: survey(database, runtime.lanes, runtime.servers, limit=limit).due,
+        content=[content()],
+        email=rows,
+    )
+    assert own == other
+
+
+@made_up
+@given(data=st.data())
+def test_what_waits_is_counted_alike_for_the_metrics(twins: Twins, data: st.DataObject) -> None:
+    rows = [data.draw(waiting(number)) for number in range(1, data.draw(st.integers(2, 12)))]
+    (own, _), (other, _) = twins.both(
+        lambda database: database.read(lambda connection: scrape(connection, database)).emails,
         content=[content()],
         email=rows,
     )

@@ -1,0 +1,1 @@
+"""The metrics for a monitor such as Prometheus: their names, and their text."""

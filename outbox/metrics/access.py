@@ -1,0 +1,47 @@
+"""Who may read the metrics. They have names of servers and routes, and no addresses."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from flask import request
+from werkzeug.datastructures import WWWAuthenticate
+from werkzeug.exceptions import Unauthorized
+
+from ..domain.errors import ConfigurationError
+
+Access: TypeAlias = Callable[[], bool | Awaitable[bool]]
+"""Returns True if the current request may read the metrics."""
+
+SHORTEST = 16
+"""Characters of a token: a shorter one can be guessed."""
+
+_ASK = WWWAuthenticate("bearer", {"realm": "outbox"})
+
+
+def nobody() -> bool:
+    """Let nobody in: the access of a page that was given none."""
+    return False
+
+
+def bearer(token: str) -> Access:
+    """Return an `access` that asks for this token, which Prometheus sends as a bearer token.
+
+    Use it over HTTPS, or in a network of your own. Raises ConfigurationError for a short token.
+    """
+    if len(token) < SHORTEST:
+        raise ConfigurationError(
+            f"the token of the metrics must have {SHORTEST} characters or more"
+        )
+    expected = token.encode()
+
+    def access() -> bool:
+        given = request.authorization
+        sent = (given.token if given and given.type == "bearer" else None) or ""
+        if not hmac.compare_digest(sent.encode(), expected):
+            raise Unauthorized(www_authenticate=_ASK)
+        return True
+
+    return access

@@ -1,0 +1,52 @@
+"""The metrics beside an app's own, in a registry of the package prometheus_client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from flask import Flask
+
+from ..domain.metrics.families import Family, Kind
+from ..flask_ext.app.state import state_of
+from ..flask_ext.management.metrics import families
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+_TOTAL = "_total"
+
+
+class OutboxCollector:
+    """Reads the metrics at each scrape, for apps that have a page of metrics already::
+
+        REGISTRY.register(OutboxCollector(app))
+
+    It needs the extra `metrics`. With prometheus_client's multiprocess mode, register it at the
+    registry that the page makes for the MultiProcessCollector.
+    """
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: then a registry does not ask the database when it is made."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        with self._app.app_context():
+            found = families(state_of().runtime)
+        yield from map(_metric, found)
+
+
+def _metric(family: Family) -> Metric:
+    from prometheus_client import Metric  # only who collects needs the package
+
+    name = family.name
+    if family.kind is Kind.COUNTER:
+        name = name.removesuffix(_TOTAL)  # the package adds it again
+    metric = Metric(name, family.help, family.kind.value)
+    for sample in family.samples:
+        metric.add_sample(sample.name, dict(sample.labels), sample.value)
+    return metric

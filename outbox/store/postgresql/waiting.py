@@ -1,0 +1,29 @@
+"""Finds the emails that wait on PostgreSQL, way by way, up to a limit.
+
+The order within a way keeps the planner to the index of due emails. Without it, a planner that
+expects many due emails would read the whole table, finished emails included, until it has found so
+many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import CTE, Integer, Label, Select, literal_column, select, true
+
+from ..connection.database import Database
+
+
+def emails(database: Database, way: CTE, is_due: bool, limit: int) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the emails of all ways that are due, or that are due later."""
+    email, now = database.tables.email.c, database.now()
+    when = email.due_at <= now if is_due else email.due_at > now
+    one: Label[int] = literal_column("1", Integer).label("one")
+    found = (
+        select(one)
+        .where(email.priority == way.c.priority, email.lane == way.c.lane, when)
+        .order_by(email.due_at, email.id)
+        .limit(literal_column(str(limit)))
+        .lateral("each")
+    )
+    return select(found.c.one).select_from(way.join(found, true()))

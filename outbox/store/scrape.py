@@ -1,0 +1,169 @@
+"""Reads what the metrics tell, by one statement that takes milliseconds for millions of emails.
+
+All reads are steps in an index, or of small tables, or end at a limit. What is counted is read from
+the sums and from the tallies in the same statement, so no counter ever falls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Row,
+    Select,
+    Table,
+    and_,
+    case,
+    cast,
+    func,
+    null,
+    select,
+    union_all,
+)
+
+from ..domain.delivery.breaker_timing import BreakerState
+from ..domain.delivery.status import Status
+from ..domain.figures.spans import TOTAL
+from ..domain.metrics.scrape import CAME_INTO_DOUBT, Counted, Halt, Scrape
+from .backend import backend_of
+from .connection.database import Database
+from .control import circuit_breaker
+from .control.counter import BEAT, FOLDED, UNKNOWN
+from .queries.standstill import MOST_COUNTED
+from .queries.sweep.lane_keys import marked, ways
+from .queries.sweep.tagged_rows import constant
+from .schema.clock import utc
+
+
+def scrape(connection: Connection, database: Database) -> Scrape:
+    """Return what the tables tell now."""
+    rows = defaultdict[str, list[Row[Any]]](list)
+    for row in connection.execute(database.built(_statement), marked(database, {})):
+        rows[row.what].append(row)
+    [clock] = rows["now"]
+    now = utc(clock.moment)
+    counters = {row.name: row.number for row in rows["counter"]}
+    beat = counters.pop(BEAT, None)
+    doubts = counters.pop(UNKNOWN, 0)
+    return Scrape(
+        attempts=tuple(
+            Counted(row.name, row.route, row.priority, row.verdict, row.bin, row.number)
+            for row in rows["attempts"]
+        ),
+        emails={row.name: row.number for row in rows["emails"]},
+        oldest_due_seconds=max(
+            (0.0, *((now - utc(row.moment)).total_seconds() for row in rows["way"]))
+        ),
+        halts=tuple(
+            Halt(row.name, BreakerState(row.verdict), bool(row.number)) for row in rows["halt"]
+        ),
+        paused=tuple(sorted(row.name for row in rows["pause"])),
+        beat_seconds=None if beat is None else max(0.0, now.timestamp() - beat),
+        events=counters | {CAME_INTO_DOUBT: doubts},
+    )
+
+
+def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    """Return the statement. The row `now` is its first, because its types are those of all rows."""
+    tables, way = database.tables, ways(database).cte("waiting_way")
+    stat, tally = tables.stat, tables.tally
+    counter, breaker = tables.counter.c, tables.breaker.c
+    return union_all(
+        _row("now", moment=database.now()),
+        _attempts(stat).where(stat.c.span == TOTAL),
+        _attempts(tally).where(tally.c.attempts > 0),
+        _row("counter", name=counter.name, number=counter.value).where(counter.name != FOLDED),
+        _row(
+            "halt",
+            name=breaker.server,
+            verdict=breaker.state,
+            number=case((breaker.alert, constant(1)), else_=constant(0)),
+        ).where(circuit_breaker.counts(database)),
+        _row("pause", name=tables.pause.c.scope),
+        _row("way", moment=way.c.due_at),
+        _emails("due", _waiting(database, way, is_due=True)),
+        _emails("scheduled", _waiting(database, way, is_due=False)),
+        _emails("claimed", _held(database, Status.CLAIMED)),
+        _emails("sending", _held(database, Status.SENDING)),
+        _emails("attention", _of_a_person(database)),
+    )
+
+
+def _row(
+    what: str,
+    *,
+    name: Any = "",
+    route: Any = "",
+    verdict: Any = "",
+    priority: Any = 0,
+    bin: Any = 0,  # noqa: A002
+    number: Any = 0,
+    moment: ColumnElement[Any] | None = None,
+) -> Select[*tuple[Any, ...]]:
+    """Return the statement for rows of one kind. All kinds have the same columns."""
+    values = {
+        "what": what,
+        "name": name,
+        "route": route,
+        "verdict": verdict,
+        "priority": priority,
+        "bin": bin,
+        "number": number,
+    }
+    return select(
+        *((constant(v) if isinstance(v, (str, int)) else v).label(k) for k, v in values.items()),
+        (null() if moment is None else moment).label("moment"),
+    )
+
+
+def _attempts(table: Table) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the attempts in one of the two tables that have them."""
+    columns = table.c
+    key = (columns.server, columns.route, columns.verdict, columns.priority, columns.bin)
+    return _row(
+        "attempts",
+        name=columns.server,
+        route=columns.route,
+        verdict=columns.verdict,
+        priority=columns.priority,
+        bin=columns.bin,
+        number=cast(func.sum(columns.attempts), BigInteger),
+    ).group_by(*key)
+
+
+def _emails(state: str, some: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+    """Return the statement that counts the rows of another one, up to the limit."""
+    found = some.limit(constant(MOST_COUNTED)).subquery(f"some_{state}")
+    return _row("emails", name=state, number=func.count()).select_from(found)
+
+
+def _waiting(database: Database, way: CTE, *, is_due: bool) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the emails of all ways that are due, or that are due later."""
+    if (own := backend_of(database.dialect).waiting) is not None:
+        return own(database, way, is_due, MOST_COUNTED)
+    email, now = database.tables.email, database.now()
+    is_of_way = and_(email.c.priority == way.c.priority, email.c.lane == way.c.lane)
+    when = email.c.due_at <= now if is_due else email.c.due_at > now
+    return select(constant(1).label("one")).select_from(way.join(email, is_of_way)).where(when)
+
+
+def _held(database: Database, status: Status) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the emails of claims that have this status."""
+    email = database.tables.email.c
+    return select(email.id).where(email.token.is_not(None), email.status == constant(status))
+
+
+def _of_a_person(database: Database) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the emails that failed, or that nobody knows of.
+
+    The order keeps a planner that expects many of them to their index.
+    """
+    email = database.tables.email.c
+    needs_one = select(email.id).where(email.attention_at.is_not(None))
+    return needs_one.order_by(email.attention_at, email.id)

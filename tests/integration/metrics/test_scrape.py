@@ -1,0 +1,143 @@
+"""One statement reads what the metrics tell; it reads up to a limit, and no counter ever falls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from outbox.domain.delivery.breaker_timing import BreakerState, Cause
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.status import Status
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.domain.metrics.scrape import CAME_INTO_DOUBT, EVENTS, Halt, Scrape
+from outbox.store import scrape as reader
+from outbox.store.control import beat, circuit_breaker
+from outbox.store.control.counter import UNKNOWN, bump
+from outbox.store.rollup.fold import fold
+from outbox.store.transitions.rescue import RESCUED
+from outbox.store.transitions.window import LOST
+from outbox.worker.batch.send_batch import STALE
+from tests.integration.store.rollup.test_fold import again, tallied
+from tests.support.shop.shop import Shop, Shops, entry, sent
+
+pytestmark = pytest.mark.each_database
+
+WAITING = dict.fromkeys(("due", "scheduled", "claimed", "sending", "attention"), 0)
+
+
+def scrape(shop: Shop) -> Scrape:
+    return shop.database.read(lambda c: reader.scrape(c, shop.database))
+
+
+def counted(shop: Shop) -> dict[tuple[str, int], int]:
+    """Return the attempts by verdict and bin."""
+    found: dict[tuple[str, int], int] = {}
+    for one in scrape(shop).attempts:
+        key = one.verdict, one.bin
+        found[key] = found.get(key, 0) + one.attempts
+    return found
+
+
+@contextmanager
+def statements(shop: Shop) -> Iterator[list[str]]:
+    """Collect the statements on tables of the outbox."""
+    seen: list[str] = []
+
+    def note(_: object, __: object, statement: str, *___: object) -> None:
+        if "outbox_" in statement:
+            seen.append(statement)
+
+    sa.event.listen(shop.engine, "before_cursor_execute", note)
+    yield seen
+    sa.event.remove(shop.engine, "before_cursor_execute", note)
+
+
+def test_an_empty_outbox_has_nothing_to_tell(shop: Shop) -> None:
+    assert scrape(shop) == Scrape(
+        attempts=(),
+        emails=WAITING,
+        oldest_due_seconds=0.0,
+        halts=(),
+        paused=(),
+        beat_seconds=None,
+        events={CAME_INTO_DOUBT: 0},
+    )
+
+
+def test_a_scrape_is_one_statement(shop: Shop) -> None:
+    shop.enqueue()
+    tallied(shop, 1)
+    with statements(shop) as seen:
+        scrape(shop)
+    assert len(seen) == 1
+
+
+def test_a_scrape_tells_what_waits_and_what_is_in_flight(shop: Shop) -> None:
+    ids = [shop.enqueue().id for _ in range(3)]
+    made = shop.started()
+    shop.open(made.token, *ids[:2])
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    shop.enqueue(send_at=tomorrow)
+    for priority in ("urgent", "bulk"):
+        shop.enqueue(priority=priority)
+        shop.enqueue(priority=priority, send_at=tomorrow)
+    shop.later(60)
+    found = scrape(shop)
+    assert found.emails == WAITING | {"due": 2, "scheduled": 3, "claimed": 1, "sending": 2}
+    assert 60 <= found.oldest_due_seconds < 90
+
+
+def test_a_scrape_tells_how_many_emails_need_a_person(shop: Shop) -> None:
+    ids = [shop.enqueue().id for _ in range(3)]
+    made = shop.started()
+    shop.open(made.token, *ids)
+    refused = Outcome(status=Status.FAILED, reply=Reply(code=550))
+    shop.record(made.token, [sent(ids[0]), *(entry(n, refused, Verdict.FAIL) for n in ids[1:])])
+    assert scrape(shop).emails == WAITING | {"attention": 2}
+
+
+def test_emails_are_counted_up_to_a_limit(shops: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MOST_COUNTED", 5)
+    shop = shops.open(OUTBOX_DOMAIN_RATES={f"d{number}.example": "1/s" for number in range(4)})
+    later = datetime.now(UTC) + timedelta(days=1)
+    for number in range(4):
+        for send_at in (None, None, later, later):
+            shop.enqueue(f"r@d{number}.example", send_at=send_at)
+    assert scrape(shop).emails == WAITING | {"due": 5, "scheduled": 5}
+
+
+def test_a_scrape_tells_what_stands_still_and_what_was_rare(shop: Shop) -> None:
+    database = shop.database
+    circuit_breaker.trip(database, "mx:25", cause=Cause.SESSION, reason="refused", alert=True)
+    shop.outbox.pause("bulk")
+    database.run(lambda c: beat.note(c, database))
+    database.run(lambda c: bump(c, database, "lease_lost", 2))
+    database.run(lambda c: bump(c, database, UNKNOWN))
+    shop.later(100)
+    found = scrape(shop)
+    assert found.halts == (Halt("mx:25", BreakerState.OPEN, True),)
+    assert (found.paused, found.events) == (("bulk",), {"lease_lost": 2, CAME_INTO_DOUBT: 1})
+    assert found.beat_seconds is not None
+    assert 99 <= found.beat_seconds < 130
+
+
+def test_no_counter_falls_whatever_is_summed_up_or_taken_back(shop: Shop) -> None:
+    tallied(shop, 2, minute=1)
+    tallied(shop, 3, verdict="fail", bin=-1)
+    assert counted(shop) == {("sent", 5): 2, ("fail", -1): 3}
+    fold(shop.database)
+    tallied(shop, 4)
+    tallied(shop, -3, verdict="fail", bin=-1)
+    expected = {("sent", 5): 6, ("fail", -1): 3}
+    assert counted(shop) == expected
+    again(shop)
+    assert counted(shop) == expected
+
+
+@pytest.mark.one_database("sqlite")
+def test_each_rare_event_has_a_sample_from_the_start() -> None:
+    assert {CAME_INTO_DOUBT, LOST, RESCUED, STALE} == set(EVENTS)
