@@ -14,6 +14,7 @@ from .domain.figures.spans import Period
 from .domain.fleet import WorkerState
 from .domain.priority import Priority
 from .domain.version import __version__
+from .flask_ext.alarm.health_signal import outbox_health_changed
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
 from .flask_ext.management.privacy.erase import Erasure, Left
@@ -105,5 +106,6 @@ __all__ = [
     "email_failed",
     "email_sent",
     "email_unknown",
+    "outbox_health_changed",
 ]
 del _tasks, _worker_start

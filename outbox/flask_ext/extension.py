@@ -32,6 +32,7 @@ from ..store.schema.tables import define
 from ..store.transitions.cancel import withdraw
 from ..worker.process.runtime import Runtime
 from ..worker.setup.pairing import celery_of
+from .alarm.verbs import Watching
 from .app.engines import engine_of, engines_of, is_known
 from .app.enqueue import Writing
 from .app.state import State, state_of
@@ -41,7 +42,6 @@ from .dropin.entry import is_suppressed
 from .dropin.extensions import take
 from .previews.pages import attach
 from .previews.registry import WithPreviews
-from .restore.verbs import Restoring
 from .session import cancelled_unknown, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
 
@@ -53,7 +53,7 @@ _TWICE = (
 )
 
 
-class Outbox(Restoring, WithPreviews, Asynchronous):
+class Outbox(Watching, WithPreviews, Asynchronous):
     """A transactional outbox for e-mail.
 
     With Flask-SQLAlchemy::

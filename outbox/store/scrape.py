@@ -34,7 +34,7 @@ from ..domain.metrics.scrape import CAME_INTO_DOUBT, Counted, Halt, Scrape
 from .backend import backend_of
 from .connection.database import Database
 from .control import circuit_breaker
-from .control.counter import BEAT, FOLDED, UNKNOWN
+from .control.counter import BEAT, MARKS, UNKNOWN
 from .queries.standstill import MOST_COUNTED
 from .queries.sweep.lane_keys import marked, ways
 from .queries.sweep.tagged_rows import constant
@@ -74,11 +74,12 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     tables, way = database.tables, ways(database).cte("waiting_way")
     stat, tally = tables.stat, tables.tally
     counter, breaker = tables.counter.c, tables.breaker.c
+    is_told = counter.name.not_in([constant(name) for name in MARKS if name != BEAT])
     return union_all(
         _row("now", moment=database.now()),
         _attempts(stat).where(stat.c.span == TOTAL),
         _attempts(tally).where(tally.c.attempts > 0),
-        _row("counter", name=counter.name, number=counter.value).where(counter.name != FOLDED),
+        _row("counter", name=counter.name, number=counter.value).where(is_told),
         _row(
             "halt",
             name=breaker.server,

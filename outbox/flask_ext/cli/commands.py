@@ -23,7 +23,7 @@ from .check import check
 from .email_lines import email_lines
 from .figures import backlog, figures, metrics
 from .find_commands import index, list_, problems
-from .health import health
+from .health import health, watch
 from .json_output import print_json
 from .message_commands import send_again, source
 from .privacy.commands import erase, export, readmit
@@ -57,6 +57,7 @@ for each in (
     purge,
     workers,
     health,
+    watch,
     check,
     audit,
     source,

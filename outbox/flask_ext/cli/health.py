@@ -1,11 +1,16 @@
-"""`flask outbox health`: an exit code for a monitoring probe, and what to do where it is 1."""
+"""`flask outbox health` and `watch`: an exit code for a probe, and an alarm where there is none."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
 
 import click
 from flask.cli import with_appcontext
 
 from ...domain.counted import counted
+from ..alarm.health_signal import problems_of
 from ..management.results import Health
 from ..management.server_lines import SUPPRESSED, printable, standing_colour, standing_line
 from .json_output import print_json
@@ -45,3 +50,45 @@ def _tell(health: Health, *, suppressed: bool) -> None:
         click.secho(printable(problem), fg="red")
     for warning in health.warnings:
         click.secho(printable(warning), fg="yellow")
+
+
+PATIENCE = 60.0
+"""Seconds that the command of `watch` may take: cron may start the next one a minute later."""
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@with_appcontext
+def watch(max_age: float | None, command: tuple[str, ...]) -> None:
+    """Tell when the health has turned, from cron; run a COMMAND then.
+
+    It prints nothing while the health is as it was. The COMMAND gets the problems as its input, a
+    line for each, and OUTBOX_HEALTH in its environment: healthy or unhealthy. If it fails, watch
+    exits 1, and the next one tells again.
+    """
+    outbox = current_outbox()
+    if (health := outbox.watch(max_age)) is None:
+        return
+    lines = [f"outbox: {_word(health)}", *problems_of(health)]
+    click.echo("\n".join(lines))
+    if command and (failure := _failure(command, health)):
+        outbox.watch_again(health)
+        raise click.ClickException(f"{printable(command[0])} {failure}: the next watch tells again")
+
+
+def _word(health: Health) -> str:
+    return "healthy" if health.healthy else "unhealthy"
+
+
+def _failure(command: Sequence[str], health: Health) -> str:
+    """Run the command; return how it failed, or nothing."""
+    told = "".join(f"{problem}\n" for problem in problems_of(health))
+    environment = os.environ | {"OUTBOX_HEALTH": _word(health)}
+    try:
+        done = subprocess.run(  # noqa: S603  (the command is the caller's own)
+            command, input=told, text=True, env=environment, timeout=PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"failed ({type(error).__name__})"
+    return f"exited {done.returncode}" if done.returncode else ""

@@ -14,8 +14,8 @@ from ...domain.errors import ConfigurationError, InvalidMessage
 from ...store.connection.error_codes import describe
 from ...store.instance.examine import look
 from ...store.schema.audit_tables import WHO_LENGTH
+from ..alarm.verbs import Watching
 from ..app.state import state_of
-from ..restore.verbs import Restoring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,9 +58,9 @@ def current_runtime() -> Runtime:
     return state_of().runtime
 
 
-def current_outbox() -> Restoring:
+def current_outbox() -> Watching:
     """Return the verbs of the current app's outbox."""
-    return Restoring()
+    return Watching()
 
 
 def refuse_copy(runtime: Runtime) -> None:

@@ -17,6 +17,12 @@ FOLDED = "folded"
 """Counts nothing: its value is the moment of the last fold of the tallies, in seconds since 1970.
 A fold locks this row, so that there is one at a time."""
 
+HEALTH = "health"
+"""Counts nothing: its value is 0, or the moment since which the outbox was seen not to be healthy,
+in seconds since 1970."""
+
+MARKS = (BEAT, FOLDED, HEALTH)
+
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
     """Add to a counter, which begins at 0, in the transaction of the event that it counts."""
@@ -31,5 +37,5 @@ def bump(connection: Connection, database: Database, name: str, by: int = 1) -> 
 def read(connection: Connection, database: Database) -> dict[str, int]:
     """Return the counters by name."""
     table = database.tables.counter
-    counted = select(table).where(table.c.name.not_in((BEAT, FOLDED))).order_by(table.c.name)
+    counted = select(table).where(table.c.name.not_in(MARKS)).order_by(table.c.name)
     return {row.name: row.value for row in connection.execute(counted)}

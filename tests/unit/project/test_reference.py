@@ -15,6 +15,7 @@ import pytest
 
 from outbox import Outbox
 from outbox.domain.config.settings import Settings
+from outbox.flask_ext.alarm.verbs import Watching
 from outbox.flask_ext.cli.commands import commands
 from outbox.flask_ext.management.management import Management
 from outbox.flask_ext.restore.verbs import Restoring
@@ -68,7 +69,7 @@ def test_every_verb_is_listed_once() -> None:
     text = (REFERENCE / "verbs.md").read_text(encoding="utf-8")
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`(\w+)\(", row)]
-    every = {*dir(Management), *vars(Restoring)}
+    every = {*dir(Management), *vars(Restoring), *vars(Watching)}
     verbs = {name for name in every if not name.startswith("_")}
     assert set(listed) == verbs | {"cancel", "counts"}
     assert all(callable(getattr(Outbox, name)) for name in listed)

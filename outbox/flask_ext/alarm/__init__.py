@@ -1,0 +1,1 @@
+"""The alarm: whoever watches the outbox is told when its health turns."""

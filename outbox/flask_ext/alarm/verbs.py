@@ -1,0 +1,44 @@
+"""The verbs that watch the outbox's health; see `management` for how verbs work."""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...store.control.health_mark import turn
+from ...worker.process.runtime import Runtime
+from ..management.results import Health
+from ..restore.verbs import Restoring
+from .health_signal import tell
+
+
+class Watching(Restoring):
+    """These verbs, and those of `Restoring` and `Management`; `Outbox` inherits them."""
+
+    def watch(self, max_age: float | None = None) -> Health | None:
+        """Examine the health, and return it if it has turned since anybody last watched; else None.
+
+        Then it also sends the signal `outbox_health_changed`. Call it each minute, from a process
+        that is neither worker nor beat. The table keeps what was last seen, so of several processes
+        one tells. Where the database is away nothing can be kept: then each call tells so.
+        """
+        health = self.health(max_age)
+        if not _has_turned(self._runtime, health):
+            return None
+        tell(self._runtime.app, health)
+        return health
+
+    def watch_again(self, health: Health) -> None:
+        """Have the next `watch` tell of this health once more, because nobody could be told."""
+        _turn(self._runtime, healthy=not health.healthy)
+
+
+def _has_turned(runtime: Runtime, health: Health) -> bool:
+    try:
+        return _turn(runtime, healthy=health.healthy)
+    except SQLAlchemyError:  # the database is away, or lacks the tables
+        return not health.healthy
+
+
+def _turn(runtime: Runtime, *, healthy: bool) -> bool:
+    database = runtime.database
+    return database.run(lambda connection: turn(connection, database, healthy=healthy))
