@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import current_app, render_template
 from flask_mail import Message
 
-from .invoice import invoice
+from .invoices.invoice import invoice
 from .models import Newsletter, Order
 
 

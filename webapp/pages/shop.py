@@ -14,7 +14,7 @@ from outbox import EmailSummary, InvalidMessage, Status
 
 from .. import messages
 from ..extensions import db, outbox
-from ..invoice import invoice
+from ..invoices.invoice import invoice
 from ..limits import (
     INVOICES_OF_A_CLIENT,
     ORDERS_OF_A_CLIENT,

@@ -6,7 +6,7 @@ import click
 from flask.cli import with_appcontext
 
 from ..management.server_lines import printable
-from .json_output import print_json
+from .printing.json_output import print_json
 from .shell import EMAIL_ID, as_json, current_outbox
 
 

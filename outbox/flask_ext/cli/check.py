@@ -15,7 +15,7 @@ from ..management.checks.finding import Finding, error
 from ..management.checks.instance import instance_findings
 from ..management.checks.settings import file_findings, settings_findings
 from ..management.server_lines import printable
-from .json_output import print_json
+from .printing.json_output import print_json
 from .shell import as_json, current_runtime
 
 if TYPE_CHECKING:

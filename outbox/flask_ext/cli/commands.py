@@ -20,14 +20,15 @@ from ..management.server_lines import SUPPRESSED, printable, standing_line
 from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
-from .email_lines import email_lines
 from .figures import backlog, figures, metrics
 from .find_commands import index, list_, problems
 from .health import health, watch
-from .json_output import print_json
 from .message_commands import send_again, source
+from .printing.email_lines import email_lines
+from .printing.json_output import print_json
+from .printing.progress_lines import progress_lines
+from .printing.stats_lines import stats_lines
 from .privacy.commands import erase, export, readmit
-from .progress_lines import progress_lines
 from .restore_commands import held, moved, release, restored
 from .shell import (
     EMAIL_ID,
@@ -39,7 +40,6 @@ from .shell import (
     refuse_copy,
     text,
 )
-from .stats import stats_lines
 from .workers import workers
 
 commands = CommandGroup("outbox", help="See, send and correct the emails of the outbox.")

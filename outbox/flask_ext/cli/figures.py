@@ -13,7 +13,7 @@ from ...domain.figures.spans import Period
 from ...store.queries.standstill import MOST_COUNTED
 from ...store.report_records import Backlog
 from ..management.server_lines import printable
-from .json_output import plain, print_json
+from .printing.json_output import plain, print_json
 from .shell import as_json, current_outbox
 
 

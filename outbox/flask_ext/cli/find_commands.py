@@ -16,8 +16,8 @@ from ...store.report_records import EmailSummary
 from ..management.emails import MOST_ON_PAGE
 from ..management.server_lines import printable
 from .bulk_commands import progress_bar
-from .email_lines import list_line, problem_lines
-from .json_output import print_json
+from .printing.email_lines import list_line, problem_lines
+from .printing.json_output import print_json
 from .shell import as_json, current_outbox
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]

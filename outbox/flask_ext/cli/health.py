@@ -13,7 +13,7 @@ from ...domain.counted import counted
 from ..alarm.health_signal import problems_of
 from ..management.results import Health
 from ..management.server_lines import SUPPRESSED, printable, standing_colour, standing_line
-from .json_output import print_json
+from .printing.json_output import print_json
 from .shell import SECONDS, as_json, current_outbox, current_runtime
 
 

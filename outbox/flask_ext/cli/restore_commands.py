@@ -12,7 +12,7 @@ from ...domain.priority import Priority
 from ...store.instance.hold import HeldEmails
 from ..management.server_lines import printable
 from .bulk_commands import progress_bar
-from .json_output import print_json
+from .printing.json_output import print_json
 from .shell import EMAIL_ID, as_json, current_outbox, text
 
 _LOCKED = "another transaction holds {}: run it again"

@@ -11,7 +11,7 @@ from ...domain.counted import counted
 from ...domain.fleet import WorkerState
 from ..management.results import Fleet, WorkerDetails
 from ..management.server_lines import printable
-from .json_output import print_json
+from .printing.json_output import print_json
 from .shell import as_json, current_outbox
 
 

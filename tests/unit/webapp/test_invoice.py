@@ -11,8 +11,8 @@ import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
-from webapp import fonts
-from webapp.invoice import UNSHOWN, _is_plain, _Page, invoice
+from webapp.invoices import fonts
+from webapp.invoices.invoice import UNSHOWN, _is_plain, _Page, invoice
 from webapp.models import Order, Product
 
 

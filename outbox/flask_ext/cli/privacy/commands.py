@@ -13,7 +13,7 @@ from ....domain.counted import counted
 from ....domain.errors import InvalidMessage
 from ....store.report_records import Suppression
 from ...management.privacy.export import Exported
-from ..json_output import plain, print_json
+from ..printing.json_output import plain, print_json
 from ..shell import current_outbox, person
 
 scan = click.option(

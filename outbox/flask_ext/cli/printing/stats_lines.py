@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ...store.report_records import Stats
-from ..management.server_lines import (
+from ....store.report_records import Stats
+from ...management.server_lines import (
     SUPPRESSED,
     printable,
     redirect_line,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...store.report_records import EmailDetails, EmailSummary, Problem, Problems
-from ..management.server_lines import printable
+from ....store.report_records import EmailDetails, EmailSummary, Problem, Problems
+from ...management.server_lines import printable
 from .json_output import plain
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from ...store.report_records import BatchDetails, Progress
-from ..management.server_lines import printable
+from ....store.report_records import BatchDetails, Progress
+from ...management.server_lines import printable
 from .json_output import plain
 
 _DOUBT = "  (not ended; those that ended in doubt are unknown)"

@@ -10,9 +10,9 @@ from fpdf import FPDF
 from fpdf.enums import XPos, YPos
 from fpdf.fonts import TTFFont
 
+from ..models import Order
+from ..pages.formats import euros
 from . import fonts
-from .models import Order
-from .pages.formats import euros
 
 Colour: TypeAlias = tuple[int, int, int]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from ...domain.priority import Priority
-from ...store.control.pause import EVERYTHING
-from ...store.report_records import EmailDetails, Stats
-from ..management.results import Health
+from ....domain.priority import Priority
+from ....store.control.pause import EVERYTHING
+from ....store.report_records import EmailDetails, Stats
+from ...management.results import Health
 
 _REPLY = ("code", "enhanced", "reply")
 

@@ -1,0 +1,1 @@
+"""What the commands print: lines for people, and JSON for scripts."""

@@ -1,0 +1,1 @@
+"""The invoices: PDFs, and the fonts that they embed."""
