@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import redirect, request
+from flask import request
 from flask.typing import ResponseReturnValue
 
 from ...domain.config.enqueue_options import MAX_TAG
@@ -10,7 +10,7 @@ from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...flask_ext.management.management import Management
 from ...store.report_records import EmailSummary
-from ..site.render import here, render
+from ..site.render import render
 from ..site.site import Site
 
 PAGE = 50
@@ -20,13 +20,7 @@ _LONGEST = {"status": 20, "tag": MAX_TAG}
 
 def add_to(site: Site) -> None:
     """Add the list."""
-    site.page("/", start)
     site.page("/messages", index)
-
-
-def start() -> ResponseReturnValue:
-    """Lead to the list."""
-    return redirect(here("listing_index"))
 
 
 def index() -> ResponseReturnValue:
