@@ -76,7 +76,8 @@ class Office:
         """The pages, the empty ones and those of errors among them."""
         views = [f"/messages/{self.hostile}?view={view}" for view in ("text", "headers", "source")]
         return [
-            "/", "/?last=week", "/workers", "/messages", "/messages?tag=none", "/messages?status=x",
+            "/", "/?last=week", "/workers", "/problems", "/messages",
+            "/messages?q=x&since=2026-01-01", "/messages?tag=none", "/messages?status=x",
             *(f"/messages/{one}" for one in (self.unknown, self.hostile, self.waits)), *views,
             "/suppressed", "/suppressed?address=none@x.example", "/pauses", "/audit", "/nowhere",
         ]  # fmt: skip

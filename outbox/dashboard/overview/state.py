@@ -13,7 +13,7 @@ from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
 from ...store.report_records import Backlog, Pause, ServerStatus
 from .verdict import Judgement, judge
 
-_EACH = {1: "a second", 60: "a minute", 3600: "an hour", 86_400: "a day"}
+_EACH: dict[float, str] = {1: "a second", 60: "a minute", 3600: "an hour", 86_400: "a day"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,7 @@ def test_the_list_has_the_newest_first_and_can_be_narrowed(desk: Desk) -> None:
     assert f"/messages/{waits}" in desk.get("/messages", tag=" order-7 ").text
     assert "Nothing fits" in desk.get("/messages", tag="other").text
     assert "status: must be one of" in desk.get("/messages", 400, status="x").text
+    assert "no index has cancelled" in desk.get("/messages", 400, status="cancelled").text
 
 
 def test_the_empty_list_says_what_will_be_there(desk: Desk) -> None:
