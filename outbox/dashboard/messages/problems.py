@@ -9,6 +9,8 @@ from ..site.render import render
 from ..site.site import Site
 
 GROUPS = 50
+NEWEST = 2000
+"""The messages that are looked at. Those of the whole table would take too long for a page."""
 
 
 def add_to(site: Site) -> None:
@@ -18,4 +20,6 @@ def add_to(site: Site) -> None:
 
 def index() -> ResponseReturnValue:
     """List the groups, the one with the newest message first."""
-    return render("messages/problems.html", problems=Management().problems(limit=GROUPS))
+    return render(
+        "messages/problems.html", problems=Management().problems(limit=GROUPS, newest=NEWEST)
+    )

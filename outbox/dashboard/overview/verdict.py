@@ -62,9 +62,8 @@ def _small(health: Health, pauses: Sequence[Pause], switched: Sequence[str]) -> 
     for server in health.servers:
         if server.since and server.configured and server not in health.alerts:
             yield Remark(text=standing_line(server), is_grave=False)
-    for place, text in enumerate(health.warnings):
-        page = "" if place else "workers_index"  # one link is enough
-        yield Remark(text=text, is_grave=False, page=page, label="See the workers")
+    for text in health.warnings:
+        yield Remark(text=text, is_grave=False)
 
 
 def _is_pause(text: str) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 LONGEST_AGE = 1e9
+HELD = "emails are held since a restore (flask outbox held, flask outbox release)"
 
 
 def stats(runtime: Runtime) -> Stats:
@@ -101,21 +102,26 @@ def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
         return health, standstill.longest_overdue(connection, database)
 
     health, overdue = database.read(look)
-    fleet = workers(runtime)
-    problems = _problems(runtime, health, overdue, fleet, ask=ask)
-    warnings = tuple(text for text in fleet.problems if text not in problems)
+    fleet, place = workers(runtime), examine.look(database, runtime.settings.instance)
+    problems = _problems(runtime, health, overdue, fleet, place.refusal, ask=ask)
+    held = (HELD,) if place.instance is not None and place.instance.has_held else ()
+    warnings = (*held, *(text for text in fleet.problems if text not in problems))
     healthy = not (problems or health.alerts)
     return replace(health, healthy=healthy, problems=problems, warnings=warnings)
 
 
 def _problems(
-    runtime: Runtime, health: Health, overdue: float, fleet: Fleet, *, ask: bool
+    runtime: Runtime,
+    health: Health,
+    overdue: float,
+    fleet: Fleet,
+    refusal: str | None,
+    *,
+    ask: bool,
 ) -> tuple[str, ...]:
     """Return what does not move, and why, as far as the tables and the workers can tell."""
-    found = []
+    found = [refusal] if refusal else []
     deaf = [one.text for one in unheard_findings(fleet) if one.level == "error"]
-    if refusal := examine.look(runtime.database, runtime.settings.instance).refusal:
-        found.append(refusal)
     if max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0) > health.limit:
         late = counted(health.stuck or 0, "email has", "emails have")
         found.append(f"{late} been due or claimed for over {health.limit:g} s")

@@ -66,6 +66,14 @@ def test_a_pause_is_told_with_a_link_to_its_page(desk: Desk) -> None:
     assert '<a href="/outbox/pauses">See the pauses</a>' in page
 
 
+def test_it_says_that_emails_are_held_since_a_restore(desk: Desk) -> None:
+    desk.enqueue(message())
+    desk.shop.outbox.restored()
+    assert "emails are held since a restore" in desk.get("/").text
+    desk.shop.outbox.release(everything=True)
+    assert line(desk.get("/").text) == "All is well."
+
+
 def test_it_says_where_emails_are_redirected_or_not_sent_at_all(shops: Shops) -> None:
     desk = Desk(shops, OUTBOX_REDIRECT_TO="dev@shop.example", MAIL_SUPPRESS_SEND=True)
     page = desk.get("/").text

@@ -83,5 +83,6 @@ def test_problems_are_grouped_with_the_reply(desk: Desk) -> None:
         assert f'href="/outbox/messages/{email_id}"' in page
     assert "customers.example</strong>" in page
     assert 'href="/outbox/messages?status=failed"' in page
+    assert [len(desk.shop.outbox.problems(newest=most).groups) for most in (1, 2)] == [1, 2]
     overview = desk.get("/").text
     assert overview.count('<a href="/outbox/problems">1</a>') == 2
