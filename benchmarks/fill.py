@@ -83,7 +83,8 @@ def _names(word: str) -> dict[str, str]:
 
 def _copies(table: Table, template: int, rows: int, changes: Mapping[str, str]) -> str:
     """Return the statement that copies one row with changes; `g` counts the copies."""
-    columns = [column.name for column in table.columns if column.name != "id"]
+    stored = [column for column in table.columns if column.computed is None]
+    columns = [column.name for column in stored if column.name != "id"]
     values = ", ".join(changes.get(name, f't."{name}"') for name in columns)
     names = ", ".join(f'"{name}"' for name in columns)
     return (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.results import Row
-from benchmarks.scenarios.cost import encryption, idle, lanes, memory, roundtrips
+from benchmarks.scenarios.cost import dashboard, encryption, idle, lanes, memory, roundtrips
 from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
 from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, purge, sqlite
 from benchmarks.scenarios.timing import latency, pace, urgent
@@ -25,6 +25,7 @@ SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "growth": growth.run,
     "horizon": horizon.run,
     "purge": purge.run,
+    "dashboard": dashboard.run,
     "idle": idle.run,
     "lanes": lanes.run,
     "roundtrips": roundtrips.run,

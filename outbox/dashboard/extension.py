@@ -6,8 +6,9 @@ from flask import Flask
 
 from ..domain.errors import ConfigurationError
 from .access.role import Access, nobody
-from .controls import audit, pauses, suppressed
-from .messages import acts, listing, one
+from .controls import audit, pauses, suppressed, workers
+from .messages import acts, listing, one, problems
+from .overview import page as overview
 from .site.site import NAME, Site
 
 PREFIX = "/outbox"
@@ -49,6 +50,6 @@ class Dashboard:
         if not self._prefix.startswith("/") or self._prefix.endswith("/"):
             raise ConfigurationError("url_prefix must begin with a slash, and not end with one")
         site = Site(self._access, self._prefix)
-        for room in (listing, one, acts, suppressed, pauses, audit):
+        for room in (overview, listing, problems, one, acts, suppressed, workers, pauses, audit):
             room.add_to(site)
         app.register_blueprint(site.blueprint)

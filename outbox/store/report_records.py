@@ -141,12 +141,18 @@ class Stats:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
-    """What has not ended. Each number is at most 10,000: that stands for so many or more."""
+    """What has not ended, and what needs a person.
+
+    Each number is at most 10,000: that stands for so many or more. `failed` and `unknown` are
+    counted among the 10,000 emails that came to need a person last.
+    """
 
     due: int  # wait, and may be sent now
     scheduled: int  # wait for a later time: their `send_at`, or a backoff
     claimed: int  # a worker has them, and has not begun to send them
     sending: int  # in open windows
+    failed: int
+    unknown: int
     oldest_due_seconds: float  # how long the oldest due email has waited; 0 if no email is due
 
 

@@ -20,6 +20,7 @@ from outbox.dashboard import Role
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.browser.axe import hindrances
+from tests.integration.dashboard import scene
 from tests.integration.dashboard.desk import HOSTILE, Desk, whole
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shops, entry, message
@@ -45,6 +46,9 @@ class Office:
         self.hostile = self._hostile()
         self.waits = self.desk.enqueue(message(LONG, "b@x.example"), tag="order-7")
         self.desk.shop.outbox.suppress(LONG, f"bounced {HOSTILE}")
+        scene.figures(self.desk.shop, server=HOSTILE)
+        scene.fleet(self.desk.shop)
+        scene.halted(self.desk.shop, "127.0.0.1:1")
 
     def _loaded(self) -> str:
         self.loaded.append("loaded")
@@ -72,7 +76,8 @@ class Office:
         """The pages, the empty ones and those of errors among them."""
         views = [f"/messages/{self.hostile}?view={view}" for view in ("text", "headers", "source")]
         return [
-            "/messages", "/messages?tag=none", "/messages?status=x",
+            "/", "/?last=week", "/workers", "/problems", "/messages",
+            "/messages?q=x&since=2026-01-01", "/messages?tag=none", "/messages?status=x",
             *(f"/messages/{one}" for one in (self.unknown, self.hostile, self.waits)), *views,
             "/suppressed", "/suppressed?address=none@x.example", "/pauses", "/audit", "/nowhere",
         ]  # fmt: skip
@@ -222,6 +227,27 @@ def test_nothing_hinders_anybody_and_each_page_fits_a_phone(
     assert found == []
 
 
+def test_the_overview_tells_what_changes_while_somebody_looks(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    def shown(what: str) -> str:
+        return browser.find_element(By.CSS_SELECTOR, what).text
+
+    wait = WebDriverWait(browser, DEADLINE, poll_frequency=0.05)
+    see("/")
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 3
+    unfold(browser, "As a table")
+    assert "the priority bulk is paused" not in shown("#now")
+    office.desk.shop.outbox.pause("bulk")
+    wait.until(lambda _: "the priority bulk is paused" in shown("#now"))
+    browser.execute_script("document.body.dispatchEvent(new Event('refresh-figures'))")
+    assert browser.find_element(By.CSS_SELECTOR, ".as-table[open]")
+    office.desk.role = None
+    wait.until(lambda _: "could not be loaded again" in shown("#now"))
+    assert "the priority bulk is paused" in shown("#now")
+    assert [one for one in complaints(browser) if "404" not in one] == []
+
+
 def test_it_works_without_scripts(browser_without_scripts: Chrome, office: Office) -> None:
     browser = browser_without_scripts
     browser.get(f"{office.origin}/outbox/messages/{office.unknown}")
@@ -229,6 +255,9 @@ def test_it_works_without_scripts(browser_without_scripts: Chrome, office: Offic
     press(browser, "It did not: mark it as failed")
     assert office.desk.shop.status(office.unknown) is Status.FAILED
     assert browser.find_element(By.CSS_SELECTOR, "[data-zone]").text == "UTC"
+    browser.get(f"{office.origin}/outbox/")
+    unfold(browser, "As a table")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#table-accepted tbody tr")) == 60
 
 
 def test_a_person_who_may_look_sees_no_button(

@@ -1,59 +1,54 @@
-"""The list of messages, and the form that selects some of them."""
+"""The list of messages, newest first, and the form that selects some of them."""
 
 from __future__ import annotations
 
 from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
-from ...domain.config.enqueue_options import MAX_TAG
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...flask_ext.management.management import Management
-from ...store.report_records import EmailSummary
+from ...store.report_records import EmailPage
 from ..site.render import here, render
 from ..site.site import Site
+from .search_form import SearchForm
 
 PAGE = 50
-_LONGEST = {"status": 20, "tag": MAX_TAG}
-"""The fields of the form, and the most characters of each."""
+_EMPTY = EmailPage(emails=(), next=None)
 
 
 def add_to(site: Site) -> None:
     """Add the list."""
-    site.page("/", start)
     site.page("/messages", index)
 
 
-def start() -> ResponseReturnValue:
-    """Lead to the list."""
-    return redirect(here("listing_index"))
-
-
 def index() -> ResponseReturnValue:
-    """List the newest messages that fit the form."""
-    wanted = {name: _field(name, longest) for name, longest in _LONGEST.items()}
-    problem, emails = "", tuple[EmailSummary, ...]()
+    """List a page of the messages that fit the form, or lead to the one whose id was given."""
+    form = SearchForm.read(request.args)
+    if form.number is not None and Management().get(form.number) is not None:
+        return redirect(here("one_show", email_id=form.number))
+    problem, found = "", _EMPTY
     try:
-        found = Management().list(
-            status=wanted["status"] or None, tag=wanted["tag"] or None, limit=PAGE
-        )
-        emails = found.emails
+        found = _found(form)
     except InvalidMessage as error:
         problem = str(error)
     page = render(
-        "messages/index.html",
-        emails=emails,
-        wanted=wanted,
-        problem=problem,
-        statuses=list(Status),
-        most=PAGE,
+        "messages/index.html", found=found, form=form, problem=problem, statuses=list(Status)
     )
     return page, 400 if problem else 200
 
 
-def _field(name: str, longest: int) -> str:
-    """Return what the form has, without the blanks around it. Raises InvalidMessage if too long."""
-    value = request.args.get(name, "").strip()
-    if len(value) > longest:
-        raise InvalidMessage(name, f"must be text of at most {longest} characters")
-    return value
+def _found(form: SearchForm) -> EmailPage:
+    """Return the page of the first guess that fits something. A guess that is refused fits not."""
+    after, refusals, guesses = form.fields["after"] or None, list[InvalidMessage](), form.filters()
+    for filters in guesses:
+        try:
+            found = Management().list(**filters, after=after, limit=PAGE)
+        except InvalidMessage as error:
+            refusals.append(error)
+            continue
+        if found.emails or found.next:
+            return found
+    if len(refusals) == len(guesses):
+        raise refusals[0]
+    return _EMPTY

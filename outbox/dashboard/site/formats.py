@@ -9,10 +9,12 @@ from typing import Any
 from markupsafe import Markup
 
 from ...domain.counted import counted
+from ...store.queries.standstill import MOST_COUNTED
 from .clock import now
 
 _STEPS = ((86_400 * 365, "year"), (86_400 * 30, "month"), (86_400, "day"), (3600, "hour"))
 _STEPS_BELOW = ((60, "minute"), (1, "second"))
+_SHORT = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
 def moment(value: datetime) -> Markup:
@@ -38,6 +40,28 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return counted(int(seconds // size), unit)
     return f"{seconds * 1000:.0f} ms"
+
+
+def span(seconds: float | None) -> str:
+    """Print a measured span of time in little room."""
+    if seconds is None:
+        return "\N{EN DASH}"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
+    for size, unit in _SHORT:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}".replace(".0 ", " ")
+    return f"{seconds:.1f} s".replace(".0 ", " ")
+
+
+def bounded(number: int) -> str:
+    """Print a number that is counted up to a limit only."""
+    return f"{number:,}+" if number >= MOST_COUNTED else f"{number:,}"
+
+
+def tone(state: str) -> str:
+    """Return in which tone a worker's state is printed."""
+    return {"busy": "good", "idle": "good", "silent": "late", "dead": "bad"}.get(state, "")
 
 
 def octets(size: int) -> str:
@@ -69,6 +93,9 @@ FILTERS = {
     "moment": moment,
     "ago": ago,
     "duration": duration,
+    "span": span,
+    "bounded": bounded,
+    "tone": tone,
     "octets": octets,
     "what": what,
     "counted": counted,

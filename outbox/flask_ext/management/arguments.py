@@ -52,8 +52,8 @@ def seconds_of(field: str, value: Any, longest: float) -> float:
     return float(value)
 
 
-def limit_of(value: Any, most: int = MOST_LISTED) -> int:
+def limit_of(value: Any, most: int = MOST_LISTED, *, name: str = "limit") -> int:
     """Return how many entries are asked for."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise InvalidMessage("limit", f"must be a number from 1 to {most}")
+        raise InvalidMessage(name, f"must be a number from 1 to {most}")
     return value

@@ -14,6 +14,7 @@ from ...store.queries import reports
 from ...store.report_records import EmailDetails, EmailPage, Problems
 from ...store.search.fill import fill, last_id
 from ...store.search.page import page
+from ...store.search.problems import MOST_LOOKED_AT
 from ...store.search.problems import problems as grouped
 from ...worker.why_waiting import why_waiting
 from .arguments import OnProgress, limit_of, one_id
@@ -46,10 +47,11 @@ def found(runtime: Runtime, *, after: Any, limit: Any, **filters: Any) -> EmailP
     return database.read(lambda connection: page(connection, database, chosen, place, most))
 
 
-def problems(runtime: Runtime, limit: Any) -> Problems:
+def problems(runtime: Runtime, limit: Any, newest: Any) -> Problems:
     """Return what needs a person, grouped by what went wrong."""
     most, database = limit_of(limit, MOST_ON_PAGE), runtime.database
-    return database.read(lambda connection: grouped(connection, database, most))
+    among = limit_of(newest, MOST_LOOKED_AT, name="newest")
+    return database.read(lambda connection: grouped(connection, database, most, among))
 
 
 def index(runtime: Runtime, progress: OnProgress) -> int:

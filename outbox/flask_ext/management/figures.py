@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 LONGEST_AGE = 1e9
+HELD = "emails are held since a restore (flask outbox held, flask outbox release)"
 
 
 def stats(runtime: Runtime) -> Stats:
@@ -64,19 +65,22 @@ def attempts(runtime: Runtime, last: Any) -> Figures:
     return database.read(lambda connection: read_figures(connection, database, period))
 
 
-def health(runtime: Runtime, max_age: Any) -> Health:
-    """Return whether emails leave; where the database is away, return what is wrong with it."""
+def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
+    """Return whether emails leave; where the database is away, return what is wrong with it.
+
+    `ask`: the workers may be asked over the broker.
+    """
     limit = runtime.settings.health_age
     if max_age is not None:
         limit = seconds_of("max_age", max_age, LONGEST_AGE)
     try:
-        return _examined(runtime, limit)
+        return _examined(runtime, limit, ask=ask)
     except SQLAlchemyError as error:
         problems = _faults(runtime) or (f"the database: {type(error).__name__}",)
         return Health(healthy=False, limit=limit, problems=problems)
 
 
-def _examined(runtime: Runtime, limit: float) -> Health:
+def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
     database, names = runtime.database, [server.name for server in runtime.servers]
 
     def look(connection: Connection) -> tuple[Health, float]:
@@ -98,19 +102,26 @@ def _examined(runtime: Runtime, limit: float) -> Health:
         return health, standstill.longest_overdue(connection, database)
 
     health, overdue = database.read(look)
-    fleet = workers(runtime)
-    problems = _problems(runtime, health, overdue, fleet)
-    warnings = tuple(text for text in fleet.problems if text not in problems)
+    fleet, place = workers(runtime), examine.look(database, runtime.settings.instance)
+    problems = _problems(runtime, health, overdue, fleet, place.refusal, ask=ask)
+    held = (HELD,) if place.instance is not None and place.instance.has_held else ()
+    warnings = (*held, *(text for text in fleet.problems if text not in problems))
     healthy = not (problems or health.alerts)
     return replace(health, healthy=healthy, problems=problems, warnings=warnings)
 
 
-def _problems(runtime: Runtime, health: Health, overdue: float, fleet: Fleet) -> tuple[str, ...]:
+def _problems(
+    runtime: Runtime,
+    health: Health,
+    overdue: float,
+    fleet: Fleet,
+    refusal: str | None,
+    *,
+    ask: bool,
+) -> tuple[str, ...]:
     """Return what does not move, and why, as far as the tables and the workers can tell."""
-    found = []
+    found = [refusal] if refusal else []
     deaf = [one.text for one in unheard_findings(fleet) if one.level == "error"]
-    if refusal := examine.look(runtime.database, runtime.settings.instance).refusal:
-        found.append(refusal)
     if max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0) > health.limit:
         late = counted(health.stuck or 0, "email has", "emails have")
         found.append(f"{late} been due or claimed for over {health.limit:g} s")
@@ -118,7 +129,7 @@ def _problems(runtime: Runtime, health: Health, overdue: float, fleet: Fleet) ->
         found.append(f"a lease ran out {overdue:.0f} s ago, and no sweep has judged its emails")
     seen = health.beat_seconds
     if found:
-        found += _reasons(runtime, deaf)
+        found += _reasons(runtime, deaf, ask=ask)
     elif (health.oldest_due_seconds or 0.0) > RESTART:
         found += deaf  # nobody is there to send what is due
     if seen is not None and seen > max(health.limit, UNSEEN):
@@ -128,7 +139,7 @@ def _problems(runtime: Runtime, health: Health, overdue: float, fleet: Fleet) ->
     return tuple(found)
 
 
-def _reasons(runtime: Runtime, deaf: list[str]) -> list[str]:
+def _reasons(runtime: Runtime, deaf: list[str], *, ask: bool) -> list[str]:
     """Return why emails wait: they are held back, or no worker takes them.
 
     The workers are asked over the broker, unless their table tells that none is there (`deaf`).
@@ -140,8 +151,9 @@ def _reasons(runtime: Runtime, deaf: list[str]) -> list[str]:
         return [*reasons, SUPPRESSED]
     if app is None:
         return [*reasons, f"{NO_CELERY}: only `flask outbox drain` sends"]
-    asked = deaf or [one.text for one in fleet_findings(app) if one.level != "ok"]
-    return [*reasons, *asked]
+    if deaf or not ask:
+        return [*reasons, *deaf]
+    return [*reasons, *(one.text for one in fleet_findings(app) if one.level != "ok")]
 
 
 def _faults(runtime: Runtime) -> tuple[str, ...]:

@@ -220,7 +220,7 @@ class Management(Searching, PrivacyVerbs):
         """
         return fleet.workers(self._runtime)
 
-    def health(self, max_age: float | None = None) -> Health:
+    def health(self, max_age: float | None = None, *, ask: bool = True) -> Health:
         """Return whether emails leave, for monitoring; it does not raise if the database is away.
 
         It is not healthy if an email has been due or claimed for more than `max_age` seconds, if no
@@ -228,7 +228,7 @@ class Management(Searching, PrivacyVerbs):
         server needs a person, or if emails are due and the table of the workers says that nobody
         has listened to one of the queues for half a minute. The default `max_age` is
         OUTBOX_HEALTH_AGE. Where emails are late, and that table does not tell why, the running
-        workers are asked which queues they listen to. That takes up to six seconds. `warnings` has
-        what else is wrong with workers and beat.
+        workers are asked which queues they listen to. That takes up to six seconds; without `ask`
+        only the tables are read. `warnings` has what else is wrong with workers and beat.
         """
-        return figures.health(self._runtime, max_age)
+        return figures.health(self._runtime, max_age, ask=ask)

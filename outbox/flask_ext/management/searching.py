@@ -6,6 +6,7 @@ from datetime import datetime
 
 from ...domain.delivery.status import Status
 from ...store.report_records import EmailPage, Problems
+from ...store.search.problems import MOST_LOOKED_AT
 from . import emails
 from .arguments import OnProgress
 from .verbs import Verbs, unwatched
@@ -53,14 +54,14 @@ class Searching(Verbs):
             limit=limit,
         )
 
-    def problems(self, *, limit: int = 50) -> Problems:
+    def problems(self, *, limit: int = 50, newest: int = MOST_LOOKED_AT) -> Problems:
         """Return what needs a person: failed and unknown emails, grouped by what went wrong.
 
         A group has the same reply code, server and recipient's domain, and the newest reply's text.
-        The 10,000 emails that came to need a person last are looked at. The `limit` of groups is at
-        most 1,000.
+        The `newest` emails that came to need a person last are looked at, at most 10,000. The
+        `limit` of groups is at most 1,000.
         """
-        return emails.problems(self._runtime, limit)
+        return emails.problems(self._runtime, limit, newest)
 
     def index(self, *, progress: OnProgress = unwatched) -> int:
         """Index emails that were written before they could be found; return how many were held.

@@ -35,11 +35,14 @@ def backlog(connection: Connection, database: Database) -> Backlog:
     }
     due = {way: mark for way, mark in waiting.items() if utc(mark.due_at) <= utc(now)}
     oldest = min((utc(mark.due_at) for mark in due.values()), default=utc(now))
+    waits = _need_person(connection, database)
     return Backlog(
         due=_waiting(connection, database, now, due, is_due=True),
         scheduled=_waiting(connection, database, now, waiting, is_due=False),
         claimed=_in_flight(connection, database, Status.CLAIMED),
         sending=_in_flight(connection, database, Status.SENDING),
+        failed=waits.get(Status.FAILED, 0),
+        unknown=waits.get(Status.UNKNOWN, 0),
         oldest_due_seconds=round((utc(now) - oldest).total_seconds(), 3),
     )
 
@@ -68,3 +71,17 @@ def _in_flight(connection: Connection, database: Database, status: Status) -> in
     some = select(email.id).where(email.token.is_not(None), email.status == status)
     counted = select(func.count()).select_from(some.limit(MOST_COUNTED).subquery())
     return connection.execute(counted).scalar_one()
+
+
+def _need_person(connection: Connection, database: Database) -> dict[str, int]:
+    """Return by status how many emails need a person, among the last of them."""
+    email = database.tables.email.c
+    last = (
+        select(email.status)
+        .where(email.attention_at.is_not(None))
+        .order_by(email.attention_at.desc(), email.id.desc())
+        .limit(MOST_COUNTED)
+        .subquery()
+    )
+    counts = select(last.c.status, func.count()).group_by(last.c.status)
+    return {status: emails for status, emails in connection.execute(counts)}  # noqa: C416

@@ -26,13 +26,15 @@ _NONE: _Last = (0, "", 0, "", "")
 """Of an email that no server has judged: its workers were lost, or its recipients suppressed."""
 
 
-def problems(connection: Connection, database: Database, limit: int) -> Problems:
-    """Return up to `limit` groups, the one with the newest email first.
+def problems(
+    connection: Connection, database: Database, limit: int, newest: int = MOST_LOOKED_AT
+) -> Problems:
+    """Return up to `limit` groups of the `newest` emails, the one with the newest email first.
 
     Only the index of emails that need a person is searched, and of each its last attempt is read.
     """
-    rows = _newest(connection, database)
-    looked_at = rows[:MOST_LOOKED_AT]
+    rows = _newest(connection, database, newest)
+    looked_at = rows[:newest]
     last = _last_attempts(connection, database, [row[0] for row in looked_at])
     sizes, first = Counter[tuple[Any, ...]](), dict[tuple[Any, ...], tuple[Any, _Last]]()
     for row in looked_at:
@@ -72,13 +74,13 @@ def _problem(group: tuple[Any, ...], emails: int, newest: Any, reply: str) -> Pr
     )
 
 
-def _newest(connection: Connection, database: Database) -> Sequence[Any]:
+def _newest(connection: Connection, database: Database, most: int) -> Sequence[Any]:
     email = database.tables.email.c
     statement = (
         select(email.id, email.status, email.recipient, email.attention_at)
         .where(email.attention_at.is_not(None))
         .order_by(email.attention_at.desc(), email.id.desc())
-        .limit(MOST_LOOKED_AT + 1)
+        .limit(most + 1)
     )
     return connection.execute(statement).all()
 

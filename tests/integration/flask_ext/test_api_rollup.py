@@ -58,7 +58,7 @@ def test_the_command_figures_prints_what_the_verb_returns(shop: Shop) -> None:
 @pytest.mark.each_database
 def test_the_backlog_tells_what_waits_and_what_is_in_flight(shop: Shop) -> None:
     assert shop.outbox.backlog() == Backlog(
-        due=0, scheduled=0, claimed=0, sending=0, oldest_due_seconds=0.0
+        due=0, scheduled=0, claimed=0, sending=0, failed=0, unknown=0, oldest_due_seconds=0.0
     )
     ids = [shop.enqueue().id for _ in range(3)]
     made = shop.started()

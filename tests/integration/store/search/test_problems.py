@@ -7,7 +7,6 @@ import pytest
 from outbox import InvalidMessage, Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.store.search import problems
 from tests.integration.store.search.test_find import listed
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shop, entry
@@ -92,11 +91,10 @@ def test_an_email_that_no_server_judged_is_shown_too(shop: Shop) -> None:
     assert (group.id, group.phase, group.code, group.reply) == (email_id, "", 0, "")
 
 
-def test_only_the_newest_are_looked_at(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(problems, "MOST_LOOKED_AT", 2)
+def test_only_the_newest_are_looked_at(shop: Shop) -> None:
     for number in range(3):
         refused(shop, f"a@{number}.example", FULL)
-    found = shop.outbox.problems()
+    found = shop.outbox.problems(newest=2)
     assert [group.domain for group in found.groups] == ["2.example", "1.example"]
     assert (found.emails, found.more_emails) == (2, True)
 
@@ -105,3 +103,5 @@ def test_only_the_newest_are_looked_at(shop: Shop, monkeypatch: pytest.MonkeyPat
 def test_the_limit_is_checked(shop: Shop, limit: object) -> None:
     with pytest.raises(InvalidMessage, match="limit: must be a number from 1 to 1000"):
         shop.outbox.problems(limit=limit)  # type: ignore[arg-type]
+    with pytest.raises(InvalidMessage, match="newest: must be a number from 1 to 10000"):
+        shop.outbox.problems(newest=0)

@@ -1,0 +1,90 @@
+"""What the form of the list asks for: the filters of `Outbox.list`, and one field that guesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
+from ...domain.errors import InvalidMessage
+from ...domain.search.subject import MAX_SUBJECT
+
+_MAX_ADDRESS = 320
+_MAX_MESSAGE_ID = 998
+_MAX_PLACE = 200
+LONGEST = {
+    "q": MAX_SUBJECT,
+    "recipient": _MAX_ADDRESS,
+    "message_id": _MAX_MESSAGE_ID,
+    "subject": MAX_SUBJECT,
+    "key": MAX_KEY,
+    "tag": MAX_TAG,
+    "status": 20,
+    "since": 10,
+    "until": 10,
+    "after": _MAX_PLACE,
+}
+"""The fields, and the most characters of each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchForm:
+    """The fields as they were filled in; an empty one leaves its filter open."""
+
+    fields: Mapping[str, str]
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> SearchForm:
+        """Read the fields, without the blanks around them. Raises InvalidMessage if one is long."""
+        for name, longest in LONGEST.items():
+            if len(given.get(name, "")) > longest:
+                raise InvalidMessage(name, f"must be text of at most {longest} characters")
+        return cls(fields={name: given.get(name, "").strip() for name in LONGEST})
+
+    @property
+    def filled(self) -> dict[str, str]:
+        """The fields that select something."""
+        return {name: text for name, text in self.fields.items() if text and name != "after"}
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one of the fields beside the first, the status and the tag is used."""
+        return not self.filled.keys() <= {"q", "status", "tag"}
+
+    @property
+    def number(self) -> int | None:
+        """The id of a message, if the first field has one alone."""
+        text = self.fields["q"]
+        is_number = self.filled.keys() == {"q"} and text.isascii() and text.isdigit()
+        return int(text) if is_number and 0 < int(text) < 2**63 else None
+
+    def filters(self) -> list[dict[str, Any]]:
+        """Return the filters, and others to try if those fit nothing.
+
+        Something with an @ may be an address, and may be a Message-ID. Raises InvalidMessage.
+        """
+        given: dict[str, Any] = {k: v for k, v in self.filled.items() if k != "q"}
+        if "since" in given:
+            given["since"] = _day("since", given["since"])
+        if "until" in given:
+            given["until"] = _day("until", given["until"]) + timedelta(days=1)
+        return [given | guess for guess in _guesses(self.fields["q"])]
+
+
+def _guesses(text: str) -> list[dict[str, str]]:
+    if not text:
+        return [{}]
+    if text.startswith("<"):
+        return [{"message_id": text}]
+    if "@" in text and not any(map(str.isspace, text)):
+        return [{"recipient": text}, {"message_id": text}]
+    return [{"subject": text}]
+
+
+def _day(name: str, text: str) -> datetime:
+    try:
+        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+    except ValueError:
+        raise InvalidMessage(name, "must be a date such as 2026-11-24") from None

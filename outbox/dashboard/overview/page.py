@@ -1,0 +1,50 @@
+"""The first page, and its two parts that are loaded again while somebody looks."""
+
+from __future__ import annotations
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from ...domain.errors import InvalidMessage
+from ...domain.figures.spans import Period
+from ...flask_ext.management.management import Management
+from ..site.render import render
+from ..site.site import Site
+from .charts import charts_of
+from .state import look
+
+
+def add_to(site: Site) -> None:
+    """Add the page and its parts."""
+    site.page("/", index)
+    site.page("/now", now)
+    site.page("/figures", figures)
+
+
+def index() -> ResponseReturnValue:
+    """Show the whole page."""
+    last = _period()
+    return render("overview/index.html", state=look(), last=last, charts=_charts(last))
+
+
+def now() -> ResponseReturnValue:
+    """Return the part that tells how things stand."""
+    return render("overview/now.html", state=look())
+
+
+def figures() -> ResponseReturnValue:
+    """Return the part with the charts."""
+    last = _period()
+    return render("overview/figures.html", last=last, charts=_charts(last))
+
+
+def _charts(last: Period) -> object:
+    return charts_of(Management().figures(last))
+
+
+def _period() -> Period:
+    """Return the period that is asked for; a mistyped one is the hour."""
+    try:
+        return Period.of(request.args.get("last", Period.HOUR))
+    except InvalidMessage:
+        return Period.HOUR

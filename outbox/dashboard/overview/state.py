@@ -1,0 +1,86 @@
+"""How things stand now. Only the tables are read: no worker and no broker is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...domain.config.servers import ServerSettings
+from ...domain.fleet import WorkerState
+from ...flask_ext.app.state import state_of
+from ...flask_ext.management.management import Management
+from ...flask_ext.management.results import Fleet, Health, WorkerDetails
+from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
+from ...store.report_records import Backlog, Pause, ServerStatus
+from .verdict import Judgement, judge
+
+_EACH: dict[float, str] = {1: "a second", 60: "a minute", 3600: "an hour", 86_400: "a day"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerLine:
+    """A server, and how much it may be given."""
+
+    status: ServerStatus
+    rate: str  # "" without a limit
+    cap: int | None  # batches in flight; None: any number
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What the first page tells, but for the charts."""
+
+    judgement: Judgement
+    health: Health
+    backlog: Backlog
+    pauses: tuple[Pause, ...]
+    fleet: Fleet
+    servers: tuple[ServerLine, ...]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the oldest due message has waited for too long."""
+        return self.backlog.oldest_due_seconds > self.health.limit
+
+    @property
+    def workers(self) -> tuple[WorkerDetails, ...]:
+        """The living workers and beats, and the dead ones whose place nobody has taken."""
+        known = (*self.fleet.workers, *self.fleet.beats)
+        return tuple(one for one in known if one.state.is_living or one.is_missed)
+
+    @property
+    def busy(self) -> int:
+        """How many workers ran a task at their last beat."""
+        return sum(one.state is WorkerState.BUSY for one in self.fleet.living)
+
+
+def look() -> State:
+    """Read how things stand."""
+    verbs, runtime = Management(), state_of().runtime
+    health = verbs.health(ask=False)
+    pauses = verbs.paused()
+    switched = [SUPPRESSED] if runtime.suppressed() else []
+    if runtime.settings.redirect_to:
+        switched.append(redirect_line(runtime.settings.redirect_to))
+    return State(
+        judgement=judge(health, pauses, switched),
+        health=health,
+        backlog=verbs.backlog(),
+        pauses=pauses,
+        fleet=verbs.workers(),
+        servers=_servers(health.servers, runtime.servers),
+    )
+
+
+def _servers(
+    found: tuple[ServerStatus, ...], configured: tuple[ServerSettings, ...]
+) -> tuple[ServerLine, ...]:
+    known = {server.name: server for server in configured}
+    return tuple(_line(status, known.get(status.server)) for status in found)
+
+
+def _line(status: ServerStatus, server: ServerSettings | None) -> ServerLine:
+    if server is None:
+        return ServerLine(status=status, rate="", cap=None)
+    rate = server.rate
+    told = f"{rate.permits:g} {_EACH.get(rate.seconds, f'in {rate.seconds:g} s')}" if rate else ""
+    return ServerLine(status=status, rate=told, cap=server.connections)

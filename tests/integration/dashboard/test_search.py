@@ -1,0 +1,88 @@
+"""The search of messages and the page of problems: what is typed is guessed, pages go by key."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from outbox import Status
+from outbox.dashboard.messages import listing
+from outbox.dashboard.messages.search_form import LONGEST
+from tests.support.shop.shell import stuck
+from tests.support.shop.shop import Shops, message
+
+from .desk import HOSTILE, Desk
+
+pytestmark = pytest.mark.databases("sqlite", "postgresql")
+
+
+def ids(page: str) -> list[int]:
+    """Return the messages that a list shows."""
+    return [int(found) for found in re.findall(r'<li><a href="/outbox/messages/(\d+)"', page)]
+
+
+def test_one_field_finds_by_address_message_id_subject_and_number(desk: Desk) -> None:
+    other = desk.enqueue(message("b@customers.example", subject="Your invoice"))
+    wanted = desk.enqueue(message("Ada@customers.example", subject="Order 7"))
+    email = desk.shop.outbox.get(wanted)
+    assert email
+    for typed in ("ada@CUSTOMERS.example", email.message_id, email.message_id[1:-1], "order"):
+        assert ids(desk.get("/messages", q=f" {typed} ").text) == [wanted], typed
+    there = desk.get("/messages", 302, q=str(other)).headers["Location"]
+    assert there == f"/outbox/messages/{other}"
+    assert "Nothing fits" in desk.get("/messages", q="nobody@customers.example").text
+    assert "Nothing fits" in desk.get("/messages", q="999").text
+
+
+def test_the_other_fields_narrow_it(desk: Desk) -> None:
+    wanted = desk.enqueue(message("a@x.example"), key="order-1", tag="order")
+    desk.enqueue(message("a@x.example"), tag="order")
+    assert ids(desk.get("/messages", q="a@x.example", key="order-1").text) == [wanted]
+    assert len(ids(desk.get("/messages", tag="order", since="2020-01-01").text)) == 2
+    assert ids(desk.get("/messages", tag="order", until="2020-01-01").text) == []
+    page = desk.get("/messages", 400, since="yesterday", key=HOSTILE).text
+    assert "since: must be a date such as" in page
+    assert HOSTILE not in page
+
+
+def test_pages_go_by_key_and_keep_the_search(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "PAGE", 2)
+    made = [desk.enqueue(message(), tag="a&b") for _ in range(3)]
+    page = desk.get("/messages", tag="a&b").text
+    assert ids(page) == [made[2], made[1]]
+    following = re.search(r'href="/outbox(/messages\?after=[^"]+)" rel="next"', page)
+    assert following
+    desk.enqueue(message(), tag="a&b")  # shifts nothing
+    page = desk.get(unescape(following[1])).text
+    assert ids(page) == [made[0]]
+    assert 'rel="next"' not in page
+    assert "after: " in desk.get("/messages", 400, after="x").text
+
+
+def test_a_long_search_is_refused_and_not_printed(desk: Desk) -> None:
+    for name, most in LONGEST.items():
+        page = desk.get("/messages", 400, **{name: "x" * 2_000_000}).text
+        assert f"{name}: must be text of at most {most} characters" in page
+        assert len(page) < 10_000
+
+
+def test_a_refusal_has_the_words_of_the_verb(shops: Shops) -> None:
+    desk = Desk(shops, OUTBOX_SEARCH=["recipient"])
+    page = desk.get("/messages", 400, q="Order").text
+    assert "subject: is not indexed: OUTBOX_SEARCH leaves it out" in page
+
+
+def test_problems_are_grouped_with_the_reply(desk: Desk) -> None:
+    assert "Nothing needs you" in desk.get("/problems").text
+    failed, unknown = stuck(desk.shop, Status.FAILED), stuck(desk.shop, Status.UNKNOWN)
+    page = desk.get("/problems").text
+    assert "2 messages need a person" in page
+    for email_id in (failed, unknown):
+        assert f'href="/outbox/messages/{email_id}"' in page
+    assert "customers.example</strong>" in page
+    assert 'href="/outbox/messages?status=failed"' in page
+    assert [len(desk.shop.outbox.problems(newest=most).groups) for most in (1, 2)] == [1, 2]
+    overview = desk.get("/").text
+    assert overview.count('<a href="/outbox/problems">1</a>') == 2
