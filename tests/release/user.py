@@ -17,37 +17,57 @@ import outbox as package
 from outbox import (
     AttemptDetails,
     AuditEntry,
+    Backlog,
     BatchDetails,
     ConfigurationError,
     Corrections,
     Email,
     EmailDetails,
+    EmailPage,
     EmailSummary,
+    Erasure,
+    ExportedEmail,
+    FailureCount,
+    Figures,
+    FiguresPoint,
+    Fleet,
     Health,
+    HeldEmails,
     InvalidMessage,
     KeyConflict,
     KeyContention,
+    Left,
+    MessageText,
     OnUnknown,
     Outbox,
     OutboxError,
     OutboxMail,
     Pause,
+    Period,
     Priority,
+    Problem,
+    Problems,
     Progress,
     RateLimited,
     Reason,
     RecipientDetails,
+    Released,
+    Restored,
     ServerStatus,
     Stats,
     Status,
     Suppression,
     Suppressions,
+    TimeToAccepted,
     Unchanged,
+    WorkerDetails,
+    WorkerState,
     __version__,
     celery_config,
     email_failed,
     email_sent,
     email_unknown,
+    outbox_health_changed,
 )
 from outbox.dashboard import Access, Dashboard, Role, basic_auth, flask_login
 from outbox.testing import Delivery, EnqueuedEmail, OutboxTester, Replies
@@ -163,6 +183,52 @@ def manage() -> None:
     limited: tuple[RateLimited, ...] = stats.rate_limited
     health: Health = outbox.health(max_age=60)
     print(counts, servers, limited, health.healthy)
+
+
+def measure() -> None:
+    backlog: Backlog = outbox.backlog()
+    found: Figures = outbox.figures(Period.DAY)
+    points: tuple[FiguresPoint, ...] = found.points
+    failures: tuple[FailureCount, ...] = found.failures
+    times: TimeToAccepted = found.accepted_in
+    fleet: Fleet = outbox.workers()
+    workers: list[WorkerDetails] = [w for w in fleet.workers if w.state is WorkerState.IDLE]
+    assert_type(outbox.metrics(), str)
+    print(backlog.due, points, failures, times.p95, workers)
+    if (health := outbox.watch()) is not None:
+        outbox.watch_again(health)
+
+
+def search() -> None:
+    page: EmailPage = outbox.list(recipient="ada@x.example", since=NOON, limit=10)
+    outbox.list(recipient="ada@x.example", after=page.next)
+    problems: Problems = outbox.problems(limit=5)
+    groups: tuple[Problem, ...] = problems.groups
+    assert_type(outbox.index(), int)
+    print(groups)
+
+
+def restore() -> None:
+    restored: Restored = outbox.restored()
+    held: tuple[HeldEmails, ...] = outbox.held()
+    released: Released = outbox.release(tag="order")
+    outbox.moved()
+    print(restored.held, held, released.locked)
+
+
+def forget(address: str) -> None:
+    for one in outbox.export(address):
+        if isinstance(one, ExportedEmail):
+            message: MessageText | None = one.message
+            print(message)
+    erasure: Erasure = outbox.erase(address, by="ada")
+    left: dict[int, Left] = erasure.left
+    print(left, outbox.readmit(address))
+
+
+@outbox_health_changed.connect
+def alarm(app: Flask, *, healthy: bool, problems: tuple[str, ...]) -> None:
+    print(app.name, healthy, problems)
 
 
 @email_sent.connect
