@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ def lower_bounds() -> list[str]:
     """Return the oldest version of each package that the wheel allows, as constraints."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    named = [*project["dependencies"], *extras["postgresql"], *extras["mysql"]]
+    optional = (extras[name] for name in ("postgresql", "mysql", "encryption"))
+    named = [*project["dependencies"], *chain.from_iterable(optional)]
     found = [_BOUND.match(line) for line in named]
     assert all(found), named
     return [f"{one[1]}=={one[2]}" for one in found if one]

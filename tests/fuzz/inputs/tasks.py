@@ -205,9 +205,13 @@ class _Broker:
         return f"the worker to come to the end of its queue: {self._worker.printed()[-3000:]}"
 
 
+_OWN = ("outbox_counter", "outbox_instance", "outbox_worker")
+"""What a worker writes of itself, and of the tasks that it refuses."""
+
+
 def _dump() -> dict[str, list[Any]]:
-    """Every row but those of the counters, which count refused tasks."""
-    tables = [t for t in db.metadata.sorted_tables if t.name != "outbox_counter"]
+    """Every row but those that a worker writes for itself."""
+    tables = [table for table in db.metadata.sorted_tables if table.name not in _OWN]
     with db.engine.connect() as connection:
         return {
             table.name: [tuple(row) for row in connection.execute(sa.select(table))]

@@ -37,10 +37,7 @@ OURS = {
     for name in (
         "email", "content", "recipient", "attempt", "lease",
         "breaker", "server", "bucket", "pause", "suppression", "counter", "purge", "straggler",
-        "audit",
-        "instance",
-        "lookup",
-        "body_straggler",
+        "audit", "body_straggler", "erased", "instance", "lookup", "stat", "tally", "worker",
     )
 }  # fmt: skip
 

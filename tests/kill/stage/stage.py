@@ -75,7 +75,7 @@ class Stage:
         emptied = (
             tables.attempt, tables.recipient, tables.email, tables.content, tables.lease,
             tables.breaker, tables.server, tables.bucket, tables.counter, tables.tally,
-            tables.stat, self.shop.orders,
+            tables.stat, tables.instance, self.shop.orders,
         )  # fmt: skip
         with self.shop.engine.begin() as connection:
             for table in emptied:
