@@ -32,9 +32,12 @@ def _make() -> Shop:
     left = int(os.environ["KILL_AT"])
     shop = build(config)
     shop.runtime.random = lambda: 0.5
+    parent = os.getpid()
 
     def tell(point: Point) -> None:
         nonlocal left
+        if os.getpid() == parent:
+            return  # it writes its own row, and sends nothing
         left -= str(point) == os.environ["KILL_POINT"]
         if left == 0:
             os.killpg(0, signal.SIGKILL)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ....domain.fleet import WorkerState
+from ....domain.fleet import LIVING, WorkerState
 from ....domain.version import __version__
 from ....store.control import beat
 from ....worker.fleet.inquiry import SENDING
@@ -68,13 +68,20 @@ def _beats(fleet: Fleet) -> Iterator[Finding]:
     """Yield the finding on beat if none lives, and nobody has swept in its place since."""
     if not fleet.beats or any(one.state.is_living for one in fleet.beats):
         return
-    last = min(fleet.beats, key=lambda one: one.seen_seconds)
+    last = _last(fleet.beats)
     if last.state is WorkerState.STOPPED and last.seen_seconds < RESTART:
         return
     if fleet.beat_seconds is not None and fleet.beat_seconds < last.seen_seconds - beat.EVERY:
         return
     told = f"{last.name} is {last.state}: it was seen {last.seen_seconds:.0f} s ago"
     yield error(f"{told}, and no other beat runs: start one (celery -A yourapp beat)")
+
+
+def _last(beats: Sequence[WorkerDetails]) -> WorkerDetails:
+    """Return the beat that is missed: the last one, or one that died where the last one stopped."""
+    newest = min(one.seen_seconds for one in beats)
+    beside = [one for one in beats if one.seen_seconds < newest + LIVING]
+    return min(beside, key=lambda one: (one.state is WorkerState.STOPPED, one.seen_seconds))
 
 
 def _versions(fleet: Fleet) -> Iterator[Finding]:
