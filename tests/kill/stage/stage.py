@@ -86,10 +86,10 @@ class Stage:
         self.redis.flushall()
         self.ledger.forget()
 
-    def record(self) -> Recording:
+    def record(self, **worker: Any) -> Recording:
         """Let a worker do all of it undisturbed, and note each of its points."""
         self.begin()
-        return self.record_on(0.0)
+        return self.record_on(0.0, **worker)
 
     def record_on(self, offset: float, **worker: Any) -> Recording:
         """Note the points of a worker that goes on with what stands in the table."""
