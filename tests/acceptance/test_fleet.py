@@ -108,6 +108,6 @@ def test_a_beat_writes_itself_down_until_it_stops_and_a_killed_one_is_missed(
     second.kill_9()
     wait_until(
         lambda: "is dead: it was seen" in " ".join(outbox.workers().problems),
-        60,
+        30,
         "the second one's death",
     )
