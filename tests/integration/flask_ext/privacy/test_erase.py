@@ -53,6 +53,21 @@ def write_all_kinds(shop: Shop) -> None:
     )
 
 
+def test_a_failed_email_of_an_erased_person_cannot_be_retried(shop: Shop, catcher: Catcher) -> None:
+    catcher.reply_to_recipient = lambda _: "550 5.1.1 nobody is known here"
+    mine = write(shop, ADA)
+    write_to_readers(shop, ADA, BOB)
+    drain(shop.runtime)
+    theirs = shop.outbox.list(recipient=BOB).emails[0].id
+    failed = {email.id for email in shop.outbox.list(status="failed")}
+    assert failed >= {mine, theirs}
+
+    assert shop.outbox.erase(ADA).is_whole
+    done = shop.outbox.retry(sorted(failed))
+    assert set(done.changed) == {theirs}
+    assert set(done.redacted) == failed - {theirs}
+
+
 def test_after_an_erasure_no_table_has_the_address_or_what_was_said(
     shop: Shop, catcher: Catcher
 ) -> None:
