@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from outbox.domain.config.retention import Retention
+from outbox.domain.config.typed_values import DAY
 from outbox.domain.search.digests import recipient_digest
 from outbox.flask_ext.management.privacy.erase import Left
+from outbox.store.retention.purge import purge
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
@@ -66,6 +69,22 @@ def test_a_failed_email_of_an_erased_person_cannot_be_retried(shop: Shop, catche
     done = shop.outbox.retry(sorted(failed))
     assert set(done.changed) == {theirs}
     assert set(done.redacted) == failed - {theirs}
+
+
+def test_an_email_whose_body_went_before_is_erased_and_the_empty_content_stays(
+    shop: Shop, catcher: Catcher
+) -> None:
+    for reader in (ADA, BOB):
+        write(shop, reader)
+    drain(shop.runtime)
+    ages = Retention.of_all(DAY)
+    assert sum(done.bodies for done in purge(shop.database, ages, body_retention=0.0)) == 2
+    before = shop.rows(shop.tables.content)
+
+    assert shop.outbox.erase(ADA).is_whole
+    assert traces(shop, ADA) == set()
+    assert shop.rows(shop.tables.content) == before
+    assert shop.outbox.list(recipient=BOB).emails[0].status == "sent"
 
 
 def test_after_an_erasure_no_table_has_the_address_or_what_was_said(
