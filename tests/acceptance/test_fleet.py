@@ -64,6 +64,7 @@ def test_a_worker_of_each_pool_writes_itself_down_until_it_stops(system: System,
     assert outbox.workers().living == ()
 
 
+@pytest.mark.long
 def test_slots_follow_the_workers_that_start_stop_and_die(system: System) -> None:
     gate = system.catcher.hold_at("reply")
     system.newsletter(20 * WINDOW)

@@ -98,6 +98,7 @@ def shown_parts(browser: Chrome) -> list[str | None]:
     return [pane.get_attribute("data-part") for pane in panes if pane.is_displayed()]
 
 
+@pytest.mark.long
 def test_an_email_is_seen_at_each_width_and_in_both_colours(
     browser: Chrome, development: Development
 ) -> None:

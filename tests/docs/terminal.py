@@ -169,7 +169,12 @@ class Terminal:
         environment = self.environment | settings
         module, *arguments = words
         process = Warm(
-            module, arguments, directory=self.directory, environment=environment, log=log
+            module,
+            arguments,
+            directory=self.directory,
+            environment=environment,
+            log=log,
+            ours=module == "flask",
         )
         return process, log
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import blocks_of
+from tests.docs.blocks import Block, blocks_of
 from tests.docs.newcomer import PICTURES, Newcomer
 from tests.docs.ports import REDIS, SMTP, Ports
 from tests.support.servers.brokers.redis import RedisServer
@@ -14,33 +14,33 @@ from tests.support.servers.smtp.catcher import Catcher
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
-LONG = {
-    "README.md",
-    "docs/how-to/existing-celery-app.md",
-    "docs/how-to/flask-celery-factory.md",
-    "docs/moving/flask-mail-and-celery.md",
-    "docs/tutorial.md",
-}
-"""Pages that run a worker and beat: these take more than four seconds."""
+FEW = 2
+"""Commands of a page that `make test` runs: each takes half a second, or starts a worker."""
 
 
 def _name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def _is_run(page: Path) -> bool:
+def _run_blocks(page: Path) -> list[Block]:
     blocks = blocks_of(page.read_text(encoding="utf-8"))
-    return any(
-        not (block.excuse or block.is_directive or block.language in PICTURES) for block in blocks
-    )
+    return [
+        block
+        for block in blocks
+        if not (block.excuse or block.is_directive or block.language in PICTURES)
+    ]
+
+
+def _is_long(page: Path) -> bool:
+    return sum(f"\n{block.text}".count("\n$ ") for block in _run_blocks(page)) > FEW
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=_name(page), marks=[pytest.mark.long] * (_name(page) in LONG))
+        pytest.param(page, id=_name(page), marks=[pytest.mark.long] * _is_long(page))
         for page in PAGES
-        if _is_run(page)
+        if _run_blocks(page)
     ],
 )
 def test_what_a_page_says_works_word_by_word(

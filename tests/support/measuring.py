@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 from tests.support.turns import is_homeless, is_quick
 
@@ -18,6 +19,7 @@ _IS_MEASURED = pytest.StashKey[bool]()
 def choose(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Measure one case of each test, and none of a test that is `over_and_over`.
 
+    Hypothesis' tests are: each example runs the same lines.
     The parameters take turns, and so do the databases. With `--rest` a test is not
     measured that `make test` has measured.
     """
@@ -57,5 +59,6 @@ def _by_test(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
 
 
 def _is_worth_it(item: pytest.Item) -> bool:
-    folder = item.path.relative_to(_TESTS).parts[0]
-    return folder in _MEASURED and item.get_closest_marker("over_and_over") is None
+    if is_hypothesis_test(getattr(item, "obj", None)) or item.get_closest_marker("over_and_over"):
+        return False
+    return item.path.relative_to(_TESTS).parts[0] in _MEASURED

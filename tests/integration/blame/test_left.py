@@ -16,7 +16,7 @@ from tests.support.shop.shop import message
 if TYPE_CHECKING:
     from tests.support.shop.shop import Shops
 
-pytestmark = pytest.mark.databases("sqlite")
+pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("sqlite")]
 
 LIFETIME = 600.0
 DAY = 86_400.0
@@ -37,6 +37,7 @@ def halting() -> ClassServer:
     return made
 
 
+@pytest.mark.long
 def test_a_class_ends_by_its_lifetime_where_others_are_taken_now_and_then(shops: Shops) -> None:
     """Each minute one comes, and is gone at once: it waits beside none that is halted."""
     with world(shops, halting(), OUTBOX_LIFETIME=LIFETIME) as made:

@@ -22,7 +22,7 @@ from tests.support.servers.smtp.stateful import hang_up
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shops, addresses, message, newsletter
 
-pytestmark = pytest.mark.databases("sqlite")
+pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("sqlite")]
 
 CLOSING = "421 4.3.2 closing"
 TOO_FAST = "450 4.2.1 The user is receiving mail at a rate that is too high"
@@ -245,6 +245,7 @@ def test_what_is_in_a_hurry_probes_no_server_while_another_one_is_idle(
         assert set(made.shop.statuses()) == {"sent"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pipelining", [False, True], ids=["in turn", "pipelined"])
 def test_a_dialogue_that_is_slow_and_goes_on_keeps_its_lease(
     pipelining: bool, shops: Shops

@@ -16,7 +16,7 @@ from tests.support.shop.shop import message
 if TYPE_CHECKING:
     from tests.support.shop.shop import Shops
 
-pytestmark = pytest.mark.databases("sqlite")
+pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("sqlite")]
 
 DAY = 86_400.0
 BUSY = "421 4.3.2 busy"

@@ -139,6 +139,8 @@ def members(door: Door, database_url: str, catcher: Catcher, **config: Any) -> M
         SECURITY_PASSWORD_SALT="1",
         SECURITY_PASSWORD_HASH="plaintext",
         SECURITY_PASSWORD_SCHEMES=["plaintext"],
+        SECURITY_HASHING_SCHEMES=["hex_md5"],  # the default takes a fifth of a second a link
+        SECURITY_DEPRECATED_HASHING_SCHEMES=[],
         SECURITY_EMAIL_VALIDATOR_ARGS={"check_deliverability": False},
         WTF_CSRF_ENABLED=False,
         **config,

@@ -235,6 +235,7 @@ def test_the_options_for_mail_are_kept(shops: Shops) -> None:
         assert "RET=HDRS" in arrived((shop, db), catcher).mail_options
 
 
+@pytest.mark.long
 def test_the_package_does_not_need_flask_mailman() -> None:
     program = "import outbox, sys; print('flask_mailman' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

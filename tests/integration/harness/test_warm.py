@@ -54,6 +54,14 @@ def test_it_has_a_session_a_directory_and_an_environment_of_its_own(
     }
 
 
+def test_with_ours_it_has_imported_the_package_and_nothing_else_of_this_project(
+    tmp_path: Path, log: Path
+) -> None:
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    assert Warm("program", [], directory=tmp_path, environment={}, log=log, ours=True).wait() == 0
+    assert json.loads(log.read_text())["ours"] == ["outbox"]
+
+
 def test_its_end_is_told_as_of_any_process(tmp_path: Path, log: Path) -> None:
     failed = start(tmp_path, log, "raise SystemExit(3)")
     assert (failed.wait(), failed.poll()) == (3, 3)

@@ -35,12 +35,14 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
+@pytest.mark.long
 def test_the_pages_example_runs_as_it_stands(project: pytest.Pytester) -> None:
     example = _block("test_orders.py")
     project.makepyfile(test_orders=example)
     project.runpytest_subprocess().assert_outcomes(passed=example.count("\ndef test_"))
 
 
+@pytest.mark.long
 def test_a_failure_ends_at_the_tests_own_line_and_shows_the_miss(project: pytest.Pytester) -> None:
     project.makepyfile(test_orders=FAILING)
     result = project.runpytest_subprocess()

@@ -3,6 +3,8 @@
 `python -m celery` takes seconds of a core to import what it needs, and most of that is the same
 each time. What is started here runs as `python -m` runs it, in a session, a directory and an
 environment of its own. None of this project's code is imported before: it may be another version's.
+Where it is this version's, and the order of imports is not what is tested, `ours` saves its import
+as well.
 
 This file is both sides: imported it is the test's, executed it is the process that forks.
 """
@@ -34,7 +36,8 @@ _LIBRARIES = (
 )  # fmt: skip
 
 _lock = threading.Lock()
-_parent: subprocess.Popen[str] | None = None
+_parents: dict[bool, subprocess.Popen[str]] = {}
+"""The process that forks, and the one that has imported `outbox` too."""
 
 
 class Warm:
@@ -48,9 +51,12 @@ class Warm:
         directory: Path,
         environment: Mapping[str, str],
         log: Path,
+        ours: bool = False,
     ) -> None:
         self.returncode: int | None = None
+        self._ours = ours
         self.pid: int = _ask(
+            ours,
             do="start",
             module=module,
             arguments=arguments,
@@ -71,28 +77,28 @@ class Warm:
 
     def _end(self, how: str) -> int | None:
         if self.returncode is None:
-            self.returncode = _ask(do=how, pid=self.pid)
+            self.returncode = _ask(self._ours, do=how, pid=self.pid)
         return self.returncode
 
 
-def _ask(**job: Any) -> Any:
-    global _parent
+def _ask(ours: bool, **job: Any) -> Any:
     with _lock:
-        if _parent is None:
-            _parent = _start()
-        assert _parent.stdin is not None
-        assert _parent.stdout is not None
-        _parent.stdin.write(json.dumps(job) + "\n")
-        _parent.stdin.flush()
-        line = _parent.stdout.readline()
+        if ours not in _parents:
+            _parents[ours] = _start(ours)
+        parent = _parents[ours]
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        parent.stdin.write(json.dumps(job) + "\n")
+        parent.stdin.flush()
+        line = parent.stdout.readline()
         assert line, "the process that forks has ended"
         return json.loads(line)
 
 
-def _start() -> subprocess.Popen[str]:
+def _start(ours: bool) -> subprocess.Popen[str]:
     bare = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     # -P: the folder of this file is no place to import from.
-    command = [sys.executable, "-P", __file__]
+    command = [sys.executable, "-P", __file__, *["outbox"] * ours]
     pipe = subprocess.PIPE
     parent = subprocess.Popen(
         command, stdin=pipe, stdout=pipe, env=bare, text=True, start_new_session=True
@@ -102,7 +108,7 @@ def _start() -> subprocess.Popen[str]:
 
 
 def _main() -> None:
-    for name in _LIBRARIES:
+    for name in (*_LIBRARIES, *sys.argv[1:]):
         import_module(name)
     gc.freeze()  # memory that no child's collector touches is never copied
     for line in sys.stdin:

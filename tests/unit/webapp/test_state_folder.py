@@ -93,6 +93,7 @@ def test_a_planted_lock_is_not_followed(tmp_path: Path, monkeypatch: pytest.Monk
         assert victim.read_text() == "precious"
 
 
+@pytest.mark.long
 def test_its_tools_are_private_and_carry_the_demos_environment(tmp_path: Path) -> None:
     with own_folder(tmp_path / "it's a demo"):
         state = tmp_path / "it's a demo"

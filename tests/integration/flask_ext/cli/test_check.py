@@ -40,6 +40,7 @@ def with_celery(shop: Shop) -> Celery:
     return celery
 
 
+@pytest.mark.long
 def test_check_passes_on_a_complete_set_up(shop: Shop, run: Run) -> None:
     celery = with_celery(shop)
     celery.conf.broker_url = "memory://"
@@ -227,6 +228,7 @@ def test_check_knows_what_an_existing_celery_app_may_have(
     assert [told is not None and told in text for text in found] == ([True] if told else [])
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_check_tells_of_settings_that_came_too_late_and_of_a_second_flask_app(
     shops: Shops, tmp_path: Path

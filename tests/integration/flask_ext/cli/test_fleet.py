@@ -86,6 +86,7 @@ def test_a_database_that_does_not_answer_is_told_of(tmp_path: Path) -> None:
     engine.dispose()
 
 
+@pytest.mark.long
 def test_the_running_workers_tell_which_queue_nobody_listens_to(broker: Broker) -> None:
     app = celery(broker.url)
     assert levels(app) == ["warn"], "no worker"
@@ -96,6 +97,7 @@ def test_the_running_workers_tell_which_queue_nobody_listens_to(broker: Broker) 
     app.close()
 
 
+@pytest.mark.long
 def test_workers_that_are_told_their_queues_need_no_task_queues(redis: RedisServer) -> None:
     app = celery(redis.url, task_queues=None)
     with listening(redis, *OURS):
@@ -253,6 +255,7 @@ def test_a_mail_that_was_tried_before_has_waited_since_its_claim(shop: Shop, run
     run("health", code=1)
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_a_late_health_names_the_queue_that_nobody_listens_to(
     shop: Shop, run: Run, redis: RedisServer

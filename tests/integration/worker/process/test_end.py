@@ -12,6 +12,7 @@ from tests.support.waiting import wait_until
 SECONDS = 30
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
 def test_a_worker_that_ends_says_quit_to_the_servers_that_it_used(

@@ -17,6 +17,7 @@ QUEUE = "outbox.normal"
 SECONDS = 60
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_a_worker_takes_every_garbled_kind_and_then_sends_a_good_email(

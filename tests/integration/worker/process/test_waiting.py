@@ -110,6 +110,7 @@ def test_batches_that_nobody_takes_are_published_no_more(wired: Shop, broker: Br
     assert broker.waiting() == most
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_a_worker_that_comes_back_sends_everything_by_the_one_sweep_that_waits(
     database_url: str, broker: Broker, catcher: Catcher
