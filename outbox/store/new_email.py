@@ -40,6 +40,7 @@ COLUMNS = (
     "fingerprint",
     "tag",
     "redact",
+    "traceparent",
 )
 """The columns without the content's id and the times that the database gives."""
 
@@ -69,6 +70,7 @@ class NewEmail(NamedTuple):
     message: RenderedMessage
     options: Options
     lane: str
+    traceparent: str | None = None  # the context of the request that writes it
 
     def fingerprint(self, cipher: Cipher) -> bytes:
         """Return the message's fingerprint as it is stored."""
@@ -108,6 +110,7 @@ class NewEmail(NamedTuple):
             None if options.key is None else self.fingerprint(cipher),
             options.tag,
             options.redact,
+            self.traceparent,
         )
 
     def entry(self, cipher: Cipher, indexed: Collection[Term]) -> Entry:

@@ -77,6 +77,7 @@ class ClaimedEmail:
     suppressed: frozenset[str] = frozenset()
     merge: str | None = field(default=None, repr=False)  # as stored: values of a template
     redact: bool = False  # its body goes with the recording of its end
+    traceparent: str | None = None  # as stored: the context of the request that wrote it
 
     @property
     def traits(self) -> Traits:

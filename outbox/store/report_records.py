@@ -95,6 +95,7 @@ class EmailDetails(EmailSummary):
     attempt_list: tuple[AttemptDetails, ...]  # oldest first
     waits: tuple[str, ...] = ()  # why it is not sent yet, in words; empty once it has ended
     redacted_at: datetime | None = None  # when its body was removed, and its subject with it
+    trace_id: str | None = None  # OpenTelemetry's, of the request that enqueued it: 32 hex digits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,6 +26,7 @@ from ...store.records import Email
 from ...store.session.all_or_none import Caller
 from ...store.session.unread_results import read_first
 from ...store.transitions.enqueue import Writer, in_chunks, in_chunks_of_bytes
+from ...worker.tracing import traceparent
 from ..session import session_events
 from ..session.midst import midst, settle, spoil
 from .render_message import Renderer, SharedMessage
@@ -44,6 +45,7 @@ class Writing:
     options: Options
     added_headers: AddedHeaders = field(default_factory=AddedHeaders)
     renderer: Renderer = field(init=False)
+    traceparent: str | None = field(default_factory=traceparent)  # all its emails have this one
     places: dict[str, tuple[str, int, object]] = field(default_factory=dict)
     """Of many emails with keys: by key the list's name, the place in it, and what stands there."""
 
@@ -151,7 +153,8 @@ class Writing:
         if options.redact and message.merge is not None:  # its content is stored as it is sent
             message = replace(message, merge=None)
         route = runtime.routes.route_of(message.sender, options.tag)
-        return NewEmail(message, options, runtime.lanes.of(route, message.recipients))
+        lane = runtime.lanes.of(route, message.recipients)
+        return NewEmail(message, options, lane, self.traceparent)
 
     def _by_key(self, name: str, chosen: Sequence[Any], key_of: KeyOf) -> list[tuple[str, int]]:
         """Return (key, place) pairs of the user's list with this name, in the order of the keys.

@@ -15,6 +15,7 @@ from ...store.queries import whole_emails
 from ...store.queries.whole_emails import Original
 from ...store.records import Email
 from ...store.transitions.enqueue import Writer
+from ...worker.tracing import traceparent
 from .arguments import one_id
 from .audit import deed_of
 
@@ -50,7 +51,10 @@ def send_again(runtime: Runtime, id: Any, by: Any) -> Email:  # noqa: A002
 
 
 def _new(runtime: Runtime, email: Original) -> NewEmail:
-    """Return the new email. It has no key, and neither a time of its own nor an end."""
+    """Return the new email. It has no key, and neither a time of its own nor an end.
+
+    Its trace is that of the request that sends it again.
+    """
     mail_options, rcpt_options = email.esmtp_options
     message = renewed(
         RenderedMessage(
@@ -75,4 +79,4 @@ def _new(runtime: Runtime, email: Original) -> NewEmail:
         redact=email.redact,
     )
     route = runtime.routes.route_of(email.sender, email.tag)
-    return NewEmail(message, options, runtime.lanes.of(route, email.recipients))
+    return NewEmail(message, options, runtime.lanes.of(route, email.recipients), traceparent())

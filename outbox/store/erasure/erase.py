@@ -20,9 +20,9 @@ from . import contents
 from .placeholder import PLACEHOLDER, names
 
 _NOTHING_SAID: dict[str, Any] = {
-    "headers": b"", "merge": None, "esmtp_options": None, "fingerprint": None,
+    "headers": b"", "merge": None, "esmtp_options": None, "fingerprint": None, "traceparent": None,
 }  # fmt: skip
-"""The columns that may name a person, or tell what was said to one."""
+"""The columns that may name a person, lead to one, or tell what was said to one."""
 
 
 def erase_finished(

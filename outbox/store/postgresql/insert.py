@@ -104,6 +104,7 @@ def insert(
         known,
         database.offset != 0,
         values["redact"],
+        values["traceparent"] is not None,
         database.cipher.key_id is not None,
     )
     found = connection.exec_driver_sql(statement, values).one()
@@ -120,17 +121,20 @@ def _statement(
     known: bool,
     traveller: bool,
     redact: bool,
+    traced: bool,
     encrypted: bool,
 ) -> str:
     """Return the statement for a `stored` or a new content, and for one or `several` recipients.
 
     It is `looked_up` if it has digests. If it is not `known` which process serves the connection,
     the statement returns that too. A `traveller` has an offset to the database's clock. Nearly no
-    email is to `redact`, so this is in the text, too. An `encrypted` content has a key's id.
+    email is to `redact`, so this is in the text, too, and that it is not `traced`: a parameter for
+    each would cost time. An `encrypted` content has a key's id.
     """
     tables = database.tables
     same = _NEW | {"redact": str(redact).lower()}
     same = same if several else same | {"recipients": "1"}
+    same = same if traced else same | {"traceparent": "NULL"}
     inserted = _INSERT.format(
         email=database.name(tables.email),
         names=", ".join(COLUMNS),

@@ -74,7 +74,7 @@ def _emails(database: Database) -> Select[*tuple[Any, ...]]:
         email.waited, email.expires_at,
         email.sender, email.recipient, email.smtputf8, email.eightbit,
         email.message_id, email.headers,
-        email.esmtp_options, email.merge, email.redact,
+        email.esmtp_options, email.merge, email.redact, email.traceparent,
     )  # fmt: skip
     return select(*columns).where(email.token == bindparam("claim")).order_by(email.id)
 
@@ -97,7 +97,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
     (  # reading a row's attributes by name would take longer than all the rest of loading
         email_id, _, content_id, size, attempts, max_attempts, crashes, unknown_count, on_unknown,
         waited, expires_at, sender, recipient, smtputf8, eightbit, message_id, headers,
-        options, merge, redact,
+        options, merge, redact, traceparent,
     ) = row  # fmt: skip
     addresses: tuple[str, ...] = (recipient,)
     doubtful = frozenset(addresses) if unknown_count else _NONE
@@ -135,6 +135,7 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
         settled=settled,
         merge=merge,
         redact=bool(redact),
+        traceparent=traceparent,
     )
 
 

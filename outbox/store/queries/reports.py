@@ -13,6 +13,7 @@ from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import FINISHED, Status
 from ...domain.priority import Priority
 from ...domain.search.subject import read_subject
+from ...domain.traceparent import TraceParent
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..control.counter import UNKNOWN
@@ -103,6 +104,7 @@ def detail(connection: Connection, database: Database, email_id: int) -> EmailDe
         recipient_list=_recipients(connection, database, row),
         attempt_list=_attempts(connection, database, email_id),
         redacted_at=_moment(row.redacted_at),
+        trace_id=_trace(row.traceparent),
     )
 
 
@@ -118,6 +120,11 @@ def summary(row: Row[Any]) -> dict[str, Any]:
         **{name: getattr(row, name) for name in _LISTED},
         **{name: _moment(getattr(row, name)) for name in _TIMES},
     }
+
+
+def _trace(traceparent: str | None) -> str | None:
+    found = TraceParent.parse(traceparent)
+    return None if found is None else found.trace
 
 
 def _moment(moment: datetime | None) -> datetime | None:

@@ -24,6 +24,7 @@ from ...domain.config.encryption_keys import MAX_KEY_ID
 from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.delivery.status import FINISHED, LEASED, NEEDS_PERSON, Status
 from ...domain.header.address import MAX_ADDRESS
+from ...domain.traceparent import LENGTH
 from .clock import MOMENT
 from .column_types import (
     BLOB,
@@ -112,6 +113,8 @@ def email(metadata: MetaData) -> Table:
         Column("tag", String(MAX_TAG)),
         Column("redact", Boolean, nullable=False, default=False, server_default="0"),
         Column("redacted_at", MOMENT),  # when its body went, with its own headers and values
+        # The request's context. Not with the content, which emails of other requests may share.
+        Column("traceparent", String(LENGTH)),
         CheckConstraint(f"status IN ({words(Status)})", name="ck_outbox_email_status"),
         CheckConstraint(exactly(frozenset({Status.PENDING}), "due_at"), name="ck_outbox_email_due"),
         CheckConstraint(exactly(LEASED, "token"), name="ck_outbox_email_token"),

@@ -26,18 +26,24 @@ class Results:
         self._advance = partial(advance, runtime.database, token, worker=runtime.worker)
         self._progress = progress
         self._waiting: list[EmailResult] = []
+        self.counted: Callable[[EmailResult, int], None] | None = None
         self.settled = 0  # emails whose result is in the table, or waits for it
 
     def add(self, entry: EmailResult) -> None:
         """Note a result, to be written with the next `advance`."""
         self._waiting.append(entry)
         self.settled += _settles(entry)
+        if self.counted is not None:
+            self.counted(entry, 1)
 
     def withdraw(self, ids: Collection[int]) -> frozenset[int]:
         """Take back the unwritten results of these emails; return the ids of those that had one."""
         gone = [entry for entry in self._waiting if entry.email_id in ids]
         self._waiting = [entry for entry in self._waiting if entry.email_id not in ids]
         self.settled -= sum(map(_settles, gone))
+        if self.counted is not None:
+            for entry in gone:
+                self.counted(entry, -1)
         return frozenset(entry.email_id for entry in gone)
 
     @property

@@ -22,6 +22,7 @@ from .result_factory import Outgoing, ResultFactory, Unsent
 from .send_email import EmailSender
 from .server_choice import ServerChoice
 from .throttle import Throttle
+from .window_span import window_span
 
 SLOW = 20.0
 """Seconds after which an email is slow: the emails behind it are given back."""
@@ -76,22 +77,29 @@ class Window:
         now, self._left = self._factory.now(), left
         self._announced = left[0] if announces and left else None
         self._todo = [Outgoing(email=email, started_at=now) for email in emails]
-        tried: set[str] = set()
+        span = window_span(emails, self._choice, self._results)
         try:
-            while self._todo:
-                self._give_to_this_server()
-                tried.add(self._choice.server.name)
-                if self._late or not self._todo or not self._sender.holds():
-                    break
-                has_moved = self._move_on(tried)
-                if not has_moved:
-                    break
-            for out in (*self._todo, *self._parked):
-                self._add_unsent(out)
+            span.begin()
+            self._send_all()
         except BaseException as error:
             self._end_by(error)
+            span.end(error)
             raise
+        span.end()
         return [out.email for out in self._late]
+
+    def _send_all(self) -> None:
+        tried: set[str] = set()
+        while self._todo:
+            self._give_to_this_server()
+            tried.add(self._choice.server.name)
+            if self._late or not self._todo or not self._sender.holds():
+                break
+            has_moved = self._move_on(tried)
+            if not has_moved:
+                break
+        for out in (*self._todo, *self._parked):
+            self._add_unsent(out)
 
     def relieve(self) -> list[EmailResult] | None:
         """Take out the emails behind a slow one; return their results, which are to be recorded.

@@ -69,7 +69,11 @@ def _one(
 
 
 def _of_person(email: EmailDetails, whom: str) -> EmailDetails:
-    """Return the email as the person may see it: others' addresses may stand in replies, too."""
+    """Return the email as the person may see it: others' addresses may stand in replies, too.
+
+    The trace is left out: it is that of the request that enqueued it, mostly another person's.
+    """
+    email = replace(email, trace_id=None)
     if email.recipients == 1:
         return email
     own = tuple(
