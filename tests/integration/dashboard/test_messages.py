@@ -56,6 +56,16 @@ def test_one_message_shows_its_life_with_replies(desk: Desk) -> None:
     assert "host:1" in page
 
 
+def test_one_message_shows_its_trace_if_it_has_one(desk: Desk) -> None:
+    email_id = desk.enqueue(message())
+    assert "Trace" not in desk.get(f"/messages/{email_id}").text
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    with desk.shop.engine.begin() as connection:
+        known = f"00-{trace}-b7ad6b7169203331-01"
+        connection.execute(sa.update(desk.shop.tables.email).values(traceparent=known))
+    assert f"<dt>Trace</dt><dd><code>{trace}</code>" in desk.get(f"/messages/{email_id}").text
+
+
 def test_a_message_that_waits_says_why(desk: Desk) -> None:
     later = datetime.now(UTC) + timedelta(hours=3)
     email_id = desk.enqueue(message(), send_at=later)

@@ -1,0 +1,1 @@
+"""OpenTelemetry: an email keeps its request's trace, and a window's span links to it."""
