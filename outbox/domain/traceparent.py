@@ -30,7 +30,7 @@ class TraceParent(NamedTuple):
             return None
         version, trace, span, flags, more = found.groups()
         parsed = cls(int(trace, 16), int(span, 16), int(flags, 16))
-        if version == "ff" or not parsed.trace_id or not parsed.span_id:
+        if version == "ff" or not parsed.is_valid:
             return None
         if version == "00":
             return None if more else parsed
@@ -39,6 +39,12 @@ class TraceParent(NamedTuple):
     def __str__(self) -> str:
         """Return it in the form of version 00."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{self.flags:02x}"
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether each part is in its range."""
+        ids = 0 < self.trace_id < 1 << 128 and 0 < self.span_id < 1 << 64
+        return ids and 0 <= self.flags < 1 << 8
 
     @property
     def trace(self) -> str:

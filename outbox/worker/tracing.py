@@ -37,8 +37,8 @@ def traceparent() -> str | None:
     with harmless():
         context = api.get_current_span().get_span_context()
         if context.is_valid:
-            ids = TraceParent(context.trace_id, context.span_id, int(context.trace_flags))
-            return str(ids) if TraceParent.parse(str(ids)) else None
+            found = TraceParent(context.trace_id, context.span_id, context.trace_flags)
+            return str(found) if found.is_valid else None
     return None
 
 

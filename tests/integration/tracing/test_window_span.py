@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
@@ -11,11 +14,15 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from outbox import Status
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.worker.batch.batch_results import Results
+from outbox.worker.batch.window_span import window_span
 from outbox.worker.drain import drain
 from outbox.worker.tracing import MOST_LINKS
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.raising import raise_when
-from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.shop import Shop, Shops, entry, message, sent
 
 from .conftest import Recording
 
@@ -169,3 +176,23 @@ def test_unsampled_requests_are_linked_and_an_unsampled_window_is_sent_without_a
         drain(sending.runtime)
     assert len(recording.windows) == 1
     assert sending.statuses() == ["sent", "sent"]
+
+
+def test_a_result_that_is_taken_back_or_goes_on_is_not_counted(
+    shop: Shop, recording: Recording
+) -> None:
+    results = Results(shop.runtime, UUID(int=1), progress=bool)
+    emails = [SimpleNamespace(traceparent=None)] * 3
+    server = SimpleNamespace(host="mx.example", port=25, name="mx")
+    span = window_span(cast(Any, emails), cast(Any, SimpleNamespace(server=server)), results)
+    span.begin()
+    part = Outcome(status=Status.SENDING, reply=Reply(code=250), again=True)
+    results.add(entry(1, part, Verdict.SENT))
+    results.add(sent(1))
+    doubt = Outcome(status=Status.PENDING, reply=Reply(code=0), unknown_total=1)
+    results.add(entry(2, doubt, Verdict.UNKNOWN))
+    refused = Outcome(status=Status.FAILED, reply=Reply(code=550))
+    results.add(entry(3, refused, Verdict.FAIL))
+    assert results.withdraw([3]) == {3}
+    span.end()
+    assert counts(recording.windows[0]) == {"sent": 1, "failed": 0, "unknown": 1, "waiting": 1}

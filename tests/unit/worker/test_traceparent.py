@@ -52,6 +52,13 @@ def test_a_later_version_may_go_on_and_only_its_sampled_flag_is_known() -> None:
             assert found == TraceParent(int(TRACE, 16), int(SPAN, 16), sampled)
 
 
+def test_what_is_out_of_range_is_not_valid() -> None:
+    assert TraceParent(1, 1, 0).is_valid
+    assert TraceParent(2**128 - 1, 2**64 - 1, 255).is_valid
+    wrong = [(0, 1, 0), (2**128, 1, 0), (-1, 1, 0), (1, 0, 0), (1, 2**64, 0), (1, 1, 256)]
+    assert not any(TraceParent(*one).is_valid for one in wrong)
+
+
 @given(st.integers(1, 2**128 - 1), st.integers(1, 2**64 - 1), st.integers(0, 255))
 def test_what_is_written_is_read_back(trace: int, span: int, flags: int) -> None:
     context = TraceParent(trace, span, flags)
