@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from flask.typing import ResponseReturnValue
 
+from ...domain.search.last_attempt import NONE, reply_of
 from ...flask_ext.management.management import Management
+from ...store.report_records import Problem
 from ..site.render import render
 from ..site.site import Site
 
@@ -20,6 +22,16 @@ def add_to(site: Site) -> None:
 
 def index() -> ResponseReturnValue:
     """List the groups, the one with the newest message first."""
-    return render(
-        "messages/problems.html", problems=Management().problems(limit=GROUPS, newest=NEWEST)
-    )
+    found = Management().problems(limit=GROUPS, newest=NEWEST)
+    return render("messages/problems.html", problems=found, wanted=wanted)
+
+
+def wanted(group: Problem) -> dict[str, str]:
+    """Return the fields of the search that finds the messages of just this group."""
+    return {
+        "status": group.status,
+        "domain": group.domain,
+        "reply": reply_of(group.code, group.enhanced) or NONE,
+        "server": group.server or NONE,
+        "phase": group.phase or NONE,
+    }

@@ -24,6 +24,10 @@ LONGEST = {
     "status": 20,
     "since": 10,
     "until": 10,
+    "domain": 255,
+    "server": 255,
+    "reply": 20,
+    "phase": 10,
     "after": _MAX_PLACE,
 }
 """The fields, and the most characters of each."""

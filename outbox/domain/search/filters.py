@@ -13,10 +13,15 @@ from ..delivery.status import NEEDS_PERSON, Status
 from ..errors import InvalidMessage
 from ..header.address import CONTROL, check_address
 from ..message.render import check_message_id
+from .last_attempt import check_domain, check_phase, check_reply, check_server
 from .subject import MAX_SUBJECT, folded_subject
 
 UNSERVED = frozenset({Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED})
 """Statuses that no index has: emails that ended so may lie anywhere among millions of others."""
+
+
+GROUPED = ("domain", "server", "reply", "phase")
+"""Filters by which emails that need a person are grouped. Among those alone they are looked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +36,10 @@ class Filters:
     status: Status | None = None
     since: datetime | None = None  # created at this moment or later
     until: datetime | None = None  # created before this moment
+    domain: str | None = None  # of the first recipient, in lower case
+    server: str | None = None  # of the last attempt; "": no server judged the email
+    reply: str | None = None  # the codes of the last attempt; "": there was no reply
+    phase: str | None = None  # the step that decided the last attempt; "": there was none
 
     @classmethod
     def check(cls, indexed: Collection[Term], **given: Any) -> Filters:
@@ -45,6 +54,9 @@ class Filters:
                     term, f"is not indexed: OUTBOX_SEARCH leaves it out; {_OTHERS}"
                 )
         found = cls(**{name: _CHECKS[name](given.get(name)) for name in _CHECKS})
+        for name in GROUPED:
+            if getattr(found, name) is not None and not found.needs_person:
+                raise InvalidMessage(name, f"is in no index; {_WITH_STATUS}")
         others = (getattr(found, name) for name in _CHECKS if name != "status")
         if found.status in UNSERVED and all(value is None for value in others):
             raise InvalidMessage("status", f"no index has {found.status}; {_OTHERS}")
@@ -56,6 +68,11 @@ class Filters:
     def needs_person(self) -> bool:
         """Whether only emails that need a person are wanted."""
         return self.status in NEEDS_PERSON
+
+    @property
+    def is_of_group(self) -> bool:
+        """Whether something is asked for by which emails that need a person are grouped."""
+        return any(getattr(self, name) is not None for name in GROUPED)
 
 
 def _recipient(value: Any) -> str | None:
@@ -101,8 +118,12 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "status": _status,
     "since": lambda value: check_moment("since", value),
     "until": lambda value: check_moment("until", value),
+    "domain": check_domain,
+    "server": check_server,
+    "reply": check_reply,
+    "phase": check_phase,
 }
-_LEFT_OUT = "is not indexed: OUTBOX_SEARCH leaves it out"
-_OTHERS = f"indexes serve {', '.join(name for name in _CHECKS if name != 'status')}"
+_OTHERS = f"indexes serve {', '.join(n for n in _CHECKS if n not in ('status', *GROUPED))}"
+_WITH_STATUS = f"indexes serve it beside status {' or '.join(sorted(NEEDS_PERSON))}"
 
 assert tuple(_CHECKS) == tuple(each.name for each in fields(Filters))  # noqa: S101

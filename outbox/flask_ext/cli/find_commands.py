@@ -44,6 +44,10 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--status", type=click.Choice([status.value for status in Status])),
         click.option("--since", callback=_moment, help="Created then or later, in UTC."),
         click.option("--until", callback=_moment, help="Created before then."),
+        click.option("--domain", help="Of the recipient; with --status failed or unknown."),
+        click.option("--server", help="Of the last attempt; likewise."),
+        click.option("--reply", help="The last attempt's codes, such as '550 5.1.1'; likewise."),
+        click.option("--phase", help="The step that decided it, such as rcpt; likewise."),
     )
     for option in reversed(options):
         command = option(command)

@@ -26,6 +26,10 @@ class Searching(Verbs):
         status: Status | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        domain: str | None = None,
+        server: str | None = None,
+        reply: str | None = None,
+        phase: str | None = None,
         after: str | None = None,
         limit: int = 50,
     ) -> EmailPage:
@@ -37,7 +41,12 @@ class Searching(Verbs):
         recipient, key or Message-ID is given. A cancelled, expired or suppressed email is in no
         index, so that one of these statuses needs another filter beside it.
 
-        A page looks at 5,000 emails at most, however many there are. Its `next` is the `after` of
+        `domain` is that of the first recipient. `server`, `reply` and `phase` are those of the last
+        attempt: a server's name, the codes as text ("550 5.1.1"), and a step such as "rcpt"; all as
+        `problems` has them, and "(none)" where it has nothing. These four need the status failed or
+        unknown beside them.
+
+        A page looks at 5,000 emails at most, however many there are; at 2,000 for these four. Its `next` is the `after` of
         the next page. The `limit` is at most 1,000.
         """
         return emails.found(
@@ -50,6 +59,10 @@ class Searching(Verbs):
             status=status,
             since=since,
             until=until,
+            domain=domain,
+            server=server,
+            reply=reply,
+            phase=phase,
             after=after,
             limit=limit,
         )

@@ -16,10 +16,13 @@ from ..lookup.find import sent_to
 from ..queries.reports import summary
 from ..report_records import EmailPage, EmailSummary
 from .candidates import MOST_READ, ByAttention, candidates
+from .problems import of_group
 from .subjects import begins
 
 _FURTHER = 1000
 """How many more candidates are looked at, once the first ones did not fill the page."""
+_MOST_OF_GROUP = 2000
+"""The most candidates that a page looks at where of each the last attempt is read, too."""
 
 
 def page(
@@ -27,7 +30,7 @@ def page(
 ) -> EmailPage:
     """Return up to `limit` emails that come after this place.
 
-    It looks at no more than MOST_READ candidates. A page may therefore have fewer emails than were
+    It looks at no more than MOST_READ candidates; 2,000 for a group of problems. A page may therefore have fewer emails than were
     asked for, or none, and still a next page. Raises InvalidMessage for the place of another list.
     """
     leading = candidates(connection, database, filters)
@@ -35,7 +38,7 @@ def page(
         raise InvalidMessage("after", "is a place in another list: the filters have changed")
     found: list[EmailSummary] = []
     last: Place | None = None
-    for count in _counts(limit):
+    for count in _counts(limit, _MOST_OF_GROUP if filters.is_of_group else MOST_READ):
         places = leading.after(after, count)
         rows = _matching(connection, database, filters, [place.id for place in places])
         for place in places:
@@ -51,9 +54,9 @@ def page(
     return EmailPage(emails=tuple(found), next=str(after))
 
 
-def _counts(limit: int) -> Iterator[int]:
-    """Yield how many candidates to look at in turn."""
-    count, left = limit + 1, MOST_READ
+def _counts(limit: int, most: int) -> Iterator[int]:
+    """Yield how many candidates to look at in turn, together at most so many."""
+    count, left = limit + 1, most
     while left > 0:
         yield min(count, left)
         left, count = left - count, max(count, _FURTHER)
@@ -69,10 +72,14 @@ def _matching(
         which = among(database, part), *_conditions(database, filters)
         for row in connection.execute(select(email).where(*which)):
             found[row.id] = EmailSummary(**summary(row))
-    if filters.recipient is None:
-        return found
-    ours = sent_to(connection, database, filters.recipient, found)
-    return {email_id: one for email_id, one in found.items() if email_id in ours}
+    if filters.recipient is not None:
+        ours = sent_to(connection, database, filters.recipient, found)
+        found = {email_id: one for email_id, one in found.items() if email_id in ours}
+    if filters.is_of_group:
+        first = {email_id: one.recipient for email_id, one in found.items()}
+        same = of_group(connection, database, filters, first)
+        found = {email_id: one for email_id, one in found.items() if email_id in same}
+    return found
 
 
 def _conditions(database: Database, filters: Filters) -> Iterator[ColumnElement[bool]]:

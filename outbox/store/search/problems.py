@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
 from ...domain.delivery.status import Status
 from ...domain.header.address import domain_of
+from ...domain.search.filters import Filters
+from ...domain.search.last_attempt import reply_of
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
 from ..report_records import Problem, Problems
@@ -55,6 +57,27 @@ def problems(
         emails=len(looked_at),
         more_emails=len(rows) > len(looked_at),
         more_groups=len(first) > len(found),
+    )
+
+
+def of_group(
+    connection: Connection, database: Database, filters: Filters, recipients: Mapping[int, str]
+) -> frozenset[int]:
+    """Return which of these emails, by their first recipients, are of the group that is wanted."""
+    ids = [i for i, to in recipients.items() if filters.domain in (None, domain_of(to))]
+    wanted = filters.server, filters.reply, filters.phase
+    if wanted == (None, None, None):
+        return frozenset(ids)
+    last = _last_attempts(connection, database, ids)
+    return frozenset(i for i in ids if _is_like(last.get(i, _NONE), *wanted))
+
+
+def _is_like(attempt: _Last, server: str | None, reply: str | None, phase: str | None) -> bool:
+    _, its_phase, code, enhanced, its_server = attempt
+    return (
+        server in (None, its_server)
+        and reply in (None, reply_of(code, enhanced))
+        and phase in (None, its_phase)
     )
 
 

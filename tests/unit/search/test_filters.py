@@ -25,6 +25,15 @@ def test_text_that_no_email_can_have_is_refused_by_name(name: str, value: Any) -
     assert len(str(refused.value)) < 200
 
 
+@pytest.mark.parametrize("name", ["domain", "server", "reply", "phase"])
+@pytest.mark.parametrize("value", [HUGE, "a\0b", "a\nb", "", " ", 7, b"x", "none of these@x"])
+def test_what_no_last_attempt_can_have_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(InvalidMessage) as refused:
+        Filters.check(ALL_TERMS, status="failed", **{name: value})
+    assert refused.value.field == name
+    assert len(str(refused.value)) < 200
+
+
 @pytest.mark.parametrize("name", ["since", "until"])
 @pytest.mark.parametrize("value", ["2026-07-01", datetime(2026, 7, 1)])  # noqa: DTZ001
 def test_a_time_must_have_a_zone(name: str, value: Any) -> None:
