@@ -6,8 +6,8 @@ from flask import Flask
 
 from ..domain.errors import ConfigurationError
 from .access.role import Access, nobody
-from .controls import audit, pauses, suppressed, workers
-from .messages import acts, listing, one, problems
+from .controls import audit, held, pauses, suppressed, workers
+from .messages import acts, listing, newsletters, one, problems
 from .overview import page as overview
 from .site.site import NAME, Site
 
@@ -50,6 +50,7 @@ class Dashboard:
         if not self._prefix.startswith("/") or self._prefix.endswith("/"):
             raise ConfigurationError("url_prefix must begin with a slash, and not end with one")
         site = Site(self._access, self._prefix)
-        for room in (overview, listing, problems, one, acts, suppressed, workers, pauses, audit):
+        about_messages = (listing, problems, newsletters, one, acts)
+        for room in (overview, *about_messages, suppressed, workers, pauses, held, audit):
             room.add_to(site)
         app.register_blueprint(site.blueprint)

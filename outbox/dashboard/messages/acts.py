@@ -6,6 +6,7 @@ from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
 from ...flask_ext.management.management import Management
+from ...flask_ext.restore.verbs import Restoring
 from ..site.render import here
 from ..site.site import Site, visitor
 
@@ -13,7 +14,7 @@ from ..site.site import Site, visitor
 def add_to(site: Site) -> None:
     """Add the acts."""
     rule = "/messages/<int(max=9223372036854775807):email_id>"
-    for act in (retry, cancel, resolve, suppress):
+    for act in (retry, cancel, resolve, suppress, release):
         site.action(f"{rule}/{act.__name__}", act)
     site.action(f"{rule}/send-again", send_again)
 
@@ -41,6 +42,12 @@ def suppress(email_id: int) -> ResponseReturnValue:
     reason = f"by hand, from message {email_id}"
     Management().suppress(request.form.get("address", ""), reason, by=visitor().who)
     return redirect(here("suppressed_index", address=request.form["address"], done=1), 303)
+
+
+def release(email_id: int) -> ResponseReturnValue:
+    """Let it go, if it is held since a restore."""
+    Restoring().release(email_id, by=visitor().who)
+    return _back(email_id)
 
 
 def send_again(email_id: int) -> ResponseReturnValue:

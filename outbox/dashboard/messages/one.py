@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from ...domain.delivery.status import LEASED, Status
 from ...flask_ext.management.management import Management
 from ...flask_ext.previews.shown import ShownEmail
+from ...store.due_times import HELD
 from ...store.report_records import AuditEntry, EmailDetails
 from ..access.role import Role
 from ..site.render import render
@@ -46,6 +47,7 @@ def show(email_id: int) -> ResponseReturnValue:
         content=content_of(email, visitor(), request.args.get("view", "")),
         most=MOST_SOURCE,
         is_large=is_large(email),
+        is_held=email.due_at == HELD,
         done=_done(acts),
         copy_of=request.args.get("copy_of", type=int),
         may=_possible(email),
@@ -109,6 +111,8 @@ def _possible(email: EmailDetails) -> set[str]:
     found = {"suppress"}
     if email.redacted_at is None:
         found.add("send_again")
+    if email.due_at == HELD:
+        found.add("release")
     if email.status in (Status.PENDING, *LEASED):
         found.add("cancel")
     if email.status in (Status.FAILED, Status.UNKNOWN) and email.redacted_at is None:

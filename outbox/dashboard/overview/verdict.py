@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...domain.counted import counted
+from ...flask_ext.management.figures import HELD
 from ...flask_ext.management.results import Health
 from ...flask_ext.management.server_lines import standing_line
 from ...store.report_records import Pause
@@ -63,7 +64,8 @@ def _small(health: Health, pauses: Sequence[Pause], switched: Sequence[str]) -> 
         if server.since and server.configured and server not in health.alerts:
             yield Remark(text=standing_line(server), is_grave=False)
     for text in health.warnings:
-        yield Remark(text=text, is_grave=False)
+        page, label = ("held_index", "See what is held") if text == HELD else ("", "")
+        yield Remark(text=text, is_grave=False, page=page, label=label)
 
 
 def _is_pause(text: str) -> bool:

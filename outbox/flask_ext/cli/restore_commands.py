@@ -13,7 +13,7 @@ from ...store.instance.hold import HeldEmails
 from ..management.server_lines import printable
 from .bulk_commands import progress_bar
 from .printing.json_output import print_json
-from .shell import EMAIL_ID, as_json, current_outbox, text
+from .shell import EMAIL_ID, as_json, current_outbox, person, text
 
 _LOCKED = "another transaction holds {}: run it again"
 
@@ -26,7 +26,7 @@ def restored() -> None:
     Stop the workers before. What is held stays until `flask outbox release`; new emails go out.
     """
     with progress_bar() as progress:
-        done = current_outbox().restored(progress=progress)
+        done = current_outbox().restored(progress=progress, by=person())
     click.echo(f"{counted(done.held, 'email is', 'emails are')} held")
     if done.locked:
         locked = _LOCKED.format(counted(done.locked, "email"))
@@ -38,7 +38,7 @@ def restored() -> None:
 @with_appcontext
 def moved() -> None:
     """Let the original send from a new place, or under a new name; hold nothing."""
-    current_outbox().moved()
+    current_outbox().moved(by=person())
     click.echo("this outbox sends from here")
 
 
@@ -86,6 +86,7 @@ def release(
                 scheduled=scheduled,
                 everything=everything,
                 progress=progress,
+                by=person(),
             )
     except InvalidMessage as error:
         raise click.UsageError(error.rule) from None

@@ -20,6 +20,7 @@ from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change, on_free
 from ...store.queries import reports
 from ...store.queries.id_scan import Scan, waiting_with_tag, with_status
+from ...store.queries.id_steps import Walk, read_step
 from ...store.transitions import resolve as resolving
 from ...store.transitions import retry as retrying
 from ...store.transitions.cancel import withdraw_ids
@@ -67,15 +68,48 @@ def cancel_tag(
     runtime: Runtime, tag: str, progress: OnProgress, by: str
 ) -> tuple[int, Collection[int]]:
     """Withdraw a tag's emails; return how many, and the ids that another transaction holds."""
-    database, deed = runtime.database, deed_of(by, "cancel", tag=tag)
+    database, withdraw = runtime.database, noted(withdraw_ids, deed_of(by, "cancel", tag=tag))
+    return in_parts(database, withdraw, scanned(waiting_with_tag(database, tag), progress))
 
-    def withdraw(connection: Connection, _: Database, ids: list[int]) -> int:
-        changed = withdraw_ids(connection, database, ids)
+
+def noted(work: Change[int], deed: Deed | None, done: str = "cancelled") -> Change[int]:
+    """Return the same work, which leaves an entry in the audit for each of its transactions."""
+
+    def change(connection: Connection, database: Database, ids: list[int]) -> int:
+        changed = work(connection, database, ids)
         if deed is not None:
-            deed.note(connection, database, f"{changed} cancelled")
+            deed.note(connection, database, f"{changed} {done}")
         return changed
 
-    return in_parts(database, withdraw, scanned(waiting_with_tag(database, tag), progress))
+    return change
+
+
+MOST_CHANGED = 2000
+"""After so many changed emails a request leaves the rest to the next one."""
+MOST_STEPS = 20
+"""After so many steps it does so, too, even if it has found little to change."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What a bounded part of a correction has done."""
+
+    changed: int
+    locked: int  # emails that another transaction holds
+    next: int | None  # the place behind which the next part begins; None: that was the last one
+
+
+def do_part(database: Database, work: Change[int], walk: Walk, after: int | None) -> Part:
+    """Change the next emails of a walk, in a time that a request may take."""
+    changed, locked = 0, 0
+    for _ in range(MOST_STEPS):
+        at = after
+        step = database.read(lambda c, at=at: read_step(c, database, walk, at))  # type: ignore[misc]
+        done, held = in_parts(database, work, list(parts(step.ids)))
+        changed, locked, after = changed + done, locked + len(held), step.next
+        if after is None or changed >= MOST_CHANGED:
+            break
+    return Part(changed=changed, locked=locked, next=after)
 
 
 def in_parts(

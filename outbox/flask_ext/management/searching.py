@@ -46,8 +46,8 @@ class Searching(Verbs):
         `problems` has them, and "(none)" where it has nothing. These four need the status failed or
         unknown beside them.
 
-        A page looks at 5,000 emails at most, however many there are; at 2,000 for these four. Its `next` is the `after` of
-        the next page. The `limit` is at most 1,000.
+        A page looks at 5,000 emails at most, however many there are; for these four at 2,000. Its
+        `next` is the `after` of the next page. The `limit` is at most 1,000.
         """
         return emails.found(
             self._runtime,

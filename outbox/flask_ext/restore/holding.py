@@ -10,10 +10,15 @@ from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.errors import InvalidMessage
+from ...domain.priority import Priority
+from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
+from ...store.connection.row_locks import Change
 from ...store.instance import hold, row
+from ...store.instance.held import first_held
 from ..management.arguments import OnProgress, priority_of, several_ids
-from ..management.corrections import in_parts, scanned
+from ..management.audit import MOST_NAMED, Deed, deed_of
+from ..management.corrections import in_parts, noted, scanned
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -35,14 +40,20 @@ class Released:
     locked: tuple[int, ...] = ()  # ids of emails that another transaction holds
 
 
-def restored(runtime: Runtime, progress: OnProgress) -> Restored:
+def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
     """Give the outbox a new id, and hold what waits; nothing is sent until that is done."""
-    database, settings = runtime.database, runtime.settings
+    database, settings, deed = runtime.database, runtime.settings, deed_of(by, "restored")
 
     def begin(connection: Connection) -> None:
         now = database.now()
         changes = {"holding_at": now, "held_at": now}
         row.renew(connection, database, place, settings.instance, **changes)
+        _note(deed, connection, database, "begun")
+
+    def end(connection: Connection) -> None:
+        if not locked:
+            row.change(connection, database, holding_at=None)
+        _note(deed, connection, database, f"{held} held" + (f", {locked} locked" if locked else ""))
 
     place = database.read(lambda connection: row.place(connection, database))
     database.run(begin)
@@ -50,17 +61,26 @@ def restored(runtime: Runtime, progress: OnProgress) -> Restored:
     hold.end_leases(database, settings, random=runtime.random)
     held, left = in_parts(database, hold.hold, scanned(hold.scan_waiting(database), progress))
     locked = len(left) + database.read(lambda connection: hold.leased(connection, database))
-    if not locked:
-        database.run(lambda connection: row.change(connection, database, holding_at=None))
+    database.run(end)
     return Restored(held=held, locked=locked)
 
 
-def moved(runtime: Runtime) -> None:
+def moved(runtime: Runtime, by: Any) -> None:
     """Note that this is the original in a new place, or under a new name; nothing is held."""
-    database, name = runtime.database, runtime.settings.instance
+    database, name, deed = runtime.database, runtime.settings.instance, deed_of(by, "moved")
+
+    def renew(connection: Connection) -> None:
+        row.renew(connection, database, place, name)
+        _note(deed, connection, database, "sends from here")
+
     place = database.read(lambda connection: row.place(connection, database))
-    database.run(lambda connection: row.renew(connection, database, place, name))
+    database.run(renew)
     runtime.instance.forget()
+
+
+def _note(deed: Deed | None, connection: Connection, database: Database, result: str) -> None:
+    if deed is not None:
+        deed.note(connection, database, result)
 
 
 def held(runtime: Runtime) -> tuple[hold.HeldEmails, ...]:
@@ -78,6 +98,7 @@ def release(
     scheduled: Any,
     everything: Any,
     progress: OnProgress,
+    by: Any,
 ) -> Released:
     """Release the held emails with these ids, or those that fulfil each condition given."""
     name, which = check_name("tag", tag, MAX_TAG), priority_of(priority)
@@ -87,11 +108,46 @@ def release(
     database = runtime.database
     found: Iterable[Sequence[int]]
     if ids is not None:
-        found = parts(several_ids(ids))
+        chosen_ids = several_ids(ids)
+        found, deed = parts(chosen_ids), deed_of(by, "release", **_named(chosen_ids))
+        work = _releasing(deed, chosen_ids[0] if len(chosen_ids) == 1 else None)
     else:
+        deed = deed_of(by, "release", **what(name, which, scheduled=bool(scheduled)))
+        work = _releasing(deed)
         chosen = hold.scan_held(database, tag=name, priority=which, scheduled=bool(scheduled))
         found = scanned(chosen, progress)
-    total, locked = in_parts(database, hold.release, found)
-    if total and not held(runtime):
-        database.run(lambda connection: row.change(connection, database, held_at=None))
+    total, locked = in_parts(database, work, found)
+    if total:
+        note_end(runtime)
     return Released(emails=total, locked=tuple(sorted(locked)))
+
+
+def _releasing(deed: Deed | None, only: int | None = None) -> Change[int]:
+    if deed is None or only is None:
+        return noted(hold.release, deed, "released")
+
+    def change(connection: Connection, database: Database, ids: list[int]) -> int:
+        changed = hold.release(connection, database, ids)
+        deed.note(connection, database, "released" if changed else "unchanged: is not held", only)
+        return changed
+
+    return change
+
+
+def note_end(runtime: Runtime) -> None:
+    """Note that nothing is held any more, if that is so."""
+    database = runtime.database
+    if database.read(lambda connection: first_held(connection, database)) is None:
+        database.run(lambda connection: row.change(connection, database, held_at=None))
+
+
+def what(tag: str | None, priority: Priority | None, *, scheduled: bool) -> dict[str, Any]:
+    """Return what is released, in the words of the audit."""
+    named = None if priority is None else priority.name.lower()
+    return {"tag": tag, "priority": named, "scheduled": "only" if scheduled else None}
+
+
+def _named(ids: Sequence[int]) -> dict[str, Any]:
+    if len(ids) == 1:
+        return {}  # a column names it
+    return {"ids": ids} if len(ids) <= MOST_NAMED else {"emails": len(ids)}

@@ -16,7 +16,7 @@ from .holding import Released, Restored
 class Restoring(Management):
     """These verbs and those of `Management`; `Outbox` inherits them."""
 
-    def restored(self, *, progress: OnProgress = unwatched) -> Restored:
+    def restored(self, *, progress: OnProgress = unwatched, by: str | None = None) -> Restored:
         """Hold every email that waits, and let this outbox send: after a restore, or in a copy.
 
         Nothing is sent before it ends. What waits at its beginning is held until `release`, and new
@@ -24,15 +24,15 @@ class Restoring(Management):
         another transaction holds are counted as `locked`: then nothing is sent until it is called
         again. Stop the workers before.
         """
-        return holding.restored(self._writer_runtime, progress)
+        return holding.restored(self._writer_runtime, progress, by)
 
-    def moved(self) -> None:
+    def moved(self, *, by: str | None = None) -> None:
         """Let this outbox send from a new place or under a new name, and hold nothing.
 
         It is for the original only: after a move to another server, an upgrade of the database, or
         a change of OUTBOX_INSTANCE. A copy would send what the original sends.
         """
-        holding.moved(self._writer_runtime)
+        holding.moved(self._writer_runtime, by)
 
     def held(self) -> tuple[HeldEmails, ...]:
         """Return how many emails are held since a restore, by tag and priority."""
@@ -47,6 +47,7 @@ class Restoring(Management):
         scheduled: bool = False,
         everything: bool = False,
         progress: OnProgress = unwatched,
+        by: str | None = None,
     ) -> Released:
         """Release held emails: by ids, by tag, priority or both, or everything.
 
@@ -62,4 +63,5 @@ class Restoring(Management):
             scheduled=scheduled,
             everything=everything,
             progress=progress,
+            by=by,
         )

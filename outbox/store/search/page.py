@@ -30,8 +30,9 @@ def page(
 ) -> EmailPage:
     """Return up to `limit` emails that come after this place.
 
-    It looks at no more than MOST_READ candidates; 2,000 for a group of problems. A page may therefore have fewer emails than were
-    asked for, or none, and still a next page. Raises InvalidMessage for the place of another list.
+    It looks at no more than MOST_READ candidates, and at fewer for a group of problems. A page may
+    therefore have fewer emails than were asked for, or none, and still a next page. Raises
+    InvalidMessage for the place of another list.
     """
     leading = candidates(connection, database, filters)
     if after is not None and isinstance(leading, ByAttention) is (after.moment is None):

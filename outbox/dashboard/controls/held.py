@@ -1,0 +1,64 @@
+"""What is held since a restore: by tag and priority, and the first messages; some are released."""
+
+from __future__ import annotations
+
+from flask import redirect, request
+from flask.typing import ResponseReturnValue
+
+from ...domain.priority import Priority
+from ...flask_ext.app.state import state_of
+from ...flask_ext.management.corrections import Part
+from ...flask_ext.restore import pages
+from ..site.render import here, render
+from ..site.site import Site, visitor
+
+GROUPS = 30
+FIRST = 20
+
+
+def add_to(site: Site) -> None:
+    """Add the page and its act."""
+    site.page("/held", index)
+    site.action("/held/release", release)
+
+
+def index() -> ResponseReturnValue:
+    """Show what is held."""
+    return _page(released=request.args.get("released", type=int))
+
+
+def release() -> ResponseReturnValue:
+    """Release a part of what fulfils the form; the page sends its form again while there is more.
+
+    As with a newsletter that is stopped, the page that goes on is the answer to a form.
+    """
+    before = request.form.get("released", 0, type=int)
+    done = _release(request.form.get("after", type=int))
+    if done.next is None:
+        return redirect(here("held_index", released=before + done.changed), 303)
+    return _page(released=before + done.changed, goes_on=done.next)
+
+
+def _release(after: int | None) -> Part:
+    form, state = request.form, state_of()
+    state.refuse_own_write()
+    return pages.release_part(
+        state.runtime,
+        tag=form.get("tag", "").strip() or None,
+        priority=form.get("priority") or None,
+        scheduled="scheduled" in form,
+        everything="everything" in form,
+        after=after,
+        by=visitor().who,
+    )
+
+
+def _page(*, released: int | None, goes_on: int | None = None) -> ResponseReturnValue:
+    return render(
+        "controls/held.html",
+        held=pages.shown(state_of().runtime, groups=GROUPS, emails=FIRST),
+        priorities=[priority.name.lower() for priority in Priority],
+        released=released,
+        goes_on=goes_on,
+        wanted=request.form,
+    )

@@ -1,0 +1,111 @@
+"""How far the emails of a tag have come, in milliseconds, however many there are.
+
+Few emails are counted. Of many, a sample is read that is spread evenly over all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select
+
+from ...domain.delivery.status import LEASED, NEEDS_PERSON, Status
+from ..connection.database import Database
+from ..schema.clock import utc
+from .spread import probes
+
+MOST_LOOKED_AT = 5000
+"""The most of the emails that need a person, in all, among which those of a tag are counted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TagProgress:
+    """How far the emails of a tag have come."""
+
+    tag: str
+    emails: int  # how many there are; if they are too many to be counted, at least so many
+    is_counted: bool
+    statuses: Mapping[Status, int]  # of all emails; if they are not counted, of a sample
+    problems: Mapping[Status, int]  # failed, unknown; among those that came to need a person last
+    first_at: datetime  # when its first and its last email were enqueued
+    last_at: datetime
+
+    @property
+    def waiting(self) -> int:
+        """How many are not sent yet: they wait, or a worker has them."""
+        return sum(self.statuses.get(status, 0) for status in (Status.PENDING, *LEASED))
+
+    def share(self, emails: int) -> float:
+        """Return the part of all emails, from 0 to 1, that so many of `statuses` are."""
+        return emails / max(1, sum(self.statuses.values()))
+
+
+def tag_progress(
+    connection: Connection, database: Database, tags: Collection[str], most: int
+) -> tuple[TagProgress, ...]:
+    """Return the progress of each of these tags that has emails; up to `most` are counted."""
+    each = (_progress(connection, database, tag, most) for tag in tags)
+    found = [one for one in each if one is not None]
+    if all(one.is_counted for one in found):
+        return tuple(found)
+    problems = _problems(connection, database, tags)
+    return tuple(
+        one if one.is_counted else replace(one, problems=problems.get(one.tag, {})) for one in found
+    )
+
+
+def _progress(
+    connection: Connection, database: Database, tag: str, most: int
+) -> TagProgress | None:
+    email = database.tables.email.c
+    end = select(email.id, email.created_at).where(email.tag == tag).limit(1)
+    first = connection.execute(end.order_by(email.id)).one_or_none()
+    last = connection.execute(end.order_by(email.id.desc())).one_or_none()
+    if first is None or last is None:
+        return None
+    statuses = _counted(connection, database, tag, most)
+    emails = sum(statuses.values())
+    if emails > most:
+        sample = probes(database, email.status, first.id, last.id, email.tag == tag)
+        found = connection.execute(sample).scalars()
+        statuses = Counter(Status(status) for status in found if status is not None)
+    return TagProgress(
+        tag=tag,
+        emails=min(emails, most),
+        is_counted=emails <= most,
+        statuses=statuses,
+        problems={status: statuses[status] for status in NEEDS_PERSON if status in statuses},
+        first_at=utc(first.created_at),
+        last_at=utc(last.created_at),
+    )
+
+
+def _counted(connection: Connection, database: Database, tag: str, most: int) -> Counter[Status]:
+    """Return the number of emails by status, of the newest ones and one more than `most`."""
+    email = database.tables.email.c
+    some = select(email.status).where(email.tag == tag).order_by(email.id.desc()).limit(most + 1)
+    status = some.subquery().c.status
+    rows = connection.execute(select(status, func.count()).group_by(status))
+    return Counter({Status(found): emails for found, emails in rows})
+
+
+def _problems(
+    connection: Connection, database: Database, tags: Collection[str]
+) -> dict[str, Counter[Status]]:
+    """Return by tag how many emails need a person, among the last of them."""
+    email = database.tables.email.c
+    last = (
+        select(email.tag, email.status)
+        .where(email.attention_at.is_not(None))
+        .order_by(email.attention_at.desc(), email.id.desc())
+        .limit(MOST_LOOKED_AT)
+        .subquery()
+    )
+    counts = select(last.c.tag, last.c.status, func.count()).where(last.c.tag.in_(tags))
+    found = dict[str, Counter[Status]]()
+    for tag, status, emails in connection.execute(counts.group_by(last.c.tag, last.c.status)):
+        found.setdefault(tag, Counter())[Status(status)] = emails
+    return found

@@ -1,0 +1,93 @@
+"""The tags of newsletters, the newest first. No table has them, and no index has them by time.
+
+So a bounded number of emails is looked at: the newest, those that wait, those that need a person,
+and some that are spread evenly over all. A tag with many emails cannot hide between the last ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, case, func, null, select, union_all
+
+from ...domain.priority import Priority
+from ..connection.database import Database
+from ..schema.clock import utc
+from .spread import probes
+
+NEWEST = 3000
+"""How many of the newest emails are looked at, and of those that need a person."""
+WAITING = 300
+"""How many of the emails that wait are looked at: of each end of the index."""
+MOST_TAGS = 200
+"""The most tags that are told of."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewsletterTag:
+    """A tag that bulk email has."""
+
+    tag: str
+    last_id: int  # of its newest email
+    last_at: datetime  # when that was enqueued
+
+
+def newsletter_tags(connection: Connection, database: Database) -> tuple[NewsletterTag, ...]:
+    """Return the tags of the bulk emails that are looked at, the one with the newest email first.
+
+    Of E emails in all, a tag with more than E/200 emails in a row is always among them.
+    """
+    names = {
+        row.found
+        for statement in _looks(connection, database)
+        for row in connection.execute(statement)
+        if row.found is not None
+    }
+    found = [_newest(row) for row in _last_emails(connection, database, sorted(names))]
+    return tuple(sorted(found, key=lambda one: -one.last_id)[:MOST_TAGS])
+
+
+def _newest(row: Any) -> NewsletterTag:
+    return NewsletterTag(tag=row.tag, last_id=row.id, last_at=utc(row.created_at))
+
+
+def _looks(connection: Connection, database: Database) -> Iterator[Select[Any]]:
+    """Yield statements for the tags of some emails; null for those that are no newsletter's."""
+    email = database.tables.email.c
+    tag = case((email.priority == int(Priority.BULK), email.tag), else_=null())
+    some = select(tag.label("found"))
+    yield _each_once(some.order_by(email.id.desc()).limit(NEWEST))
+    needs = some.where(email.attention_at.is_not(None))
+    yield _each_once(needs.order_by(email.attention_at.desc(), email.id.desc()).limit(NEWEST))
+    waits = some.where(email.due_at.is_not(None), email.priority == int(Priority.BULK))
+    due = (email.priority, email.lane, email.due_at, email.id)
+    yield _each_once(waits.order_by(*due).limit(WAITING))
+    yield _each_once(waits.order_by(*(one.desc() for one in due)).limit(WAITING))
+    first, last = connection.execute(select(func.min(email.id), func.max(email.id))).one()
+    if first is not None:
+        yield probes(database, tag, first, last)
+
+
+def _each_once(some: Select[Any]) -> Select[Any]:
+    return select(some.subquery().c.found).distinct()
+
+
+_AT_ONCE = 100
+
+
+def _last_emails(connection: Connection, database: Database, tags: Sequence[str]) -> Iterable[Any]:
+    """Return the newest email of each tag."""
+    email = database.tables.email.c
+    for start in range(0, len(tags), _AT_ONCE):
+        each = (
+            select(email.tag, email.id, email.created_at)
+            .where(email.tag == tag)
+            .order_by(email.id.desc())
+            .limit(1)
+            .subquery()
+            for tag in tags[start : start + _AT_ONCE]
+        )
+        yield from connection.execute(union_all(*(select(one) for one in each)))
