@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, func, select, union_all
+from sqlalchemy import Connection, Select, case, func, select, union_all
 
 from ...domain.priority import Priority
 from ..connection.database import Database
+from ..connection.list_parts import among, parts
 from ..due_times import is_held
 from ..queries.reports import summary
 from ..queries.standstill import MOST_COUNTED
@@ -31,43 +31,33 @@ class HeldGlance:
     emails: int  # how many there are; at most 10,000 are counted
     groups: tuple[HeldEmails, ...]  # of those that were counted, by tag and priority, most first
     more_groups: int  # how many groups were not asked for
-    first: tuple[EmailSummary, ...]  # some of the held emails, of each lane the oldest first
+    first: tuple[EmailSummary, ...]  # some of the held emails, the oldest first
 
 
 def glance(connection: Connection, database: Database, *, groups: int, emails: int) -> HeldGlance:
     """Return how many emails are held, and the largest of the groups and the first of the emails.
 
-    Two statements for 200 lanes read at most MOST_COUNTED emails.
+    The index alone tells at most MOST_COUNTED ids. Only the rows of these are read.
     """
-    email = database.tables.email
-    held, total = list[HeldEmails](), 0
-    first = list[EmailSummary]()
+    ids = list[int]()
     for lanes in _lanes(connection, database):
-        some = _some(database, lanes, MOST_COUNTED - total, email.c.id)
-        found = _groups(connection, database, some)
-        held, total = [*held, *found], total + sum(one.emails for one in found)
-        if len(first) < emails:
-            rows = connection.execute(_some(database, lanes, emails - len(first), *email.c))
-            first += [EmailSummary(**summary(row)) for row in rows]
-        if total >= MOST_COUNTED:
-            break
-    largest = sorted(_merged(held), key=lambda one: (-one.emails, one.tag or "", one.priority))
+        ids += connection.execute(_held_ids(database, lanes, MOST_COUNTED - len(ids))).scalars()
+    found = [group for part in parts(sorted(ids)) for group in _groups(connection, database, part)]
+    largest = sorted(_merged(found), key=lambda one: (-one.emails, one.tag or "", one.priority))
     return HeldGlance(
-        emails=total,
+        emails=len(ids),
         groups=tuple(largest[:groups]),
         more_groups=max(0, len(largest) - groups),
-        first=tuple(first),
+        first=_summaries(connection, database, sorted(ids)[:emails]),
     )
 
 
 def first_held(connection: Connection, database: Database) -> int | None:
     """Return the lowest id of a held email, or None where none is held."""
     found = [
-        row.id
+        email_id
         for lanes in _lanes(connection, database)
-        for row in connection.execute(
-            union_all(*(_of_lane(database, lane, 1, database.tables.email.c.id) for lane in lanes))
-        )
+        for email_id in connection.execute(_held_ids(database, lanes, 1, each=True)).scalars()
     ]
     return min(found, default=None)
 
@@ -83,32 +73,32 @@ def _lanes(connection: Connection, database: Database) -> Iterator[Sequence[_Lan
         yield found[start : start + _LANES_AT_ONCE]
 
 
-def _of_lane(
-    database: Database, lane: _Lane, most: int, *columns: ColumnElement[Any]
-) -> Select[Any]:
+def _held_ids(
+    database: Database, lanes: Sequence[_Lane], most: int, *, each: bool = False
+) -> Select[int]:
+    """Return the statement for the ids of up to `most` held emails of these lanes, or of `each`."""
     email = database.tables.email
-    name, priority = lane
-    which = email.c.due_at.is_not(None), email.c.priority == priority, email.c.lane == name
-    held = select(*columns).where(*which, is_held(email)).order_by(email.c.id).limit(most)
-    return select(held.subquery())
+    terms = [
+        select(email.c.id)
+        .where(email.c.due_at.is_not(None), is_held(email))
+        .where(email.c.priority == priority, email.c.lane == lane)
+        .order_by(email.c.id)
+        .limit(most)
+        .subquery()
+        for lane, priority in lanes
+    ]
+    some = select(union_all(*(select(term) for term in terms)).subquery())
+    return some if each else some.limit(most)
 
 
-def _some(
-    database: Database, lanes: Sequence[_Lane], most: int, *columns: ColumnElement[Any]
-) -> Select[Any]:
-    """Return the statement for up to `most` held emails of these lanes."""
-    each = union_all(*(_of_lane(database, lane, most, *columns) for lane in lanes))
-    return select(each.subquery()).limit(most)
-
-
-def _groups(connection: Connection, database: Database, some: Select[Any]) -> list[HeldEmails]:
-    email, chosen = database.tables.email, some.subquery("chosen")
-    to_come = func.sum(case((email.c.send_at > database.now(), 1), else_=0))
+def _groups(connection: Connection, database: Database, ids: Sequence[int]) -> list[HeldEmails]:
+    email = database.tables.email.c
+    to_come = func.sum(case((email.send_at > database.now(), 1), else_=0))
     statement = (
-        select(email.c.tag, email.c.priority, func.count().label("emails"),
-               to_come.label("scheduled"), func.min(email.c.created_at).label("oldest"))
-        .select_from(chosen.join(email, email.c.id == chosen.c.id))
-        .group_by(email.c.tag, email.c.priority)
+        select(email.tag, email.priority, func.count().label("emails"),
+               to_come.label("scheduled"), func.min(email.created_at).label("oldest"))
+        .where(among(database, ids), is_held(database.tables.email))
+        .group_by(email.tag, email.priority)
     )  # fmt: skip
     return [
         HeldEmails(
@@ -120,6 +110,14 @@ def _groups(connection: Connection, database: Database, some: Select[Any]) -> li
         )
         for row in connection.execute(statement)
     ]
+
+
+def _summaries(
+    connection: Connection, database: Database, ids: Sequence[int]
+) -> tuple[EmailSummary, ...]:
+    email = database.tables.email
+    rows = connection.execute(select(email).where(among(database, ids)).order_by(email.c.id))
+    return tuple(EmailSummary(**summary(row)) for row in rows)
 
 
 def _merged(held: Sequence[HeldEmails]) -> list[HeldEmails]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, Select, select
 
 from ..connection.database import Database
+from ..connection.list_parts import among, parts
 
 LOOK = 2000
 """The most emails that one step reads."""
@@ -36,12 +37,33 @@ class IdStep:
 
 def read_step(connection: Connection, database: Database, walk: Walk, after: int | None) -> IdStep:
     """Read the step behind the email with the id `after`, or the first one."""
-    email = database.tables.email.c
-    statement = select(email.id, walk.wanted.label("wanted")).where(*walk.among)
+    email, which = database.tables.email, list(walk.among)
     if after is not None:
-        behind = email.id < after if walk.newest_first else email.id > after
-        statement = statement.where(behind)
-    order = email.id.desc() if walk.newest_first else email.id
-    rows = connection.execute(statement.order_by(order).limit(LOOK)).all()
-    end = rows[-1].id if len(rows) == LOOK else None
-    return IdStep(ids=[row.id for row in rows if row.wanted], next=end)
+        which.append(email.c.id < after if walk.newest_first else email.c.id > after)
+    ids = newest_ids if walk.newest_first else oldest_ids
+    some = connection.execute(ids(database, *which, limit=LOOK)).scalars().all()
+    wanted = {
+        found
+        for part in parts(sorted(some))
+        for found in connection.execute(
+            select(email.c.id).where(among(database, part), walk.wanted)
+        ).scalars()
+    }
+    end = some[-1] if len(some) == LOOK else None
+    return IdStep(ids=[one for one in some if one in wanted], next=end)
+
+
+def newest_ids(database: Database, *which: ColumnElement[bool], limit: int) -> Select[int]:
+    """Return the statement for the highest ids of the emails that fulfil this.
+
+    It reads the ids alone, which an index has. For another column PostgreSQL may go through all
+    emails in the order of their ids, if it expects to meet enough of those that are wanted.
+    """
+    email = database.tables.email.c
+    return select(email.id).where(*which).order_by(email.id.desc()).limit(limit)
+
+
+def oldest_ids(database: Database, *which: ColumnElement[bool], limit: int) -> Select[int]:
+    """Return the statement for the lowest ids, likewise."""
+    email = database.tables.email.c
+    return select(email.id).where(*which).order_by(email.id).limit(limit)

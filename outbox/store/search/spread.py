@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, cast, literal, select
+from sqlalchemy import BigInteger, ColumnElement, Select, cast, func, literal, select
 
 from ..connection.database import Database
 
@@ -17,19 +17,24 @@ def probes(
     value: ColumnElement[Any],
     first: int,
     last: int,
-    *among: ColumnElement[bool],
+    tag: str | None = None,
 ) -> Select[Any]:
     """Return the statement for `value` of the first email at or behind each of PROBES ids.
 
-    The ids lie evenly between `first` and `last`. `among` is what an index has before the id. The
-    value is null where no email is left.
+    The ids lie evenly between `first` and `last`. With a `tag` only its emails are looked at. The
+    value is null where none is left. An id is looked for by itself, because the index alone has it:
+    for another column PostgreSQL may go through all emails in the order of their ids.
     """
     email = database.tables.email.c
     step = max(1, (last - first) // (PROBES - 1))
     start = select(_number(first).label("id")).cte("probe", recursive=True)
     further = start.c.id + _number(step)
     probe = start.union_all(select(further).where(further <= _number(last)))
-    found = select(value).where(*among, email.id >= probe.c.id).order_by(email.id).limit(1)
+    other = database.tables.email.alias("other")
+    first_id = select(func.min(other.c.id)).where(other.c.id >= probe.c.id)
+    if tag is not None:
+        first_id = first_id.where(other.c.tag == tag)
+    found = select(value).where(email.id == first_id.correlate(probe).scalar_subquery())
     return select(found.correlate(probe).scalar_subquery().label("found")).select_from(probe)
 
 

@@ -14,6 +14,8 @@ from sqlalchemy import Connection, func, select
 
 from ...domain.delivery.status import LEASED, NEEDS_PERSON, Status
 from ..connection.database import Database
+from ..connection.list_parts import among, parts
+from ..queries.id_steps import newest_ids
 from ..schema.clock import utc
 from .spread import probes
 
@@ -61,15 +63,16 @@ def _progress(
     connection: Connection, database: Database, tag: str, most: int
 ) -> TagProgress | None:
     email = database.tables.email.c
-    end = select(email.id, email.created_at).where(email.tag == tag).limit(1)
-    first = connection.execute(end.order_by(email.id)).one_or_none()
-    last = connection.execute(end.order_by(email.id.desc())).one_or_none()
-    if first is None or last is None:
+    ends = select(func.min(email.id), func.max(email.id)).where(email.tag == tag)
+    first, last = connection.execute(ends).one()
+    at = select(email.id, email.created_at).where(email.id.in_([first, last]))
+    moments = {row.id: utc(row.created_at) for row in connection.execute(at)}
+    if not moments.keys() >= {first, last}:  # there is none, or it has just been removed
         return None
     statuses = _counted(connection, database, tag, most)
     emails = sum(statuses.values())
     if emails > most:
-        sample = probes(database, email.status, first.id, last.id, email.tag == tag)
+        sample = probes(database, email.status, first, last, tag)
         found = connection.execute(sample).scalars()
         statuses = Counter(Status(status) for status in found if status is not None)
     return TagProgress(
@@ -78,18 +81,20 @@ def _progress(
         is_counted=emails <= most,
         statuses=statuses,
         problems={status: statuses[status] for status in NEEDS_PERSON if status in statuses},
-        first_at=utc(first.created_at),
-        last_at=utc(last.created_at),
+        first_at=moments[first],
+        last_at=moments[last],
     )
 
 
 def _counted(connection: Connection, database: Database, tag: str, most: int) -> Counter[Status]:
     """Return the number of emails by status, of the newest ones and one more than `most`."""
-    email = database.tables.email.c
-    some = select(email.status).where(email.tag == tag).order_by(email.id.desc()).limit(most + 1)
-    status = some.subquery().c.status
-    rows = connection.execute(select(status, func.count()).group_by(status))
-    return Counter({Status(found): emails for found, emails in rows})
+    email, found = database.tables.email.c, Counter[Status]()
+    newest = newest_ids(database, email.tag == tag, limit=most + 1)
+    for part in parts(sorted(connection.execute(newest).scalars())):
+        statement = select(email.status, func.count()).where(among(database, part))
+        for status, emails in connection.execute(statement.group_by(email.status)):
+            found[Status(status)] += emails
+    return found
 
 
 def _problems(

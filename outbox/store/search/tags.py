@@ -6,16 +6,14 @@ and some that are spread evenly over all. A tag with many emails cannot hide bet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, case, func, null, select, union_all
+from sqlalchemy import Connection, Select, case, func, literal, null, select, union_all
 
 from ...domain.priority import Priority
 from ..connection.database import Database
-from ..schema.clock import utc
 from .spread import probes
 
 NEWEST = 3000
@@ -32,7 +30,6 @@ class NewsletterTag:
 
     tag: str
     last_id: int  # of its newest email
-    last_at: datetime  # when that was enqueued
 
 
 def newsletter_tags(connection: Connection, database: Database) -> tuple[NewsletterTag, ...]:
@@ -46,12 +43,9 @@ def newsletter_tags(connection: Connection, database: Database) -> tuple[Newslet
         for row in connection.execute(statement)
         if row.found is not None
     }
-    found = [_newest(row) for row in _last_emails(connection, database, sorted(names))]
+    rows = _last_ids(connection, database, sorted(names))
+    found = [NewsletterTag(tag=row.tag, last_id=row.id) for row in rows if row.id is not None]
     return tuple(sorted(found, key=lambda one: -one.last_id)[:MOST_TAGS])
-
-
-def _newest(row: Any) -> NewsletterTag:
-    return NewsletterTag(tag=row.tag, last_id=row.id, last_at=utc(row.created_at))
 
 
 def _looks(connection: Connection, database: Database) -> Iterator[Select[Any]]:
@@ -78,16 +72,14 @@ def _each_once(some: Select[Any]) -> Select[Any]:
 _AT_ONCE = 100
 
 
-def _last_emails(connection: Connection, database: Database, tags: Sequence[str]) -> Iterable[Any]:
-    """Return the newest email of each tag."""
+def _last_ids(connection: Connection, database: Database, tags: Sequence[str]) -> Iterator[Any]:
+    """Yield each tag with the id of its newest email."""
     email = database.tables.email.c
     for start in range(0, len(tags), _AT_ONCE):
         each = (
-            select(email.tag, email.id, email.created_at)
-            .where(email.tag == tag)
-            .order_by(email.id.desc())
-            .limit(1)
-            .subquery()
+            select(literal(tag).label("tag"), func.max(email.id).label("id")).where(
+                email.tag == tag
+            )
             for tag in tags[start : start + _AT_ONCE]
         )
-        yield from connection.execute(union_all(*(select(one) for one in each)))
+        yield from connection.execute(union_all(*each))

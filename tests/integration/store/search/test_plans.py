@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from outbox import Priority
 from outbox.domain.search.digests import message_id_digest, recipient_digest
+from outbox.flask_ext.management.newsletters import reports
+from outbox.store.instance.held import HeldGlance, glance
+from outbox.store.queries.standstill import MOST_COUNTED
 from outbox.store.search.candidates import MOST_READ
 from outbox.store.search.problems import MOST_LOOKED_AT
 from tests.support.shop.shop import Shop
@@ -30,7 +34,7 @@ INSERT INTO outbox_email (content_id, created_at, due_at, finished_at, size, pri
 SELECT greatest(1, g - {NEWS} + 1), '2026-01-01'::timestamptz + g * interval '1 second',
     CASE WHEN g > {NEWS + OTHERS} - 7000 THEN now() + interval '1 day' END,
     CASE WHEN g <= {NEWS + OTHERS} - 7000 THEN now() - g * interval '1 second' END,
-    1, 1, 1, 0, 0, 1, false, false,
+    1, CASE WHEN g <= {NEWS} THEN {Priority.BULK:d} ELSE 1 END, 1, 0, 0, 1, false, false,
     CASE WHEN g > {NEWS + OTHERS} - 7000 THEN 'pending' WHEN g % 10 = 3 AND g < 10 * {FAILED}
         THEN 'failed' WHEN g % 1000 = 7 THEN 'cancelled' ELSE 'sent' END,
     '', 's@shop.example', 'r' || g % 3000 || '@x.example', '<' || g || '@shop.example>', '',
@@ -45,6 +49,7 @@ INSERT INTO outbox_attempt (email_id, started_at, finished_at, verdict, phase, c
 SELECT id, now(), now(), 'fail', 'rcpt', 550, '5.1.1', 'no such user', 'host:1', 'mx:25'
 FROM outbox_email;
 """
+_HELD = f"due_at IS NOT NULL AND id > {NEWS + OTHERS} - 6000"
 _TABLES = ("content", "email", "lookup", "attempt")
 
 PAGES: dict[str, dict[str, Any]] = {
@@ -68,6 +73,8 @@ PAGES: dict[str, dict[str, Any]] = {
     "tag and failed": {"tag": "order-1", "status": "failed"},
     "time and status": {"since": START, "status": "expired"},
     "subject and tag": {"subject": "news", "tag": "order-1"},
+    "failed, of a group": {"status": "failed", "reply": "550 5.1.1", "server": "mx:25"},
+    "failed, of no group": {"status": "failed", "domain": "nowhere.example"},
     "subject, tag and time": {"subject": "order 1", "tag": "news", "since": START},
 }
 
@@ -95,6 +102,20 @@ def test_each_page_goes_by_an_index_and_reads_a_bounded_number_of_rows(full: Sho
         if (after := first().next) is not None:
             check(name, steps(full, partial(first, after=after)), most=8 * MOST_READ)
     check("problems", steps(full, full.outbox.problems), most=4 * MOST_LOOKED_AT)
+    listed = partial(reports.newsletters, full.runtime, before=None, limit=10)
+    assert [(one.tag, one.is_counted) for one in listed().newsletters] == [("news", False)]
+    check("newsletters", steps(full, listed), most=3 * MOST_READ)
+    one = steps(full, partial(reports.newsletter, full.runtime, "news"))
+    check("newsletter", one, most=3 * reports.MOST_OF_ONE)
+    with full.engine.begin() as connection:
+        held = f"UPDATE outbox_email SET due_at = '9000-01-01 00:00:00Z' WHERE {_HELD}"
+        connection.exec_driver_sql(held)
+    assert glances(full).emails == 6000
+    check("held", steps(full, partial(glances, full)), most=3 * MOST_COUNTED)
+
+
+def glances(shop: Shop) -> HeldGlance:
+    return shop.database.read(lambda c: glance(c, shop.database, groups=5, emails=5))
 
 
 def check(name: str, nodes: list[dict[str, Any]], most: int) -> None:
