@@ -19,6 +19,8 @@ from outbox import Status
 from outbox.dashboard import Role
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.flask_ext.management import corrections
+from outbox.store.queries import id_steps
 from tests.browser.axe import hindrances
 from tests.integration.dashboard import scene
 from tests.integration.dashboard.desk import HOSTILE, Desk, whole
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.long
 
 DEADLINE = 10.0
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+NEWS = "news-42"
 LONG = f"{'long-' * 12}ada@{'sub.' * 12}example.com"
 
 
@@ -49,6 +52,14 @@ class Office:
         scene.figures(self.desk.shop, server=HOSTILE)
         scene.fleet(self.desk.shop)
         scene.halted(self.desk.shop, "127.0.0.1:1")
+        scene.send(self.desk.shop, NEWS, 60)
+        for status, readers in ((Status.SENT, 20), (Status.FAILED, 4), (Status.UNKNOWN, 2)):
+            scene.ended(self.desk.shop, NEWS, status, readers)
+        scene.send(self.desk.shop, f"news {HOSTILE}", 3)
+
+    def restore(self) -> None:
+        """Hold what waits, as after a restored backup."""
+        self.desk.shop.outbox.restored()
 
     def _loaded(self) -> str:
         self.loaded.append("loaded")
@@ -79,6 +90,9 @@ class Office:
             "/", "/?last=week", "/workers", "/problems", "/messages",
             "/messages?q=x&since=2026-01-01", "/messages?tag=none", "/messages?status=x",
             *(f"/messages/{one}" for one in (self.unknown, self.hostile, self.waits)), *views,
+            "/newsletters", "/newsletters?before=1", f"/newsletters/tag?tag={NEWS}",
+            f"/newsletters/tag?tag={NEWS}&stopped=3", "/newsletters/tag?tag=none",
+            "/messages?status=failed&reply=550+5.1.1&domain=customers.example", "/held",
             "/suppressed", "/suppressed?address=none@x.example", "/pauses", "/audit", "/nowhere",
         ]  # fmt: skip
 
@@ -133,7 +147,7 @@ def test_a_person_resolves_retries_cancels_and_sends_again(
     browser: Chrome, office: Office, see: Callable[[str], None]
 ) -> None:
     shop = office.desk.shop
-    see("/messages?status=unknown")
+    see("/messages?status=unknown&domain=customers.example")
     browser.find_element(By.CSS_SELECTOR, ".rows a").click()
     unfold(browser, "It arrived")
     press(browser, "It arrived: mark it as sent")
@@ -183,6 +197,57 @@ def test_a_person_suppresses_an_address_and_takes_it_off(
     assert complaints(browser) == []
 
 
+def test_a_person_stops_a_newsletter_and_the_page_goes_on_by_itself(
+    browser: Chrome,
+    office: Office,
+    see: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(id_steps, "LOOK", 10)
+    monkeypatch.setattr(corrections, "MOST_CHANGED", 10)
+    see("/newsletters")
+    browser.find_element(By.LINK_TEXT, NEWS).click()
+    unfold(browser, "Stop the rest")
+    press(browser, "Stop the rest")
+    wait = WebDriverWait(browser, DEADLINE, poll_frequency=0.05)
+    wait.until(lambda b: "34 messages are cancelled." in b.find_element(By.TAG_NAME, "main").text)
+    assert office.desk.shop.outbox.counts(tag=NEWS).get(Status.PENDING) is None
+    browser.find_element(By.LINK_TEXT, "See what is failed").click()
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".rows li")) == 4
+    assert complaints(browser) == []
+
+
+def test_a_person_releases_what_is_held_since_a_restore(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    office.restore()
+    see("/")
+    browser.find_element(By.LINK_TEXT, "See what is held").click()
+    browser.find_element(By.CSS_SELECTOR, f"[aria-label='Release {NEWS}, bulk']").click()
+    assert "34 messages are released" in notice(browser)
+    browser.find_element(By.NAME, "scheduled").click()
+    press(browser, "Release these")
+    assert "nothing was released" in notice(browser)
+    unfold(browser, "Release everything")
+    press(browser, "Release everything")
+    assert office.desk.shop.outbox.held() == ()
+    assert "Nothing is held" in browser.find_element(By.TAG_NAME, "main").text
+    assert complaints(browser) == []
+
+
+def test_a_group_of_problems_leads_to_its_own_messages(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    see("/problems")
+    for link in browser.find_elements(By.XPATH, "//a[contains(., 'of this group')]"):
+        if HOSTILE in link.find_element(By.XPATH, "./ancestor::li").text:
+            link.click()
+            break
+    (row,) = browser.find_elements(By.CSS_SELECTOR, ".rows a")
+    assert (row.get_attribute("href") or "").endswith(f"/messages/{office.hostile}")
+    assert complaints(browser) == []
+
+
 def test_what_strangers_wrote_runs_nothing_and_loads_nothing(
     browser: Chrome, office: Office, see: Callable[[str], None]
 ) -> None:
@@ -205,10 +270,18 @@ def test_what_strangers_wrote_runs_nothing_and_loads_nothing(
     assert office.loaded == []
 
 
+def fits(browser: Chrome) -> bool:
+    """Return whether the page is no wider than a phone."""
+    width: int = browser.execute_script("return document.documentElement.scrollWidth")
+    return width <= 390
+
+
 def test_nothing_hinders_anybody_and_each_page_fits_a_phone(
     browser: Chrome, office: Office, see: Callable[[str], None]
 ) -> None:
-    found = []
+    office.restore()
+    found: list[str] = []
+    wait = WebDriverWait(browser, DEADLINE, poll_frequency=0.05)
     try:
         for scheme in ("light", "dark"):
             features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -219,8 +292,7 @@ def test_nothing_hinders_anybody_and_each_page_fits_a_phone(
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
         for path in office.paths:
             see(path)
-            width = browser.execute_script("return document.documentElement.scrollWidth")
-            assert width <= 390, f"{path} is {width} pixels wide"
+            wait.until(fits, f"{path} is wider than a phone")
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

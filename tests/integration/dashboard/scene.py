@@ -1,4 +1,4 @@
-"""What an overview has to tell: figures of a day, living and dead workers, halted servers."""
+"""What the pages have to tell: figures of a day, workers, halted servers, newsletters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
+from outbox import Status
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.transaction import Verdict
 from outbox.domain.figures.histogram import NO_BIN, bin_of
@@ -16,7 +17,7 @@ from outbox.domain.version import __version__
 from outbox.store.control.circuit_breaker import trip
 from outbox.store.schema.clock import utc
 from outbox.worker.fleet.inquiry import OURS
-from tests.support.shop.shop import Shop
+from tests.support.shop.shop import Shop, addresses, newsletter
 
 SERVER = "mx.example:25"
 MINUTES = 60
@@ -85,3 +86,26 @@ def halted(shop: Shop, server: str) -> None:
     """Halt a server, so that a person must see to it."""
     reason = "auth: 535 <b>no entry</b>"
     trip(shop.database, server, cause=Cause.SESSION, reason=reason, alert=True)
+
+
+def send(shop: Shop, tag: str, readers: int = 5) -> None:
+    """Enqueue a newsletter."""
+    with shop.session() as session:
+        shop.outbox.enqueue_many(newsletter(), addresses(readers), tag=tag, session=session)
+        session.commit()
+
+
+def ended(shop: Shop, tag: str, status: Status, readers: int) -> None:
+    """Let some of a newsletter's emails have ended so, by the steps that lead there."""
+    email, now = shop.tables.email, shop.database.now()
+    which = email.c.tag == tag, email.c.status == Status.PENDING
+    steps: list[dict[str, Any]] = [
+        {"status": Status.CLAIMED, "due_at": None, "token": uuid4()},
+        {"status": Status.SENDING},
+        {"status": status, "token": None, "finished_at": now},
+    ]
+    with shop.engine.begin() as connection:
+        chosen = sa.select(email.c.id).where(*which).order_by(email.c.id).limit(readers)
+        ids = connection.execute(chosen).scalars().all()
+        for values in steps:
+            connection.execute(sa.update(email).where(email.c.id.in_(ids)).values(**values))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
-from uuid import uuid4
 
 import pytest
-import sqlalchemy as sa
 
 from outbox import Priority, Status
 from outbox.dashboard import Role
@@ -16,18 +13,12 @@ from outbox.flask_ext.management import corrections
 from outbox.flask_ext.management.newsletters import reports
 from outbox.store.queries import id_steps
 from tests.support.shop.shell import stuck
-from tests.support.shop.shop import addresses, message, newsletter
+from tests.support.shop.shop import message
 
 from .desk import HOSTILE, Desk
+from .scene import ended, send
 
 pytestmark = pytest.mark.one_database("sqlite")
-
-
-def send(desk: Desk, tag: str, readers: int = 5) -> None:
-    """Enqueue a newsletter."""
-    with desk.shop.session() as session:
-        desk.shop.outbox.enqueue_many(newsletter(), addresses(readers), tag=tag, session=session)
-        session.commit()
 
 
 def figures(page: str) -> dict[str, str]:
@@ -36,29 +27,13 @@ def figures(page: str) -> dict[str, str]:
     return dict(re.findall(r"<dt>(\w+)</dt>\s*<dd>([^<]*)</dd>", text))
 
 
-def ended(desk: Desk, tag: str, status: Status, readers: int) -> None:
-    """Let some of a newsletter's emails have ended so, by the steps that lead there."""
-    email, now = desk.shop.tables.email, desk.shop.database.now()
-    which = email.c.tag == tag, email.c.status == Status.PENDING
-    steps: list[dict[str, Any]] = [
-        {"status": Status.CLAIMED, "due_at": None, "token": uuid4()},
-        {"status": Status.SENDING},
-        {"status": status, "token": None, "finished_at": now},
-    ]
-    with desk.shop.engine.begin() as connection:
-        chosen = sa.select(email.c.id).where(*which).order_by(email.c.id).limit(readers)
-        ids = connection.execute(chosen).scalars().all()
-        for values in steps:
-            connection.execute(sa.update(email).where(email.c.id.in_(ids)).values(**values))
-
-
 def test_the_newest_are_listed_first_with_what_became_of_them(desk: Desk) -> None:
     assert "No newsletter yet" in desk.get("/newsletters").text
-    send(desk, "news-1")
+    send(desk.shop, "news-1")
     desk.enqueue(message(), tag="order-1")
-    send(desk, f"news & {HOSTILE}", 3)
-    ended(desk, "news-1", Status.SENT, 2)
-    ended(desk, "news-1", Status.FAILED, 1)
+    send(desk.shop, f"news & {HOSTILE}", 3)
+    ended(desk.shop, "news-1", Status.SENT, 2)
+    ended(desk.shop, "news-1", Status.FAILED, 1)
     page = desk.get("/newsletters").text
     assert "order-1" not in page
     assert HOSTILE not in page
@@ -72,7 +47,7 @@ def test_the_newest_are_listed_first_with_what_became_of_them(desk: Desk) -> Non
 def test_they_are_read_page_by_page(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newsletters, "PAGE", 2)
     for number in range(3):
-        send(desk, f"news-{number}", 1)
+        send(desk.shop, f"news-{number}", 1)
     first = desk.get("/newsletters").text
     assert re.findall(r">(news-\d)<", first) == ["news-2", "news-1"]
     (before,) = re.findall(r"before=(\d+)", first)
@@ -85,9 +60,9 @@ def test_they_are_read_page_by_page(desk: Desk, monkeypatch: pytest.MonkeyPatch)
 
 def test_many_messages_are_told_by_a_sample(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "MOST_OF_ONE", 100)
-    send(desk, "news", 400)
-    ended(desk, "news", Status.SENT, 100)
-    ended(desk, "news", Status.FAILED, 100)
+    send(desk.shop, "news", 400)
+    ended(desk.shop, "news", Status.SENT, 100)
+    ended(desk.shop, "news", Status.FAILED, 100)
     page = desk.get("/newsletters/tag", tag="news").text
     assert figures(page) == {"sent": "25 %", "waiting": "50 %", "failed": "100", "unknown": "0"}
     assert "100+ messages" in page
@@ -95,9 +70,9 @@ def test_many_messages_are_told_by_a_sample(desk: Desk, monkeypatch: pytest.Monk
 
 
 def test_the_rest_is_stopped_by_one_click(desk: Desk) -> None:
-    send(desk, "news", 5)
-    send(desk, "others", 1)
-    ended(desk, "news", Status.SENT, 2)
+    send(desk.shop, "news", 5)
+    send(desk.shop, "others", 1)
+    ended(desk.shop, "news", Status.SENT, 2)
     path = "/newsletters/tag?tag=news"
     page = desk.followed("/newsletters/stop", path, tag="news")
     assert "3 messages are cancelled." in page
@@ -117,7 +92,7 @@ def test_a_request_stops_a_bounded_part_and_its_page_goes_on(
 ) -> None:
     monkeypatch.setattr(id_steps, "LOOK", 2)
     monkeypatch.setattr(corrections, "MOST_CHANGED", 4)
-    send(desk, "news", 9)
+    send(desk.shop, "news", 9)
     fields = {"tag": "news"}
     found = []
     path = "/newsletters/tag?tag=news"
@@ -136,7 +111,7 @@ def test_a_request_stops_a_bounded_part_and_its_page_goes_on(
 
 
 def test_no_address_makes_a_browser_go_on(desk: Desk) -> None:
-    send(desk, "news")
+    send(desk.shop, "news")
     for path in ("/newsletters/tag?tag=news&stopped=5&after=9&goes_on=9", "/held?after=1"):
         assert "data-goes-on" not in desk.get(path).text
     assert desk.shop.outbox.counts(tag="news") == {Status.PENDING: 5}
@@ -145,12 +120,12 @@ def test_no_address_makes_a_browser_go_on(desk: Desk) -> None:
 def test_a_tag_that_no_message_has_is_not_there(desk: Desk) -> None:
     for tag in ("none", "", "x" * 101):
         assert "No such tag" in desk.get("/newsletters/tag", 404, tag=tag).text
-    send(desk, "news")
+    send(desk.shop, "news")
     assert "tag" in desk.post("/newsletters/stop", "/newsletters/tag?tag=news", 400, tag="").text
 
 
 def test_who_may_not_act_is_offered_nothing(desk: Desk) -> None:
-    send(desk, "news")
+    send(desk.shop, "news")
     desk.role = Role.READ
     assert "<form method" not in desk.get("/newsletters/tag", tag="news").text
     assert desk.client.post("/outbox/newsletters/stop").status_code == 403
@@ -162,11 +137,11 @@ def test_a_newsletter_is_found_among_many_later_messages(
     monkeypatch.setattr("outbox.store.search.tags.NEWEST", 5)
     monkeypatch.setattr("outbox.store.search.tags.WAITING", 2)
     monkeypatch.setattr("outbox.store.search.spread.PROBES", 10)
-    send(desk, "long ago", 60)
-    ended(desk, "long ago", Status.SENT, 60)
-    send(desk, "waits", 1)
-    send(desk, "problem", 1)
-    ended(desk, "problem", Status.FAILED, 1)
+    send(desk.shop, "long ago", 60)
+    ended(desk.shop, "long ago", Status.SENT, 60)
+    send(desk.shop, "waits", 1)
+    send(desk.shop, "problem", 1)
+    ended(desk.shop, "problem", Status.FAILED, 1)
     for number in range(60):
         desk.enqueue(message(), tag=f"order-{number}")
     stuck(desk.shop, Status.FAILED)
