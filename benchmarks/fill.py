@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from sqlalchemy import Table
 
@@ -21,8 +22,8 @@ _UNCHECKED = "SET session_replication_role = replica"
 _CHECKED = "RESET session_replication_role"
 
 
-def finished(made: Ours, rows: int) -> None:
-    """Write so many sent emails of one newsletter, over the last thirty days, with attempts.
+def finished(made: Ours, rows: int, changes: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Write so many sent emails of one content, over the last thirty days, with attempts.
 
     They share one content: bodies may have been purged before the records, and no drain reads them.
     """
@@ -36,7 +37,7 @@ def finished(made: Ours, rows: int) -> None:
             made.runtime.tables.email,
             template,
             rows,
-            {"created_at": moment, "finished_at": moment, **_names("past")},
+            {"created_at": moment, "finished_at": moment, **_names("past"), **changes},
         ),
         _ATTEMPTS.format(template=template),
         _CHECKED,

@@ -13,11 +13,13 @@ from benchmarks.bench import Bench
 from benchmarks.measure import quantile
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
+from outbox import Priority
 from outbox.dashboard import Dashboard, Role
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 MESSAGES = 5_000_000
 BACKLOG = 100_000
+NEWS = "news-2"
 _TIMES = 40
 _WARM_UP = 3
 
@@ -64,11 +66,18 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _fill(made: Ours, messages: int, backlog: int) -> None:
-    fill.finished(made, messages)
+    fill.finished(made, messages, _tags(messages))
     made.run(*_FAILED)
+    fill.backlog(made, backlog // 5)
+    made.app.outbox.restored()
     fill.backlog(made, backlog)
     made.run(_LOOKUP, _STATS, "VACUUM (ANALYZE) outbox_lookup", "VACUUM (ANALYZE) outbox_stat")
     fill.settle(made)
+
+
+def _tags(messages: int) -> dict[str, str]:
+    """Make all of them newsletters, with a fifth of the messages each."""
+    return {"tag": f"'news-' || g * 5 / {messages + 1}", "priority": str(int(Priority.BULK))}
 
 
 def _pages(made: Ours) -> dict[str, str]:
@@ -82,6 +91,11 @@ def _pages(made: Ours) -> dict[str, str]:
         "by subject": {"q": str(made.scalar("SELECT subject FROM outbox_content LIMIT 1"))},
         "by status": {"status": "failed"},
         "by tag": {"tag": "none"},
+        "of a group of problems": {
+            "status": "failed",
+            "reply": "551 5.1.1",
+            "domain": "example.com",
+        },
         "by time": {"since": "2020-01-01", "status": "sent"},
     }
     return {
@@ -92,6 +106,9 @@ def _pages(made: Ours) -> dict[str, str]:
         "one message": f"/messages/{sent}",
         **{f"messages {name}": f"/messages?{urlencode(q)}" for name, q in searches.items()},
         "problems": "/problems",
+        "newsletters": "/newsletters",
+        "one newsletter": f"/newsletters/tag?tag={NEWS}",
+        "held": "/held",
         "workers": "/workers",
         "suppressed": "/suppressed",
         "audit": "/audit",
