@@ -23,6 +23,8 @@ _FURTHER = 1000
 """How many more candidates are looked at, once the first ones did not fill the page."""
 _MOST_OF_GROUP = 2000
 """The most candidates that a page looks at where of each the last attempt is read, too."""
+_GROWTH = 4
+"""By how much the next look at such candidates is larger than the one before."""
 
 
 def page(
@@ -39,7 +41,7 @@ def page(
         raise InvalidMessage("after", "is a place in another list: the filters have changed")
     found: list[EmailSummary] = []
     last: Place | None = None
-    for count in _counts(limit, _MOST_OF_GROUP if filters.is_of_group else MOST_READ):
+    for count in _counts_of_group(limit) if filters.is_of_group else _counts(limit):
         places = leading.after(after, count)
         rows = _matching(connection, database, filters, [place.id for place in places])
         for place in places:
@@ -55,9 +57,17 @@ def page(
     return EmailPage(emails=tuple(found), next=str(after))
 
 
-def _counts(limit: int, most: int) -> Iterator[int]:
-    """Yield how many candidates to look at in turn, together at most so many."""
-    count, left = limit + 1, most
+def _counts_of_group(limit: int) -> Iterator[int]:
+    """Yield how many candidates to look at in turn, where looking at one costs more."""
+    count, left = limit + 1, _MOST_OF_GROUP
+    while left > 0:
+        yield min(count, left)
+        left, count = left - count, min(count * _GROWTH, _FURTHER)
+
+
+def _counts(limit: int) -> Iterator[int]:
+    """Yield how many candidates to look at in turn."""
+    count, left = limit + 1, MOST_READ
     while left > 0:
         yield min(count, left)
         left, count = left - count, max(count, _FURTHER)
@@ -68,6 +78,8 @@ def _matching(
 ) -> dict[int, EmailSummary]:
     """Return by id those of these emails that fulfil all filters."""
     email = database.tables.email
+    if filters.is_of_group:  # of the others no whole row is read
+        ids = _of_group(connection, database, filters, ids)
     found: dict[int, EmailSummary] = {}
     for part in parts(sorted(ids)):
         which = among(database, part), *_conditions(database, filters)
@@ -76,11 +88,18 @@ def _matching(
     if filters.recipient is not None:
         ours = sent_to(connection, database, filters.recipient, found)
         found = {email_id: one for email_id, one in found.items() if email_id in ours}
-    if filters.is_of_group:
-        first = {email_id: one.recipient for email_id, one in found.items()}
-        same = of_group(connection, database, filters, first)
-        found = {email_id: one for email_id, one in found.items() if email_id in same}
     return found
+
+
+def _of_group(
+    connection: Connection, database: Database, filters: Filters, ids: Sequence[int]
+) -> Sequence[int]:
+    email, found = database.tables.email.c, dict[int, str]()
+    for part in parts(sorted(ids)):
+        which = among(database, part), *_conditions(database, filters)
+        rows = connection.execute(select(email.id, email.recipient).where(*which))
+        found |= {row.id: row.recipient for row in rows}
+    return sorted(of_group(connection, database, filters, found))
 
 
 def _conditions(database: Database, filters: Filters) -> Iterator[ColumnElement[bool]]:

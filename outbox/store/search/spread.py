@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, cast, func, literal, s
 from ..connection.database import Database
 
 PROBES = 200
-"""How many look-ups one statement makes, at most."""
+"""How many look-ups one statement makes, if nothing else is said."""
 
 
 def probes(
@@ -18,15 +18,16 @@ def probes(
     first: int,
     last: int,
     tag: str | None = None,
+    count: int | None = None,
 ) -> Select[Any]:
-    """Return the statement for `value` of the first email at or behind each of PROBES ids.
+    """Return the statement for `value` of the first email at or behind each of so many ids.
 
     The ids lie evenly between `first` and `last`. With a `tag` only its emails are looked at. The
     value is null where none is left. An id is looked for by itself, because the index alone has it:
     for another column PostgreSQL may go through all emails in the order of their ids.
     """
     email = database.tables.email.c
-    step = max(1, (last - first) // (PROBES - 1))
+    step = max(1, (last - first) // ((count or PROBES) - 1))
     start = select(_number(first).label("id")).cte("probe", recursive=True)
     further = start.c.id + _number(step)
     probe = start.union_all(select(further).where(further <= _number(last)))

@@ -14,13 +14,10 @@ from sqlalchemy import Connection, func, select
 
 from ...domain.delivery.status import LEASED, NEEDS_PERSON, Status
 from ..connection.database import Database
-from ..connection.list_parts import among, parts
+from ..connection.list_parts import is_among, parts
 from ..queries.id_steps import newest_ids
 from ..schema.clock import utc
 from .spread import probes
-
-MOST_LOOKED_AT = 5000
-"""The most of the emails that need a person, in all, among which those of a tag are counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,22 +42,31 @@ class TagProgress:
         return emails / max(1, sum(self.statuses.values()))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Depth:
+    """How much is read of each tag."""
+
+    counted: int  # with no more emails than this a tag is counted; of a larger one a sample is read
+    sample: int  # the emails in a sample
+    problems: int  # the last emails that need a person, of whatever tag, among which its own are
+
+
 def tag_progress(
-    connection: Connection, database: Database, tags: Collection[str], most: int
+    connection: Connection, database: Database, tags: Collection[str], depth: Depth
 ) -> tuple[TagProgress, ...]:
-    """Return the progress of each of these tags that has emails; up to `most` are counted."""
-    each = (_progress(connection, database, tag, most) for tag in tags)
+    """Return the progress of each of these tags that has emails."""
+    each = (_progress(connection, database, tag, depth) for tag in tags)
     found = [one for one in each if one is not None]
     if all(one.is_counted for one in found):
         return tuple(found)
-    problems = _problems(connection, database, tags)
+    problems = _problems(connection, database, tags, depth.problems)
     return tuple(
         one if one.is_counted else replace(one, problems=problems.get(one.tag, {})) for one in found
     )
 
 
 def _progress(
-    connection: Connection, database: Database, tag: str, most: int
+    connection: Connection, database: Database, tag: str, depth: Depth
 ) -> TagProgress | None:
     email = database.tables.email.c
     ends = select(func.min(email.id), func.max(email.id)).where(email.tag == tag)
@@ -69,16 +75,16 @@ def _progress(
     moments = {row.id: utc(row.created_at) for row in connection.execute(at)}
     if not moments.keys() >= {first, last}:  # there is none, or it has just been removed
         return None
-    statuses = _counted(connection, database, tag, most)
+    statuses = _counted(connection, database, tag, depth.counted)
     emails = sum(statuses.values())
-    if emails > most:
-        sample = probes(database, email.status, first, last, tag)
+    if emails > depth.counted:
+        sample = probes(database, email.status, first, last, tag, depth.sample)
         found = connection.execute(sample).scalars()
         statuses = Counter(Status(status) for status in found if status is not None)
     return TagProgress(
         tag=tag,
-        emails=min(emails, most),
-        is_counted=emails <= most,
+        emails=min(emails, depth.counted),
+        is_counted=emails <= depth.counted,
         statuses=statuses,
         problems={status: statuses[status] for status in NEEDS_PERSON if status in statuses},
         first_at=moments[first],
@@ -91,14 +97,14 @@ def _counted(connection: Connection, database: Database, tag: str, most: int) ->
     email, found = database.tables.email.c, Counter[Status]()
     newest = newest_ids(database, email.tag == tag, limit=most + 1)
     for part in parts(sorted(connection.execute(newest).scalars())):
-        statement = select(email.status, func.count()).where(among(database, part))
+        statement = select(email.status, func.count()).where(is_among(database, email.id, part))
         for status, emails in connection.execute(statement.group_by(email.status)):
             found[Status(status)] += emails
     return found
 
 
 def _problems(
-    connection: Connection, database: Database, tags: Collection[str]
+    connection: Connection, database: Database, tags: Collection[str], most: int
 ) -> dict[str, Counter[Status]]:
     """Return by tag how many emails need a person, among the last of them."""
     email = database.tables.email.c
@@ -106,7 +112,7 @@ def _problems(
         select(email.tag, email.status)
         .where(email.attention_at.is_not(None))
         .order_by(email.attention_at.desc(), email.id.desc())
-        .limit(MOST_LOOKED_AT)
+        .limit(most)
         .subquery()
     )
     counts = select(last.c.tag, last.c.status, func.count()).where(last.c.tag.in_(tags))

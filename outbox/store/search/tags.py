@@ -16,7 +16,7 @@ from ...domain.priority import Priority
 from ..connection.database import Database
 from .spread import probes
 
-NEWEST = 3000
+NEWEST = 2000
 """How many of the newest emails are looked at, and of those that need a person."""
 WAITING = 300
 """How many of the emails that wait are looked at: of each end of the index."""

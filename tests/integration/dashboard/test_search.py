@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from urllib.parse import unquote
 
 import pytest
 
@@ -82,7 +83,11 @@ def test_problems_are_grouped_with_the_reply(desk: Desk) -> None:
     for email_id in (failed, unknown):
         assert f'href="/outbox/messages/{email_id}"' in page
     assert "customers.example</strong>" in page
-    assert 'href="/outbox/messages?status=failed"' in page
+    group = "domain=customers.example&amp;reply=550&amp;server=mx.example:25&amp;phase=dot"
+    assert f'href="/outbox/messages?status=failed&amp;{group}"' in unquote(page)
+    only = desk.get(f"/messages?status=failed&{unescape(group)}").text
+    assert f'href="/outbox/messages/{failed}"' in only
+    assert f'href="/outbox/messages/{unknown}"' not in only
     assert [len(desk.shop.outbox.problems(newest=most).groups) for most in (1, 2)] == [1, 2]
     overview = desk.get("/").text
     assert overview.count('<a href="/outbox/problems">1</a>') == 2

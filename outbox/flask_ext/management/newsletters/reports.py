@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from ....domain.config.enqueue_options import MAX_TAG, check_name
-from ....store.search.tag_progress import TagProgress, tag_progress
+from ....store.search.tag_progress import Depth, TagProgress, tag_progress
 from ....store.search.tags import newsletter_tags
 from ..arguments import one_id
 
 if TYPE_CHECKING:
     from ....worker.process.runtime import Runtime
 
-MOST_IN_LIST = 1000
-"""The most emails that are counted of each newsletter in a list."""
-MOST_OF_ONE = 10_000
-"""The most emails that are counted of one newsletter."""
+IN_LIST = Depth(counted=200, sample=60, problems=2000)
+OF_ONE = Depth(counted=10_000, sample=200, problems=5000)
+"""A page of one newsletter can take the time for more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +37,7 @@ def newsletters(runtime: Runtime, *, before: Any, limit: int) -> Newsletters:
         left = [one for one in found if below is None or one.last_id < below]
         shown = [one.tag for one in left[:limit]]
         return Newsletters(
-            newsletters=tag_progress(connection, database, shown, MOST_IN_LIST),
+            newsletters=tag_progress(connection, database, shown, IN_LIST),
             next=left[limit - 1].last_id if len(left) > limit else None,
         )
 
@@ -50,5 +49,5 @@ def newsletter(runtime: Runtime, tag: Any) -> TagProgress | None:
     database, name = runtime.database, check_name("tag", tag, MAX_TAG)
     if name is None:
         return None
-    found = database.read(lambda c: tag_progress(c, database, [name], MOST_OF_ONE))
+    found = database.read(lambda c: tag_progress(c, database, [name], OF_ONE))
     return next(iter(found), None)

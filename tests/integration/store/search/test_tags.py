@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from outbox import InvalidMessage, Priority, Status
@@ -52,7 +54,7 @@ def test_few_are_counted_and_many_are_sampled(shop: Shop, monkeypatch: pytest.Mo
     one = reports.newsletter(shop.runtime, "news")
     assert one is not None
     assert (one.emails, one.is_counted, one.waiting) == (50, True, 50)
-    monkeypatch.setattr(reports, "MOST_OF_ONE", 20)
+    monkeypatch.setattr(reports, "OF_ONE", replace(reports.OF_ONE, counted=20))
     failed = stuck(shop, Status.FAILED)
     with shop.engine.begin() as connection:
         email = shop.tables.email
