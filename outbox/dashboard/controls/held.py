@@ -24,7 +24,10 @@ def add_to(site: Site) -> None:
 
 def index() -> ResponseReturnValue:
     """Show what is held."""
-    return _page(released=request.args.get("released", type=int))
+    arguments = request.args
+    return _page(
+        released=arguments.get("released", type=int), locked=arguments.get("locked", 0, type=int)
+    )
 
 
 def release() -> ResponseReturnValue:
@@ -32,11 +35,14 @@ def release() -> ResponseReturnValue:
 
     As with a newsletter that is stopped, the page that goes on is the answer to a form.
     """
-    before = request.form.get("released", 0, type=int)
-    done = _release(request.form.get("after", type=int))
+    form, done = request.form, _release(request.form.get("after", type=int))
+    so_far = {
+        "released": form.get("released", 0, type=int) + done.changed,
+        "locked": form.get("locked", 0, type=int) + done.locked,
+    }
     if done.next is None:
-        return redirect(here("held_index", released=before + done.changed), 303)
-    return _page(released=before + done.changed, goes_on=done.next)
+        return redirect(here("held_index", **so_far), 303)
+    return _page(**so_far, goes_on=done.next)
 
 
 def _release(after: int | None) -> Part:
@@ -53,12 +59,13 @@ def _release(after: int | None) -> Part:
     )
 
 
-def _page(*, released: int | None, goes_on: int | None = None) -> ResponseReturnValue:
+def _page(*, released: int | None, locked: int, goes_on: int | None = None) -> ResponseReturnValue:
     return render(
         "controls/held.html",
         held=pages.shown(state_of().runtime, groups=GROUPS, emails=FIRST),
         priorities=[priority.name.lower() for priority in Priority],
         released=released,
+        locked=locked,
         goes_on=goes_on,
         wanted=request.form,
     )

@@ -40,9 +40,12 @@ def index() -> ResponseReturnValue:
 
 def show() -> ResponseReturnValue:
     """Show one tag."""
-    tag = request.args.get("tag", "").strip()
-    stopped = request.args.get("stopped", type=int)
-    return _page(tag, stopped=stopped)
+    arguments = request.args
+    return _page(
+        arguments.get("tag", "").strip(),
+        stopped=arguments.get("stopped", type=int),
+        locked=arguments.get("locked", 0, type=int),
+    )
 
 
 def stop() -> ResponseReturnValue:
@@ -52,12 +55,14 @@ def stop() -> ResponseReturnValue:
     browser go on.
     """
     form = request.form
-    tag, before = form.get("tag", ""), form.get("stopped", 0, type=int)
-    done = _stop(tag, form.get("after", type=int))
+    tag, done = form.get("tag", ""), _stop(form.get("tag", ""), form.get("after", type=int))
+    so_far = {
+        "stopped": form.get("stopped", 0, type=int) + done.changed,
+        "locked": form.get("locked", 0, type=int) + done.locked,
+    }
     if done.next is None:
-        stopped = before + done.changed
-        return redirect(here("newsletters_show", tag=tag, stopped=stopped), 303)
-    return _page(tag, stopped=before + done.changed, goes_on=done.next)
+        return redirect(here("newsletters_show", tag=tag, **so_far), 303)
+    return _page(tag, **so_far, goes_on=done.next)
 
 
 def _stop(tag: str, after: int | None) -> Part:
@@ -67,12 +72,21 @@ def _stop(tag: str, after: int | None) -> Part:
     return stop_part(state.runtime, tag, after, by=visitor().who)
 
 
-def _page(tag: str, *, stopped: int | None, goes_on: int | None = None) -> ResponseReturnValue:
+def _page(
+    tag: str, *, stopped: int | None, locked: int, goes_on: int | None = None
+) -> ResponseReturnValue:
     found = reports.newsletter(state_of().runtime, tag) if 0 < len(tag) <= MAX_TAG else None
     line = None if found is None else Line.of(found)
     if line is None and goes_on is not None:
         abort(404)
-    page = render("messages/newsletter.html", tag=tag, line=line, stopped=stopped, goes_on=goes_on)
+    page = render(
+        "messages/newsletter.html",
+        tag=tag,
+        line=line,
+        stopped=stopped,
+        locked=locked,
+        goes_on=goes_on,
+    )
     return page, 200 if line else 404
 
 

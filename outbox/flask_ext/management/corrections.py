@@ -103,8 +103,7 @@ def do_part(database: Database, work: Change[int], walk: Walk, after: int | None
     """Change the next emails of a walk, in a time that a request may take."""
     changed, locked = 0, 0
     for _ in range(MOST_STEPS):
-        at = after
-        step = database.read(lambda c, at=at: read_step(c, database, walk, at))  # type: ignore[misc]
+        step = database.read(partial(read_step, database=database, walk=walk, after=after))
         done, held = in_parts(database, work, list(parts(step.ids)))
         changed, locked, after = changed + done, locked + len(held), step.next
         if after is None or changed >= MOST_CHANGED:

@@ -107,7 +107,7 @@ def test_a_request_releases_a_bounded_part_and_its_page_goes_on(
     assert "2 messages are released so far." in page
     form = page[page.index("data-goes-on") :].partition("</form>")[0]
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
-    assert fields.keys() == {"csrf_token", "after", "released", "everything"}
+    assert fields.keys() == {"csrf_token", "after", "released", "locked", "everything"}
     page = desk.client.post("/outbox/held/release", data=fields).text
     assert "4 messages are released so far." in page
     fields["after"], fields["released"] = "4", "4"

@@ -105,10 +105,23 @@ def test_a_request_stops_a_bounded_part_and_its_page_goes_on(
             break
         assert answer.text.count("<form") == 1
         assert "data-goes-on" in answer.text
-        fields = dict(re.findall(r'name="(tag|after|stopped)" value="([^"]+)"', answer.text))
+        fields = dict(re.findall(r'name="(tag|after|stopped|locked)" value="([^"]+)"', answer.text))
     assert found == [5, 1, 0]
     assert "9 messages are cancelled." in desk.client.get(answer.headers["Location"]).text
     assert sum(int(one.result.split()[0]) for one in desk.shop.outbox.audit()) == 9
+
+
+@pytest.mark.databases("postgresql")
+def test_what_another_transaction_holds_is_left_and_told(desk: Desk) -> None:
+    send(desk.shop, "news", 3)
+    path = "/newsletters/tag?tag=news"
+    with desk.shop.session() as session:
+        assert desk.shop.outbox.cancel(id=2, session=session) == 1
+        page = desk.followed("/newsletters/stop", path, tag="news")
+        session.rollback()
+    assert "2 messages are cancelled." in page
+    assert "1 message was left, because another transaction holds them" in page
+    assert "Stop the rest" in page
 
 
 def test_no_address_makes_a_browser_go_on(desk: Desk) -> None:
