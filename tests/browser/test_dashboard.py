@@ -289,6 +289,7 @@ def test_nothing_hinders_anybody_and_each_page_fits_a_phone(
             for path in office.paths:
                 see(path)
                 found += [f"{path} in {scheme}: {one}" for one in hindrances(browser)]
+        office.desk.shop.later(120)  # a page has more to tell of workers that are silent
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
         for path in office.paths:
             see(path)
