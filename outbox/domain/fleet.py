@@ -15,6 +15,10 @@ SILENT = 25.0
 LIVING = 45.0
 """Seconds after its last beat for which a worker counts as living, and its slots count."""
 
+STILL = 20.0
+"""Seconds without a task, beside two intervals of beat, after which the workers get none. Their
+marks are up to ten seconds apart, and a sweep may run some seconds behind."""
+
 KEPT = 86_400.0
 """Seconds for which the row of a dead or stopped worker is kept: people want to know who it was."""
 

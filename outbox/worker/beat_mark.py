@@ -1,4 +1,4 @@
-"""Leaves a mark in the table for each minute in which beat's tasks run: `check` looks for it."""
+"""Leaves marks in the table while beat's tasks run, and while any task does: `check` reads them."""
 
 from __future__ import annotations
 
@@ -31,3 +31,23 @@ def note_beat(runtime: Runtime) -> None:
         told = [] if is_outage(error) else [f"beat's mark was not left ({describe(error)})"]
     for text in told:
         _log.warning("outbox: %s", text)
+
+
+def note_task(runtime: Runtime) -> None:
+    """Note that a task of ours has come; each process looks once in `beat.TASK_EVERY` seconds.
+
+    A mark that another process left just now is only read. An outage keeps no email back, and the
+    next task tries again.
+    """
+    now, database = runtime.clock(), runtime.database
+    if now < runtime.task_noted_until:
+        return
+    try:
+        age = database.read(lambda connection: beat.task_age(connection, database))
+        if age is None or age >= beat.TASK_EVERY:
+            database.run(lambda connection: beat.note_task(connection, database))
+    except SQLAlchemyError as error:
+        if not is_outage(error):
+            _log.warning("outbox: a task's mark was not left (%s)", describe(error))
+        return
+    runtime.task_noted_until = now + beat.TASK_EVERY

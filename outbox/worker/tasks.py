@@ -15,7 +15,7 @@ from ..domain.priority import Priority
 from ..store.connection.error_codes import describe, is_outage, refuse_missing_tables
 from ..store.records import Claim
 from .batch.send_batch import send_batch
-from .beat_mark import note_beat
+from .beat_mark import note_beat, note_task
 from .drain import drain
 from .fold import fold_tallies
 from .process import shutdown
@@ -59,6 +59,7 @@ def sweep(self: Task[Any, Any]) -> int:
     """
     with outage_in_a_line(self):
         runtime = runtime_of(self.app)
+        note_task(runtime)
         if not self.request.get(OWN):
             note_beat(runtime)
         return go_on(runtime)
@@ -75,6 +76,7 @@ def send(self: Task[Any, Any], token: str) -> None:
         _log.warning("outbox: a send task without a valid token was refused")
         return
     with outage_in_a_line(self):
+        note_task(runtime)
         if send_batch(runtime, claimed).is_worth_a_sweep and not shutdown.requested():
             go_on(runtime)
 

@@ -61,12 +61,13 @@ def look() -> State:
     switched = [SUPPRESSED] if runtime.suppressed() else []
     if runtime.settings.redirect_to:
         switched.append(redirect_line(runtime.settings.redirect_to))
+    fleet = verbs.workers()
     return State(
-        judgement=judge(health, pauses, switched),
+        judgement=judge(health, pauses, switched, fleet.problems),
         health=health,
         backlog=verbs.backlog(),
         pauses=pauses,
-        fleet=verbs.workers(),
+        fleet=fleet,
         servers=_servers(health.servers, runtime.servers),
     )
 

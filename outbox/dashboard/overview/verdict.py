@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...domain.counted import counted
 from ...flask_ext.management.figures import HELD
@@ -19,6 +20,7 @@ class Remark:
     text: str
     is_grave: bool  # emails do not leave as they should
     page: str = ""  # the endpoint of the page where a person can mend it
+    values: Mapping[str, int] = field(default_factory=dict)  # of that page's address
     label: str = ""  # of the link to that page
 
 
@@ -31,9 +33,17 @@ class Judgement:
     remarks: tuple[Remark, ...]
 
 
-def judge(health: Health, pauses: Sequence[Pause], switched: Sequence[str]) -> Judgement:
-    """Judge what was found. `switched`: what the app's settings keep from being sent as usual."""
-    remarks = (*_grave(health), *_small(health, pauses, switched))
+def judge(
+    health: Health, pauses: Sequence[Pause], switched: Sequence[str], of_fleet: Collection[str]
+) -> Judgement:
+    """Judge what was found.
+
+    `switched`: what the app's settings keep from being sent as usual. `of_fleet`: what is wrong
+    with the workers and beat.
+    """
+    found = (*_grave(health), *_small(health, pauses, switched))
+    of_fleet = {_wordy(text) for text in of_fleet}
+    remarks = tuple(_linked(one, health, of_fleet) for one in found)
     if not health.healthy:
         return Judgement(line="Not all emails leave.", tone="bad", remarks=remarks)
     if remarks:
@@ -66,6 +76,22 @@ def _small(health: Health, pauses: Sequence[Pause], switched: Sequence[str]) -> 
     for text in health.warnings:
         page, label = ("held_index", "See what is held") if text == HELD else ("", "")
         yield Remark(text=text, is_grave=False, page=page, label=label)
+
+
+def _linked(remark: Remark, health: Health, of_fleet: Collection[str]) -> Remark:
+    """Return the remark with a link to the page where a person sees more of it, or can mend it."""
+    if _wordy(remark.text) in of_fleet:
+        return replace(remark, page="workers_index", label="See the workers")
+    for email_id in health.crashing:
+        if remark.text.startswith(f"email {email_id} "):
+            values = {"email_id": email_id}
+            return replace(remark, page="one_show", values=values, label="See the message")
+    return remark
+
+
+def _wordy(text: str) -> str:
+    """Return a text without its numbers: a second may have passed between two looks."""
+    return re.sub(r"\d+", "", text)
 
 
 def _is_pause(text: str) -> bool:

@@ -39,6 +39,9 @@ the emails that wait now, and later ones should not wait long."""
 ALERT_PAUSE = 300.0
 """Seconds between tries of a session that only a person can repair."""
 
+RETRIED = 10.0
+"""Seconds from such a try to the next at the earliest, where a worker starts meanwhile."""
+
 SUSPICION_SECONDS = 900.0
 """Seconds after which a suspicion that no email has cleared or confirmed is forgotten."""
 

@@ -10,6 +10,7 @@ from flask.cli import with_appcontext
 from ...domain.errors import ConfigurationError
 from ..dropin.extensions import ways_round
 from ..management.checks.celery_app import celery_findings
+from ..management.checks.crashing import crashing_findings
 from ..management.checks.database import database_findings
 from ..management.checks.finding import Finding, error
 from ..management.checks.instance import instance_findings
@@ -56,6 +57,7 @@ def examine(runtime: Runtime) -> list[Finding]:
         *file_findings(runtime),
         *database_findings(runtime),
         *instance_findings(runtime),
+        *crashing_findings(runtime),
         *celery_findings(runtime),
     ]
 

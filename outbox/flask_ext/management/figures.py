@@ -22,9 +22,10 @@ from ...store.report_records import Backlog, Progress, Stats
 from ...store.rollup.read import read_figures
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
+from .checks.crashing import crashing_emails, crashing_line
 from .checks.database import database_findings
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
-from .checks.fleet_table import RESTART, unheard_findings
+from .checks.fleet_table import RESTART, still_findings, unheard_findings
 from .results import Fleet, Health
 from .server_lines import SUPPRESSED
 from .workers import workers
@@ -105,9 +106,16 @@ def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
     fleet, place = workers(runtime), examine.look(database, runtime.settings.instance)
     problems = _problems(runtime, health, overdue, fleet, place.refusal, ask=ask)
     held = (HELD,) if place.instance is not None and place.instance.has_held else ()
-    warnings = (*held, *(text for text in fleet.problems if text not in problems))
-    healthy = not (problems or health.alerts)
-    return replace(health, healthy=healthy, problems=problems, warnings=warnings)
+    lost = crashing_emails(runtime)
+    amiss = (text for text in fleet.problems if text not in problems)
+    warnings = (*held, *map(crashing_line, lost), *amiss)
+    return replace(
+        health,
+        healthy=not (problems or health.alerts),
+        problems=problems,
+        warnings=warnings,
+        crashing=tuple(one.id for one in lost),
+    )
 
 
 def _problems(
@@ -121,8 +129,10 @@ def _problems(
 ) -> tuple[str, ...]:
     """Return what does not move, and why, as far as the tables and the workers can tell."""
     found = [refusal] if refusal else []
-    deaf = [one.text for one in unheard_findings(fleet) if one.level == "error"]
-    if max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0) > health.limit:
+    untaken = (*unheard_findings(fleet), *still_findings(fleet))
+    deaf = [one.text for one in untaken if one.level == "error"]
+    oldest = max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0)
+    if oldest > health.limit:
         late = counted(health.stuck or 0, "email has", "emails have")
         found.append(f"{late} been due or claimed for over {health.limit:g} s")
     if overdue > health.limit:
@@ -130,8 +140,8 @@ def _problems(
     seen = health.beat_seconds
     if found:
         found += _reasons(runtime, deaf, ask=ask)
-    elif (health.oldest_due_seconds or 0.0) > RESTART:
-        found += deaf  # nobody is there to send what is due
+    elif oldest > RESTART:
+        found += deaf  # nobody is there to send what waits
     if seen is not None and seen > max(health.limit, UNSEEN):
         found.append(beat_finding(seen).text)
     elif seen is None and found and runtime.find_celery() is not None:

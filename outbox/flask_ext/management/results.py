@@ -89,6 +89,7 @@ class Health:
     alerts: tuple[ServerStatus, ...] = ()  # servers that need a person
     servers: tuple[ServerStatus, ...] = ()
     warnings: tuple[str, ...] = ()  # what keeps no email back yet, and the remedy
+    crashing: tuple[int, ...] = ()  # ids of emails that were with several lost workers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,6 +121,8 @@ class Fleet:
     workers: tuple[WorkerDetails, ...]  # the one that was seen last first
     beats: tuple[WorkerDetails, ...]
     beat_seconds: float | None  # since a task of beat was seen; None: there never was one
+    task_seconds: float | None  # since a worker took a task of ours; None: none ever did
+    is_still: bool  # that is longer ago than beat lets it be
     unheard: dict[str, float | None]
     """The outbox's queues to which no living worker listens, with the seconds since one did. It is
     empty where no worker is known at all: workers of older versions write nothing down."""

@@ -6,6 +6,8 @@ from datetime import datetime
 
 from ...domain.counted import counted
 from ...domain.delivery.breaker_timing import BreakerState
+from ...domain.delivery.reply_table import THROTTLE
+from ...domain.delivery.transaction import Phase
 from ...store.report_records import ServerStatus
 
 
@@ -25,8 +27,26 @@ def standing_line(server: ServerStatus) -> str:
         return printable(f"{alert}{name} is suspected since {since} (UTC{gone}): {server.reason}")
     return printable(
         f"{alert}{name} is halted since {since}, next probe {_second(server.next_probe)}"
-        f" (UTC, {counted(server.failures, 'failure')}{gone}): {server.reason}"
+        f" (UTC, {counted(server.failures, 'failure')}{gone}): {server.reason}{_remedy(server)}"
     )
+
+
+_LOGIN = "mend its user name or password, and restart the workers: they try it at once"
+_PERSON = "see to it; it is tried again by itself"
+_THROTTLED = (
+    "it throttles: no email is lost or charged, and it is tried again by itself; lower its rate"
+    " if it stays so"
+)
+_AWAY = "no email is lost or charged, and it is tried again by itself"
+
+
+def _remedy(server: ServerStatus) -> str:
+    """Return what to do about a halted server, behind its own words."""
+    if not server.configured:
+        return ""
+    if server.alert:
+        return f" ({_LOGIN if server.reason.startswith(Phase.AUTH) else _PERSON})"
+    return f" ({_THROTTLED if THROTTLE.search(server.reason) else _AWAY})"
 
 
 def _second(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from ...domain.config.agreement import differing, digests
-from ...domain.fleet import BEAT, Life, missed, slots, state_of
+from ...domain.fleet import BEAT, STILL, Life, missed, slots, state_of
 from ...store.control import beat
 from ...store.control import fleet as table
 from ...store.control.fleet import WorkerRow
@@ -26,12 +26,15 @@ def workers(runtime: Runtime) -> Fleet:
     """Return the fleet by its table; no worker and no broker is asked."""
     database = runtime.database
 
-    def look(connection: Connection) -> tuple[tuple[WorkerRow, ...], int, float | None]:
+    def look(
+        connection: Connection,
+    ) -> tuple[tuple[WorkerRow, ...], int, tuple[float | None, float | None]]:
         rows = table.workers(connection, database)
         living = table.living_slots(connection, database)
-        return rows, living, beat.age(connection, database)
+        marks = beat.age(connection, database), beat.task_age(connection, database)
+        return rows, living, marks
 
-    rows, living, beat_seconds = database.read(look)
+    rows, living, (beat_seconds, task_seconds) = database.read(look)
     agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed())
     known = details(rows, agreed)
     fleet = Fleet(
@@ -39,6 +42,8 @@ def workers(runtime: Runtime) -> Fleet:
         workers=tuple(one for one in known if one.pool != BEAT),
         beats=tuple(one for one in known if one.pool == BEAT),
         beat_seconds=beat_seconds,
+        task_seconds=task_seconds,
+        is_still=(task_seconds or 0.0) > STILL + 2 * runtime.settings.sweep_interval,
         unheard=_unheard([one for one in known if one.pool != BEAT]),
         problems=(),
     )

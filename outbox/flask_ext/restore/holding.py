@@ -52,17 +52,22 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
 
     def end(connection: Connection) -> None:
         if not locked:
-            row.change(connection, database, holding_at=None)
-        _note(deed, connection, database, f"{held} held" + (f", {locked} locked" if locked else ""))
+            changes: dict[str, Any] = {"holding_at": None}
+            if not count and first_held(connection, database) is None:
+                changes["held_at"] = None  # nothing waited, so nobody needs to look for it
+            row.change(connection, database, **changes)
+        _note(
+            deed, connection, database, f"{count} held" + (f", {locked} locked" if locked else "")
+        )
 
     place = database.read(lambda connection: row.place(connection, database))
     database.run(begin)
     runtime.instance.forget()
     hold.end_leases(database, settings, random=runtime.random)
-    held, left = in_parts(database, hold.hold, scanned(hold.scan_waiting(database), progress))
+    count, left = in_parts(database, hold.hold, scanned(hold.scan_waiting(database), progress))
     locked = len(left) + database.read(lambda connection: hold.leased(connection, database))
     database.run(end)
-    return Restored(held=held, locked=locked)
+    return Restored(held=count, locked=locked)
 
 
 def moved(runtime: Runtime, by: Any) -> None:
@@ -117,8 +122,7 @@ def release(
         chosen = hold.scan_held(database, tag=name, priority=which, scheduled=bool(scheduled))
         found = scanned(chosen, progress)
     total, locked = in_parts(database, work, found)
-    if total:
-        note_end(runtime)
+    note_end(runtime)
     return Released(emails=total, locked=tuple(sorted(locked)))
 
 

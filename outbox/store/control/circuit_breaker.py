@@ -11,6 +11,8 @@ removes the rows of those that are not.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +32,7 @@ from sqlalchemy import (
 from ...domain.delivery.breaker_timing import (
     ALERT_PAUSE,
     OPEN_MAX,
+    RETRIED,
     BreakerState,
     Cause,
     open_seconds,
@@ -151,6 +154,29 @@ def note_prober(database: Database, server: str, token: UUID) -> None:
     is_free = is_in(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
     noted = update(table).where(is_free).values(prober=token)
     database.run(lambda connection: connection.execute(noted))
+
+
+def hurry(database: Database, servers: Collection[str]) -> int:
+    """Bring forward the probes of those that a person must see to; return how many there were.
+
+    A worker that starts may have what the person has mended. A probe still comes `RETRIED` seconds
+    after the last failure at the earliest, so workers that start again and again do no harm.
+    """
+    table = database.tables.breaker
+    waits = (table.c.state == BreakerState.OPEN) & (table.c.alert == true())
+    mine = waits & (table.c.cause == Cause.SESSION) & table.c.server.in_(list(servers))
+
+    def work(connection: Connection) -> int:
+        now = utc(connection.execute(select(database.now())).scalar_one())
+        found = connection.execute(select(table).where(mine).with_for_update()).all()
+        for row in found:
+            failed_at = utc(row.retry_at) - timedelta(seconds=ALERT_PAUSE)
+            soonest = max(now, failed_at + timedelta(seconds=RETRIED))
+            moved = update(table).where(table.c.server == row.server)
+            connection.execute(moved.values(retry_at=min(utc(row.retry_at), soonest)))
+        return len(found)
+
+    return database.run(work)
 
 
 def close(database: Database, server: str) -> None:

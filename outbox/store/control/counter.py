@@ -13,6 +13,13 @@ UNKNOWN = "unknown"
 BEAT = "beat"
 """Counts nothing: its value is the moment of beat's last sweep, in seconds since 1970."""
 
+TASK = "task"
+"""Counts nothing: its value is the moment when a worker last took a task of ours, in seconds since
+1970."""
+
+CRASHING = "crashing"
+"""Counts nothing: its value is the id of an email that was with a lost worker again."""
+
 FOLDED = "folded"
 """Counts nothing: its value is the moment of the last fold of the tallies, in seconds since 1970.
 A fold locks this row, so that there is one at a time."""
@@ -21,7 +28,7 @@ HEALTH = "health"
 """Counts nothing: its value is 0, or the moment since which the outbox was seen not to be healthy,
 in seconds since 1970."""
 
-MARKS = (BEAT, FOLDED, HEALTH)
+MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH)
 
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
@@ -32,6 +39,16 @@ def bump(connection: Connection, database: Database, name: str, by: int = 1) -> 
         return
     if not insert_if_absent(connection, table, name=name, value=by):
         connection.execute(add)  # another transaction inserted it first
+
+
+def put(connection: Connection, database: Database, name: str, value: int) -> None:
+    """Set a mark, in the transaction of what it tells."""
+    table = database.tables.counter
+    mine = update(table).where(table.c.name == name).values(value=value)
+    if connection.execute(mine).rowcount:
+        return
+    if not insert_if_absent(connection, table, name=name, value=value):
+        connection.execute(mine)  # another transaction inserted it first
 
 
 def read(connection: Connection, database: Database) -> dict[str, int]:

@@ -27,6 +27,7 @@ from ..connection.row_locks import lock, lock_claim, seen
 from ..control.counter import UNKNOWN, bump
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
+from ..queries.crashing import note_crashing
 from ..rollup.tally import count_logged
 from ..schema.clock import utc
 from .release import give_back_locked
@@ -151,6 +152,7 @@ def _charge(
     email = database.tables.email
     held = (email.c.token == token) & among(database, ids)
     connection.execute(update(email).where(held).values(crashes=email.c.crashes + 1))
+    note_crashing(connection, database, held)
     used_up = and_(held, email.c.status == Status.CLAIMED, email.c.crashes >= settings.max_crashes)
     lost = lock(connection, database, used_up)
     end_emails(connection, database, lost, Status.FAILED, cause=_LOST_WORKER)

@@ -74,13 +74,13 @@ class Presence:
 
     def _run(self) -> None:
         while not self._must_end():
-            if self._member.is_well():
+            if is_well := self._member.is_well():
                 self._safely(self._beat)
-            self._rest()
+            self._rest(self._every if is_well else LOOK)
         self._safely(self._leave)
 
-    def _rest(self) -> None:
-        until = steady() + self._every
+    def _rest(self, seconds: float) -> None:
+        until = steady() + seconds
         while not self._must_end() and (left := until - steady()) > 0:
             self._ended.wait(min(LOOK, left))
 

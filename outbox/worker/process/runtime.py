@@ -83,6 +83,7 @@ class Runtime:
         self.slots = Slots(lambda: self.settings.slots, lambda: self.database, lambda: self.clock())
         self.noted_until = 0.0  # until then this process does not note its halted servers again
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
+        self.task_noted_until = 0.0  # until then it leaves no mark of any task
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)

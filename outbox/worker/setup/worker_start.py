@@ -9,8 +9,10 @@ import logging
 from typing import Any
 
 from celery.signals import beat_init, celeryd_after_setup
+from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.errors import ConfigurationError
+from ...store.control.circuit_breaker import hurry
 from ..fleet.joining import join_as_beat, join_as_worker
 from ..process.queues import own_queues
 from ..process.runtime import Runtime
@@ -45,6 +47,15 @@ def _start(instance: Any, **_: Any) -> None:
     for text in _warnings(runtime, instance):
         _log.warning("outbox: %s", text)
     join_as_worker(runtime, instance)
+    _hurry(runtime)
+
+
+def _hurry(runtime: Runtime) -> None:
+    """Have servers that wait for a person tried again: this worker may have the new password."""
+    try:
+        hurry(runtime.database, [server.name for server in runtime.servers])
+    except (ConfigurationError, SQLAlchemyError):  # no tables yet, or an outage
+        return  # the probe comes when it is due
 
 
 def _start_beat(sender: Any, **_: Any) -> None:

@@ -5,37 +5,78 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ....domain.fleet import LIVING, WorkerState
+from ....domain.counted import counted
+from ....domain.fleet import LIVING, STILL, WorkerState
 from ....domain.version import __version__
 from ....store.control import beat
 from ....worker.fleet.inquiry import SENDING
+from ....worker.process.queues import SWEEP_QUEUE
 from ..results import Fleet, WorkerDetails
 from .finding import Finding, error, warn
 
-RESTART = 30.0
+RESTART = 20.0
 """Seconds for which a queue may lack a worker, or the outbox a beat, while one is restarted."""
+
+OUTLIVED = 11.0
+"""Seconds from the last task for which beat must have lived on, to show that it is not the cause:
+it is seen every ten seconds, and a task's mark is up to ten seconds older than its last task."""
 
 _LOST = (
     "was seen {seen:.0f} s ago and did not say that it stops: start it again, and look into its log"
     " and into the kernel's, which tells of a lack of memory"
 )
-_SILENT = "was seen {seen:.0f} s ago, and writes every 10 s: see whether it reaches the database"
+_SILENT = (
+    "was seen {seen:.0f} s ago, and writes every 10 s: start it again if it is gone, or see whether"
+    " it reaches the database"
+)
+_STILL = (
+    "no worker has got a task for {seconds:.0f} s, though beat and {workers} live: the broker is"
+    " away, or they have different ones: start it, or mend broker_url (flask outbox check asks it);"
+    " until then emails wait, and none is lost"
+)
 
 
 def judged(fleet: Fleet) -> list[Finding]:
     """Return what is wrong with the fleet."""
     return [
-        *_lives(fleet),
-        *_beats(fleet),
-        *_versions(fleet),
-        *_settings(fleet),
+        *judged_but_for_queues(fleet),
         *unheard_findings(fleet),
     ]
 
 
 def judged_but_for_queues(fleet: Fleet) -> list[Finding]:
     """Return what is wrong with the fleet where the workers were asked for their queues."""
-    return [*_lives(fleet), *_beats(fleet), *_versions(fleet), *_settings(fleet)]
+    beats = still_findings(fleet) or _beats(fleet)
+    return [*_lives(fleet), *beats, *_versions(fleet), *_settings(fleet)]
+
+
+def still_findings(fleet: Fleet) -> list[Finding]:
+    """Return the finding on a broker that hands out no task, though beat asks and workers wait.
+
+    Workers that are all at work may take no sweep for minutes. So one must have been free for a
+    while, and beat must have lived on after the last task.
+    """
+    last, free = fleet.task_seconds, [one for one in fleet.workers if _is_free(one)]
+    if last is None or not fleet.is_still or not free:
+        return []
+    if not any(one.seen_seconds < last - OUTLIVED for one in fleet.beats):
+        return []
+    return [error(_STILL.format(seconds=last, workers=counted(len(fleet.living), "worker")))]
+
+
+def _is_free(one: WorkerDetails) -> bool:
+    """Return whether a worker waits for sweeps, and has been there for long enough to get one.
+
+    One of another version may leave no mark of its tasks.
+    """
+    life = (one.seen_at - one.started_at).total_seconds() + one.seen_seconds
+    return (
+        one.state in (WorkerState.IDLE, WorkerState.BUSY)
+        and one.tasks < one.concurrency
+        and SWEEP_QUEUE in one.queues
+        and one.version == __version__
+        and life > STILL
+    )
 
 
 def unheard_findings(fleet: Fleet) -> Iterator[Finding]:
@@ -66,7 +107,8 @@ def _lives(fleet: Fleet) -> Iterator[Finding]:
 
 def _beats(fleet: Fleet) -> Iterator[Finding]:
     """Yield the finding on beat if none lives, and nobody has swept in its place since."""
-    if not fleet.beats or any(one.state.is_living for one in fleet.beats):
+    at_work = (WorkerState.BUSY, WorkerState.IDLE)
+    if not fleet.beats or any(one.state in at_work for one in fleet.beats):
         return
     last = _last(fleet.beats)
     if last.state is WorkerState.STOPPED and last.seen_seconds < RESTART:
@@ -74,7 +116,8 @@ def _beats(fleet: Fleet) -> Iterator[Finding]:
     if fleet.beat_seconds is not None and fleet.beat_seconds < last.seen_seconds - beat.EVERY:
         return
     told = f"{last.name} is {last.state}: it was seen {last.seen_seconds:.0f} s ago"
-    yield error(f"{told}, and no other beat runs: start one (celery -A yourapp beat)")
+    level = warn if last.state is WorkerState.SILENT else error
+    yield level(f"{told}, and no other beat runs: start one (celery -A yourapp beat)")
 
 
 def _last(beats: Sequence[WorkerDetails]) -> WorkerDetails:

@@ -1,0 +1,104 @@
+"""Finds emails that were with lost workers again and again: each of them may be what ends them.
+
+Any email is with a lost worker once, for whatever reason. From the second time on it is told. No
+index has the crashes. So a rescue leaves a mark that names the email, and the leases tell of one
+whose worker is silent now, before any rescue has judged it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, case, or_, select
+
+from ...domain.delivery.status import LEASED, Status
+from ..connection.database import Database
+from ..control.counter import CRASHING, put
+
+AGAIN = 2
+"""Lost workers from which on an email is told of."""
+
+SILENT = 0.4
+"""The part of a lease's term. A renewal is due when two thirds are left; below this its worker is
+most likely lost."""
+
+TOLD = 86_400.0
+"""Seconds for which a failed one is told of."""
+
+MOST = 3
+"""The most emails that are told of: the others may only have been beside them."""
+
+_OPEN = (Status.PENDING, *sorted(LEASED))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CrashingEmail:
+    """An email that was with at least two lost workers."""
+
+    id: int
+    status: Status
+    workers: int  # that were lost
+    is_in_doubt: bool
+
+
+def note_crashing(connection: Connection, database: Database, *held: Any) -> None:
+    """Leave the mark, if one of these emails has just come to it. Their rows are locked."""
+    email = database.tables.email.c
+    worst = case((email.status == Status.SENDING, 0), else_=1)
+    statement = select(email.id, email.crashes).where(*held, email.crashes >= AGAIN)
+    order = email.crashes.desc(), worst, email.id
+    found = connection.execute(statement.order_by(*order).limit(1)).first()
+    if found is None:
+        return
+    marked = connection.execute(_marked(database).where(email.status.in_(_OPEN))).first()
+    if marked is None or marked.crashes <= found.crashes:
+        put(connection, database, CRASHING, found.id)
+
+
+def crashing(
+    connection: Connection, database: Database, *, lease_seconds: float, max_crashes: int
+) -> tuple[CrashingEmail, ...]:
+    """Return the emails that were with lost workers again, as far as they are known; at most MOST.
+
+    One that has ended is among them while it is unknown, and if it failed of it within a day.
+    """
+    email = database.tables.email.c
+    failed = and_(
+        email.status == Status.FAILED,
+        email.crashes >= max_crashes,
+        email.attempts < email.crashes,  # it was in doubt, and a person has settled it
+        email.finished_at > database.now(-TOLD),
+    )
+    told = or_(email.status.in_([*_OPEN, Status.UNKNOWN]), failed)
+    marked = connection.execute(_marked(database).where(told)).all()
+    silent = connection.execute(_silent(database, lease_seconds)).all()
+    found = {row.id: _email(row, lost=row.crashes) for row in marked}
+    found |= {row.id: _email(row, lost=row.crashes + 1) for row in silent}
+    return tuple(found.values())[:MOST]
+
+
+def _marked(database: Database) -> Select[Any]:
+    email, counter = database.tables.email, database.tables.counter.c
+    columns = email.c.id, email.c.status, email.c.crashes, email.c.unknown_count
+    mark = select(counter.value).where(counter.name == CRASHING).scalar_subquery()
+    return select(*columns).where(email.c.id == mark, email.c.crashes >= AGAIN)
+
+
+def _silent(database: Database, term: float) -> Select[Any]:
+    """Return the statement for the emails of silent workers that lost others before."""
+    email, lease = database.tables.email.c, database.tables.lease.c
+    is_silent = lease.started_at.is_not(None) & (lease.expires_at < database.now(SILENT * term))
+    worst = case((email.status == Status.SENDING, 0), else_=1)
+    return (
+        select(email.id, email.status, email.crashes, email.unknown_count)
+        .where(is_silent, email.token == lease.token, email.crashes >= AGAIN - 1)
+        .order_by(email.crashes.desc(), worst, email.id)
+        .limit(MOST)
+    )
+
+
+def _email(row: Any, *, lost: int) -> CrashingEmail:
+    status = Status(row.status)
+    in_doubt = row.unknown_count > 0 or status is Status.SENDING
+    return CrashingEmail(id=row.id, status=status, workers=lost, is_in_doubt=in_doubt)
