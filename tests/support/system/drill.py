@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from outbox.dashboard import Dashboard, Role
 from tests.support.system.app import db
+from tests.support.system.drill_words import Words
 from tests.support.system.system import System
 from tests.support.waiting import wait_until
 
@@ -17,91 +17,6 @@ PROMISED = 30.0
 
 LINE = re.compile(r'<p class="line" role="status">(.*?)</p>')
 REMARKS = re.compile(r'<section class="sheet verdict".*?</section>', re.DOTALL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Words:
-    """How a failure is told; what differs from time to time is left out between the parts."""
-
-    overview: tuple[str, ...]
-    check: tuple[str, ...]
-
-
-BEAT = Words(
-    overview=("beat@", " is dead: it was seen ", "start one (celery -A yourapp beat)"),
-    check=("error  beat@", " is dead: it was seen ", "start one (celery -A yourapp beat)"),
-)
-QUEUE = Words(
-    overview=(
-        "no living worker listens to outbox.normal, outbox.bulk",
-        "start a worker (celery -A yourapp worker), or one with -Q outbox.normal,outbox.bulk",
-    ),
-    check=(
-        "error  of the workers that run, none listens to outbox.normal, outbox.bulk",
-        "or start a worker with -Q outbox.normal,outbox.bulk",
-    ),
-)
-BROKER = Words(
-    overview=(
-        "no worker has got a task for ",
-        "the broker is away, or they have different ones: start it, or mend broker_url",
-        "until then emails wait, and none is lost",
-    ),
-    check=(
-        "error  the broker redis://",
-        "cannot be reached",
-        "start it, or mend broker_url; until then emails wait, and none is lost",
-    ),
-)
-PASSWORD = Words(
-    overview=(
-        "ALERT: ",
-        " is halted since ",
-        "auth: 535 ",
-        "mend its user name or password, and restart the workers: they try it at once",
-    ),
-    check=(
-        "error  ALERT: ",
-        " is halted since ",
-        "auth: 535 ",
-        "mend its user name or password, and restart the workers: they try it at once",
-    ),
-)
-THROTTLE = Words(
-    overview=(
-        " is halted since ",
-        "it throttles: no email is lost or charged, and it is tried again by itself; lower its rate"
-        " if it stays so",
-    ),
-    check=(
-        "warn   ",
-        " is halted since ",
-        "it throttles: no email is lost or charged, and it is tried again by itself; lower its rate"
-        " if it stays so",
-    ),
-)
-POISON = Words(
-    overview=("email ", " was with 2 workers that were lost: "),
-    check=("warn   email ", " was with 2 workers that were lost: "),
-)
-SETTLE = Words(
-    overview=("workers that were lost: see whether it went out, and settle it",),
-    check=("workers that were lost: see whether it went out, and settle it",),
-)
-RESTORED = Words(
-    overview=(
-        "nothing is sent: these tables were last used in another database",
-        "if it is a copy or a restored backup, run `flask outbox restored`, which holds what waits",
-    ),
-    check=(
-        "error  nothing is sent: these tables were last used in another database",
-        "if it is a copy or a restored backup, run `flask outbox restored`, which holds what waits",
-    ),
-)
-HELD = Words(
-    overview=("held since a restore",),
-    check=("held since a restore (flask outbox held, flask outbox release)",),
-)
 
 
 class Watcher:
