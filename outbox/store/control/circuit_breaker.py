@@ -168,7 +168,8 @@ def hurry(database: Database, servers: Collection[str]) -> int:
 
     def work(connection: Connection) -> int:
         now = utc(connection.execute(select(database.now())).scalar_one())
-        found = connection.execute(select(table).where(mine).with_for_update()).all()
+        waiting = select(table).where(mine).order_by(table.c.server).with_for_update()
+        found = connection.execute(waiting).all()
         for row in found:
             failed_at = utc(row.retry_at) - timedelta(seconds=ALERT_PAUSE)
             soonest = max(now, failed_at + timedelta(seconds=RETRIED))

@@ -146,3 +146,18 @@ def test_a_claim_reads_no_held_email(shops: Shops, catcher: Catcher) -> None:
         [found] = plan.scalar_one()
     assert found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"] < 20, found
     assert drain(shop.runtime) == 1
+
+
+def test_where_nothing_waited_nobody_is_told_of_held_emails(shop: Shop) -> None:
+    shop.outbox.restored()
+    assert shop.outbox.health().warnings == ()
+    email = shop.enqueue()
+    shop.outbox.restored()
+    assert "held" in shop.outbox.health().warnings[0]
+    shop.outbox.restored()
+    assert "held" in shop.outbox.health().warnings[0], "what was held before is held still"
+    with shop.session() as session:
+        shop.outbox.cancel(id=email.id, session=session)
+        session.commit()
+    shop.outbox.release(everything=True)
+    assert shop.outbox.health().warnings == ()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from outbox import Priority
 from outbox.domain.fleet import BEAT, LIVING, SILENT
+from outbox.store.control import fleet
+from outbox.store.transitions.claim import claim
+from outbox.store.transitions.start import start
+from outbox.worker.beat_mark import note_task
 from tests.support.shop.fleet import entered, row
 
 from .table import Table as Cases
@@ -80,6 +86,39 @@ def _(trial: Trial) -> None:
     trial.app()
     entered(trial.runtime, row("beat@host", pool=BEAT, queues="", concurrency=0, slots=0))
     trial.later(LIVING + 1)
+
+
+@mistake(
+    "a broker that went away, though beat and a worker live",
+    check="s, though beat and 1 worker live: the broker is away",
+    health="s, though beat and 1 worker live: the broker is away",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    runtime = trial.runtime
+    note_task(runtime)
+    a_beat = row("beat@host", pool=BEAT, queues="", concurrency=0, slots=0)
+    known = [entered(runtime, values) for values in (row(NAME), a_beat)]
+    trial.later(25)
+    for one in known:
+        runtime.database.run(
+            partial(fleet.renew, database=runtime.database, worker=one, changes={})
+        )
+
+
+@mistake(
+    "an email that ends each worker that has it",
+    check="was with 2 workers that were lost",
+    health="was with 2 workers that were lost",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    trial.enqueue()
+    database, email = trial.runtime.database, trial.runtime.tables.email
+    database.run(lambda connection: connection.execute(email.update().values(crashes=1)))
+    for made in claim(database, Priority.NORMAL, 10, lease_seconds=30.0):
+        start(database, made.token, lease_seconds=30.0, worker=NAME)
+    trial.later(25)
 
 
 @mistake(

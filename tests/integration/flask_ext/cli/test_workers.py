@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from outbox import Fleet, WorkerState
-from outbox.domain.fleet import BEAT, LIVING, SILENT
+from outbox.domain.fleet import BEAT, LIVING, SILENT, STILL
 from outbox.flask_ext.management.checks.fleet_table import RESTART
 from outbox.store.control import fleet
-from outbox.worker.beat_mark import note_beat
+from outbox.worker.beat_mark import note_beat, note_task
 from outbox.worker.fleet.inquiry import OURS
 from outbox.worker.fleet.own_process import this_boot
 from tests.support.shop.fleet import row, settings_of, written
@@ -119,7 +122,7 @@ def test_a_worker_that_stopped_is_no_problem_but_queues_without_one_are(shop: Sh
     assert known(shop).problems == (), "it may be restarted"
     shop.later(RESTART + 1)
     assert problem(shop).startswith("no living worker listens to outbox.sweep, ")
-    assert "(the last one was seen 31 s ago)" in problem(shop)
+    assert "(the last one was seen 21 s ago)" in problem(shop)
 
 
 def test_health_turns_when_emails_wait_and_nobody_listens_and_asks_no_broker(shop: Shop) -> None:
@@ -158,3 +161,69 @@ def test_a_dead_beat_is_told_until_something_else_sweeps(shop: Shop) -> None:
     shop.runtime.beat_noted_until = 0.0
     note_beat(shop.runtime)  # cron does it now
     assert known(shop).problems == ()
+
+
+def test_a_silent_beat_is_told_within_thirty_seconds(shop: Shop) -> None:
+    written(shop, row(**A_BEAT))
+    shop.later(SILENT + 1)
+    assert problem(shop).startswith("beat@far is silent: it was seen 26 s ago, and no other beat")
+    written(shop, row(**A_BEAT | {"name": "beat@near"}))
+    assert known(shop).problems == ()
+
+
+def fleet_without_tasks(shop: Shop, **values: Any) -> UUID:
+    """Have a worker take a task, and let it and beat live on without another one."""
+    note_task(shop.runtime)
+    rows = [written(shop, row("celery@a", **values)), written(shop, row(**A_BEAT))]
+    shop.later(STILL + 5)
+    for worker in rows:
+        shop.database.run(partial(fleet.renew, database=shop.database, worker=worker, changes={}))
+    return rows[0]
+
+
+@pytest.mark.databases("sqlite", "postgresql", "mariadb")
+def test_tasks_that_come_to_no_worker_are_told_and_beat_is_not_accused(shop: Shop) -> None:
+    worker = fleet_without_tasks(shop)
+    assert re.match(r"no worker has got a task for 2\d s, though beat and 1 worker", problem(shop))
+    shop.later(LIVING + 1)  # beat publishes in its only thread, which hangs by now
+    shop.database.run(lambda c: fleet.renew(c, shop.database, worker, {}))
+    assert re.match(r"no worker has got a task for 7\d s", problem(shop))
+    shop.runtime.task_noted_until = 0.0
+    note_task(shop.runtime)
+    assert problem(shop).startswith("beat@far is dead: ")
+
+
+def test_health_turns_when_emails_wait_and_no_task_comes(shop: Shop) -> None:
+    shop.enqueue()
+    fleet_without_tasks(shop)
+    found = health(shop)
+    assert not found.healthy
+    assert found.problems[0].startswith("no worker has got a task for 2")
+
+
+@pytest.mark.parametrize(
+    "busy", [{"tasks": 2}, {"queues": "outbox.normal"}, {"version": "0.0.9"}], ids=str
+)
+def test_where_no_worker_is_free_to_sweep_nothing_is_said_of_the_broker(
+    shop: Shop, busy: dict[str, Any]
+) -> None:
+    fleet_without_tasks(shop, **busy)
+    assert not any("no worker has got a task" in text for text in known(shop).problems)
+
+
+def test_a_worker_that_has_just_started_may_still_get_its_first_task(shop: Shop) -> None:
+    note_task(shop.runtime)
+    shop.later(600)
+    written(shop, row("celery@a"))
+    written(shop, row(**A_BEAT))
+    assert known(shop).problems == ()
+
+
+def test_a_beat_that_died_is_not_taken_for_a_broker_that_is_away(shop: Shop) -> None:
+    written(shop, row(**A_BEAT))
+    worker = written(shop, row("celery@a"))
+    shop.later(8)
+    note_task(shop.runtime)  # the last one that beat asked for
+    shop.later(LIVING)
+    shop.database.run(lambda c: fleet.renew(c, shop.database, worker, {}))
+    assert problem(shop).startswith("beat@far is dead: ")

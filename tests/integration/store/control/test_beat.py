@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from outbox.store.control import beat, counter
-from outbox.store.control.beat import EVERY
-from outbox.worker.beat_mark import note_beat
+from outbox.store.control.beat import EVERY, TASK_EVERY
+from outbox.worker.beat_mark import note_beat, note_task
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.each_database
@@ -55,3 +55,22 @@ def test_a_process_asks_the_database_once_a_minute(shops: Shops) -> None:
     now += EVERY
     note_beat(shop.runtime)
     assert (age(shop) or 0) < EVERY
+
+
+def test_any_task_leaves_a_mark_every_few_seconds(shops: Shops) -> None:
+    shop = shops.open()
+    now = 1000.0
+    shop.runtime.clock = lambda: now
+
+    def task_age() -> float | None:
+        return shop.database.read(lambda connection: beat.task_age(connection, shop.database))
+
+    assert task_age() is None
+    note_task(shop.runtime)
+    shop.later(2 * TASK_EVERY)
+    note_task(shop.runtime)
+    assert (task_age() or 0) >= 2 * TASK_EVERY - 1, "this process looked just now"
+    now += TASK_EVERY
+    note_task(shop.runtime)
+    assert (task_age() or 0) < TASK_EVERY
+    assert age(shop) is None, "it is no mark of beat"

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event, select, update
 
 from outbox import Priority, Status
-from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
+from outbox.domain.delivery.breaker_timing import ALERT_PAUSE, OPEN_FIRST, RETRIED, Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.counter import bump
 from outbox.store.queries import reports, standstill
@@ -263,3 +263,21 @@ def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
     assert [r.status for r in shown.recipient_list] == [Status.UNKNOWN] * 2
     assert [a.worker for a in shown.attempt_list] == [WORKER]
     assert shop.database.run(lambda c: reports.detail(c, shop.database, 99)) is None
+
+
+def test_a_worker_that_starts_has_a_server_tried_again_that_waits_for_a_person(shop: Shop) -> None:
+    trip(shop, alert=True)
+    assert left(shop) > ALERT_PAUSE - 5
+    assert circuit_breaker.hurry(shop.database, ["another"]) == 0
+    assert left(shop) > ALERT_PAUSE - 5
+    assert circuit_breaker.hurry(shop.database, [SERVER]) == 1
+    assert RETRIED - 5 < left(shop) <= RETRIED, "workers that start all the time lock no account"
+    shop.later(RETRIED)
+    assert circuit_breaker.hurry(shop.database, [SERVER]) == 1
+    assert left(shop) <= 0
+
+
+def test_a_server_that_needs_no_person_is_tried_no_earlier(shop: Shop) -> None:
+    trip(shop, named=100.0)
+    circuit_breaker.hurry(shop.database, [SERVER])
+    assert left(shop) > 95
