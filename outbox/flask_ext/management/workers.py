@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -15,6 +16,7 @@ from ...store.control import fleet as table
 from ...store.control.fleet import WorkerRow
 from ...worker.fleet.inquiry import OURS
 from ...worker.fleet.own_process import has_ended
+from ...worker.setup.additions import tasks_of
 from .checks.fleet_table import judged
 from .results import Fleet, WorkerDetails
 
@@ -43,11 +45,25 @@ def workers(runtime: Runtime) -> Fleet:
         beats=tuple(one for one in known if one.pool == BEAT),
         beat_seconds=beat_seconds,
         task_seconds=task_seconds,
-        is_still=(task_seconds or 0.0) > STILL + 2 * runtime.settings.sweep_interval,
+        is_still=_is_still(runtime, task_seconds),
         unheard=_unheard([one for one in known if one.pool != BEAT]),
         problems=(),
     )
     return replace(fleet, problems=tuple(finding.text for finding in judged(fleet)))
+
+
+def _is_still(runtime: Runtime, task_seconds: float | None) -> bool:
+    """Return whether the last task is longer ago than beat's sweeps let it be.
+
+    Where beat's schedule has no sweep, as with one by cron, or has a crontab, nobody can say.
+    """
+    app = runtime.find_celery()
+    found = tasks_of(app.conf.beat_schedule or {}).get("outbox.sweep") if app is not None else None
+    every = getattr(found, "run_every", found)  # Celery's own class of intervals has it
+    seconds = every.total_seconds() if isinstance(every, timedelta) else every
+    if task_seconds is None or not isinstance(seconds, int | float):
+        return False
+    return task_seconds > STILL + 2 * seconds
 
 
 def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[WorkerDetails]:

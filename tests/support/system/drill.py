@@ -64,7 +64,7 @@ class Watcher:
             lambda: all(part in self.remarks() for part in words.overview),
             PROMISED,
             lambda: f"{words.overview} on the overview: {self.remarks()}",
-            pause=0.5,
+            pause=1.0,
         )
         told = self.command("check").splitlines()
         assert any(all(part in line for part in words.check) for line in told), told
@@ -75,5 +75,5 @@ class Watcher:
             lambda: self.line() == "All is well.",
             2 * PROMISED,
             lambda: f"all is well: {self.remarks()}",
-            pause=0.3,
+            pause=0.5,
         )

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from celery import Celery
 
 from outbox import Fleet, WorkerState
 from outbox.domain.fleet import BEAT, LIVING, SILENT, STILL
@@ -17,6 +18,7 @@ from outbox.store.control import fleet
 from outbox.worker.beat_mark import note_beat, note_task
 from outbox.worker.fleet.inquiry import OURS
 from outbox.worker.fleet.own_process import this_boot
+from outbox.worker.process.queues import beat_schedule
 from tests.support.shop.fleet import row, settings_of, written
 from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop
@@ -173,6 +175,9 @@ def test_a_silent_beat_is_told_within_thirty_seconds(shop: Shop) -> None:
 
 def fleet_without_tasks(shop: Shop, **values: Any) -> UUID:
     """Have a worker take a task, and let it and beat live on without another one."""
+    celery = Celery("shop", broker="memory://", set_as_current=False)
+    celery.conf.beat_schedule = beat_schedule()
+    shop.app.extensions["celery"] = celery
     note_task(shop.runtime)
     rows = [written(shop, row("celery@a", **values)), written(shop, row(**A_BEAT))]
     shop.later(STILL + 5)
@@ -227,3 +232,9 @@ def test_a_beat_that_died_is_not_taken_for_a_broker_that_is_away(shop: Shop) -> 
     shop.later(LIVING)
     shop.database.run(lambda c: fleet.renew(c, shop.database, worker, {}))
     assert problem(shop).startswith("beat@far is dead: ")
+
+
+def test_where_cron_sweeps_in_the_place_of_beat_no_task_is_missed(shop: Shop) -> None:
+    fleet_without_tasks(shop)
+    shop.app.extensions["celery"].conf.beat_schedule = {}  # beat runs the app's own tasks
+    assert known(shop).problems == ()
