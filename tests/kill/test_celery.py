@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, *everywhere, one_combination]
 def test_a_celery_worker_that_is_killed_leaves_what_was_recorded_and_all_is_well(
     stage: Stage,
 ) -> None:
-    recording = stage.record(folds=False)
+    recording = stage.record(by_clock=False)
     tally = Tally(recording=recording, title=f"{stage.title}, celery worker")
     for moment in stage.turn(_some(recording)):
         stage.begin()

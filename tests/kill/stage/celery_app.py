@@ -33,7 +33,8 @@ def _make() -> Shop:
     left = int(os.environ["KILL_AT"])
     shop = build(config)
     shop.runtime.random = lambda: 0.5
-    shop.runtime.folds_after = inf  # when a fold is due depends on the time of day
+    # When a fold or a task's mark is due depends on the time of day.
+    shop.runtime.folds_after = shop.runtime.task_noted_until = inf
     parent = os.getpid()
 
     def tell(point: Point) -> None:

@@ -53,7 +53,7 @@ class Worker:
     rounds: int = ROUNDS
     delivery: Delivery = Delivery.ONCE
     task: int = -1  # which one is delivered so
-    folds: bool = True  # it sums the figures up, when that is due
+    by_clock: bool = True  # it sums the figures up and marks its tasks, when that is due
     tasks: int = 0
     failures: list[str] = field(default_factory=list)
     held: list[Task] = field(default_factory=list)
@@ -66,8 +66,8 @@ class Worker:
 
         The clock leaps past a lease after each round, but for the last of a few `rounds`.
         """
-        if not self.folds:
-            self.shop.runtime.folds_after = inf
+        if not self.by_clock:
+            self.shop.runtime.folds_after = self.shop.runtime.task_noted_until = inf
         with _inbox(self.shop, every=self.delivery is Delivery.REVERSED) as take:
             for left in reversed(range(self.rounds)):
                 if self.beat:
