@@ -16,6 +16,10 @@ ERRORS: dict[int | str, tuple[str, str]] = {
         "This page failed",
         "Nothing was changed by it, and emails go out as before. The app's log tells why.",
     ),
+    "set-up": (
+        "The app is not set up for this",
+        "Nothing was changed by it. Tell who looks after this app: emails may not go out either.",
+    ),
     "forged": (
         "This form is too old",
         "Nothing was changed. The page was open for long, or you have logged in anew since."

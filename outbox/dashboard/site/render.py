@@ -12,6 +12,9 @@ from ..access import csrf
 from . import formats
 from .errors import ERRORS
 
+NOT_DONE = "not_done"
+"""In the address of a page to which a login has led in the place of an act."""
+
 _PACKAGE = (__package__ or "").rpartition(".")[0]
 
 
@@ -35,6 +38,7 @@ def render(template: str, **values: Any) -> str:
     shared = {
         "here": here,
         "visitor": visitor,
+        "not_done": NOT_DONE in request.args,
         "endpoint": (request.endpoint or "").rpartition(".")[2],
         "csrf_field": csrf.FIELD,
         "csrf_token": lambda: csrf.token_of(visitor),

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeAlias
 
-from flask import Blueprint, Response, abort, current_app, g, request
+from flask import Blueprint, Response, abort, current_app, g, redirect, request
+from flask.blueprints import BlueprintSetupState
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
-from ...domain.errors import InvalidMessage
+from ...domain.errors import ConfigurationError, InvalidMessage
 from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
-from .render import error_page
+from .render import NOT_DONE, error_page
 
 _log = logging.getLogger("outbox")
 
@@ -50,6 +51,7 @@ class Site:
         self._access = access
         self.blueprint.before_request(self._admit)
         self.blueprint.after_request(self._protect)
+        self.blueprint.record_once(_have_the_last_word)
         self.page("/<path:rest>", _missing)
 
     def page(self, rule: str, view: View, role: Role = Role.VIEW) -> None:
@@ -65,8 +67,12 @@ class Site:
             return view(**values)
 
         self._add(rule, checked, Role.ACT, "POST")
+        self._add(rule, _not_done, Role.VIEW, "GET", f"{self._endpoint(view)}_again")
 
-    def _add(self, rule: str, view: View, role: Role, method: str) -> None:
+    def _endpoint(self, view: View) -> str:
+        return f"{view.__module__.rpartition('.')[2]}_{view.__name__}"
+
+    def _add(self, rule: str, view: View, role: Role, method: str, endpoint: str = "") -> None:
         @wraps(view)
         def answer(**values: Any) -> ResponseReturnValue:
             try:
@@ -76,8 +82,8 @@ class Site:
             except Exception as error:  # noqa: BLE001  (each becomes a page, and none is lost)
                 return _failed(error)
 
-        endpoint = f"{view.__module__.rpartition('.')[2]}_{view.__name__}"
-        self.blueprint.add_url_rule(rule, endpoint, answer, methods=[method])
+        name = endpoint or self._endpoint(view)
+        self.blueprint.add_url_rule(rule, name, answer, methods=[method])
 
     def _admit(self) -> None:
         """Let the visitor in, or answer as if nothing were here."""
@@ -93,14 +99,33 @@ class Site:
             response.headers.setdefault(name, value)
         if request.endpoint == f"{NAME}.static":
             response.headers["Cache-Control"] = "private, no-cache"
-        csrf.keep(response, self.prefix)
+        if "outbox_visitor" in g:
+            g.outbox_headers = {name: response.headers[name] for name in _HEADERS}
+        csrf.keep(response, request.script_root + self.prefix)
         return response
+
+
+def _have_the_last_word(state: BlueprintSetupState) -> None:
+    """Run after each `after_request` of the app: its own policy may let a shown message run."""
+    state.app.after_request_funcs.setdefault(None, []).insert(0, _seal)
+
+
+def _seal(response: Response) -> Response:
+    for name, value in g.get("outbox_headers", {}).items():
+        response.headers[name] = value
+    return response
 
 
 def visitor() -> Visitor:
     """Return who asks; the guard has let this person in."""
     found: Visitor = g.outbox_visitor
     return found
+
+
+def _not_done(**_: Any) -> ResponseReturnValue:
+    """Lead to the page of a form. A login leads here if the session had ended before the form."""
+    page = (request.script_root + request.path).rpartition("/")[0]
+    return redirect(f"{page}?{NOT_DONE}=1")
 
 
 def _missing(rest: str) -> ResponseReturnValue:  # noqa: ARG001
@@ -120,4 +145,6 @@ def _failed(error: Exception) -> ResponseReturnValue:
     if current_app.debug or current_app.testing:
         raise error
     _log.exception("outbox: a page of the dashboard failed")
+    if isinstance(error, ConfigurationError):  # its text names the remedy, and no value
+        return error_page(500, "set-up", told=str(error))
     return error_page(500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from flask import Flask, abort, redirect
@@ -204,6 +205,31 @@ def test_flask_login_decides_by_the_user(shops: Shops) -> None:
         assert told in page
     client.get("/login/eve")
     assert client.get("/outbox/messages").status_code == 404
+
+
+def test_a_person_whose_session_ended_before_a_form_is_told_that_nothing_was_done(
+    shops: Shops,
+) -> None:
+    shop = shops.open(SECRET_KEY="secret")
+    manager = LoginManager(shop.app)
+    manager.login_view = "login"
+    manager.user_loader(User)
+    shop.app.add_url_rule("/login", "login", lambda: str(login_user(User("ada"))))
+    Dashboard(shop.app, access=flask_login(Role.ACT))
+    client = shop.app.test_client()
+    for form, page in (
+        ("/outbox/pauses/pause", "/outbox/pauses"),
+        ("/outbox/messages/7/retry", "/outbox/messages/7"),
+        ("/outbox/suppressed/add", "/outbox/suppressed"),
+    ):
+        client.delete_cookie("session")
+        sent = client.post(form, data={"scope": "all"})
+        query = parse_qs(urlsplit(sent.headers["Location"]).query)
+        client.get("/login")
+        led = client.get(query["next"][0])
+        assert led.headers["Location"] == f"{page}?not_done=1"
+        assert "You had to log in first" in client.get(led.headers["Location"]).text
+    assert shop.outbox.paused() == ()
 
 
 def test_each_user_who_is_logged_in_may_have_the_same_role(shops: Shops) -> None:

@@ -57,12 +57,22 @@ def test_the_cookie_is_never_sent_from_another_site(desk: Desk) -> None:
     assert "Secure" in secure.headers["Set-Cookie"]
 
 
+def test_the_cookie_comes_back_to_an_app_below_a_prefix(desk: Desk) -> None:
+    below = {"base_url": "https://shop.example/app"}
+    page = desk.client.get("/outbox/pauses", **below)
+    assert "Path=/app/outbox;" in page.headers["Set-Cookie"]
+    token = re.findall(r'name="csrf_token" value="([^"]+)"', page.text)[0]
+    fields = {"csrf_token": token, "scope": "bulk"}
+    done = desk.client.post("/outbox/pauses/pause", data=fields, **below)
+    assert done.status_code == 303, done.text
+
+
 def test_no_get_changes_anything(desk: Desk) -> None:
     email_id = stuck(desk.shop, Status.FAILED)
     for rule in rules_of(desk.shop.app):
         path = path_of(rule).replace("/1/", f"/{email_id}/").removeprefix("/outbox")
         if "POST" in (rule.methods or ()):
-            desk.get(path, 404, scope="all", address="a@x.example", new="a@x.example")
+            desk.get(path, 302, scope="all", address="a@x.example", new="a@x.example")
     assert desk.shop.status(email_id) is Status.FAILED
     assert desk.shop.outbox.audit() == ()
     assert desk.shop.outbox.suppressed() == ()
@@ -92,12 +102,19 @@ def test_a_protection_that_checks_nothing_by_default_is_made_up_for(shops: Shops
     assert shop.outbox.paused() == ()
 
 
-def test_an_app_without_a_secret_key_is_told_so(shops: Shops) -> None:
+def test_an_app_without_a_secret_key_is_told_so(
+    shops: Shops, caplog: pytest.LogCaptureFixture
+) -> None:
     app: Flask = shops.open().app
     Dashboard(app, access=lambda: Role.ACT)
     app.testing = True
     with pytest.raises(ConfigurationError, match="SECRET_KEY"):
         app.test_client().get("/outbox/pauses")
+    app.testing = False
+    page = app.test_client().get("/outbox/pauses")
+    assert page.status_code == 500
+    assert "SECRET_KEY" in page.text
+    assert "a page of the dashboard failed" in caplog.text
 
 
 def test_too_much_is_refused_before_it_is_read(desk: Desk) -> None:
