@@ -10,6 +10,7 @@ from typing import Literal
 from ...domain.counted import counted
 from ...domain.delivery.status import FINISHED, Status
 from ...domain.delivery.transaction import Verdict
+from ...flask_ext.management.management import Management
 from ...store.report_records import AttemptDetails, AuditEntry, EmailDetails
 
 Tone = Literal["plain", "good", "bad", "doubt", "act"]
@@ -35,6 +36,12 @@ _ENDS: dict[Status, tuple[str, Tone]] = {
 }
 
 
+AGAIN = "send again"
+"""What the audit calls it where a message was sent once more as a new one."""
+_ACTS = 20
+"""How many of the newest acts on a message its page shows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """Something that happened to the message."""
@@ -44,6 +51,11 @@ class Event:
     tone: Tone = "plain"
     reply: str = ""  # the server's own words
     notes: tuple[str, ...] = ()
+
+
+def newest_acts(email_id: int) -> tuple[AuditEntry, ...]:
+    """Return what people did to a message, the newest first."""
+    return Management().audit(email=email_id, limit=_ACTS)
 
 
 def life_of(email: EmailDetails, entries: Sequence[AuditEntry]) -> list[Event]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+from urllib.parse import quote
+
 from flask import Response, abort, request
 from flask.typing import ResponseReturnValue
 
 from ...domain.delivery.status import LEASED, Status
+from ...domain.header.address import CONTROL
 from ...flask_ext.management.management import Management
 from ...flask_ext.previews.shown import ShownEmail
 from ...store.due_times import HELD
@@ -14,7 +18,7 @@ from ..access.role import Role
 from ..site.render import render
 from ..site.site import Site, visitor
 from .content import MOST_SOURCE, content_of, is_large, shown_email
-from .life import life_of
+from .life import AGAIN, life_of, newest_acts
 
 FRAME_POLICY = (
     "sandbox; default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline';"
@@ -23,8 +27,6 @@ FRAME_POLICY = (
 """What a shown message may do, which may be hostile: no scripts, and it loads nothing."""
 _BASE = '<base target="_blank">'
 """So a click on a link opens a window, which the sandbox forbids."""
-_ACTS = 20
-"""How many of the newest acts on a message its page shows."""
 
 
 def add_to(site: Site) -> None:
@@ -39,7 +41,7 @@ def add_to(site: Site) -> None:
 def show(email_id: int) -> ResponseReturnValue:
     """Show one message."""
     email = _found(email_id)
-    acts = Management().audit(email=email_id, limit=_ACTS)
+    acts = newest_acts(email_id)
     return render(
         "messages/one.html",
         email=email,
@@ -49,6 +51,8 @@ def show(email_id: int) -> ResponseReturnValue:
         is_large=is_large(email),
         is_held=email.due_at == HELD,
         done=_done(acts),
+        again=_sent_again(acts) if "again" in request.args else None,
+        seen=acts[0].id if acts else 0,
         copy_of=request.args.get("copy_of", type=int),
         may=_possible(email),
     )
@@ -78,9 +82,18 @@ def file(email_id: int, number: int) -> ResponseReturnValue:
 
 def _file(octets: bytes, kind: str, name: str) -> Response:
     response = Response(octets, mimetype=kind)
-    response.headers.set("Content-Disposition", "attachment", filename=name)
+    response.headers.set("Content-Disposition", "attachment", **_named(name))
     response.headers["Content-Security-Policy"] = FRAME_POLICY
     return response
+
+
+def _named(name: str) -> dict[str, str]:
+    """Return the parameters for a name in any script: a header has ASCII alone (RFC 6266 §4.3)."""
+    name = CONTROL.sub("_", name)
+    if name.isascii():
+        return {"filename": name}
+    plain = normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
+    return {"filename": plain, "filename*": f"UTF-8''{quote(name, safe='')}"}
 
 
 def _found(email_id: int) -> EmailDetails:
@@ -101,7 +114,17 @@ def _done(acts: tuple[AuditEntry, ...]) -> tuple[AuditEntry, ...]:
     """Return what the visitor has just done; after it, where it came too late, what was before."""
     if "done" not in request.args or not acts or acts[0].who != visitor().who:
         return ()
-    return acts[:2] if acts[0].result.startswith("unchanged") else acts[:1]
+    if not _was_late(acts[0]):
+        return acts[:1]
+    return (acts[0], *[one for one in acts[1:] if not _was_late(one)][:1])
+
+
+def _sent_again(acts: tuple[AuditEntry, ...]) -> AuditEntry | None:
+    return next((one for one in acts if one.action == AGAIN), None)
+
+
+def _was_late(act: AuditEntry) -> bool:
+    return act.result.startswith("unchanged")
 
 
 def _possible(email: EmailDetails) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -77,14 +78,22 @@ class SearchForm:
         return [given | guess for guess in _guesses(self.fields["q"])]
 
 
+_PASTED = re.compile(r"(mailto|message-id|to|cc):\s*", re.IGNORECASE)
+"""What stands before an address or a Message-ID where people copy it from; a `match` of it."""
+
+
 def _guesses(text: str) -> list[dict[str, str]]:
     if not text:
         return [{}]
-    if text.startswith("<"):
-        return [{"message_id": text}]
-    if "@" in text and not any(map(str.isspace, text)):
-        return [{"recipient": text}, {"message_id": text}]
-    return [{"subject": text}]
+    guesses: list[dict[str, str]] = []
+    if "@" in text:
+        pasted = text[found.end() :] if (found := _PASTED.match(text)) else text
+        inner = pasted.rpartition("<")[2].removesuffix(">") if pasted.endswith(">") else pasted
+        if not any(map(str.isspace, inner.rpartition("@")[2])):
+            guesses = [{"recipient": inner}, {"message_id": inner}]
+    if not guesses or any(map(str.isspace, text)):
+        guesses.append({"subject": text})
+    return guesses
 
 
 def _day(name: str, text: str) -> datetime:

@@ -58,6 +58,8 @@ def test_two_people_resolve_one_message_and_the_second_sees_what_the_first_did(d
     assert "Nothing was changed." in page
     assert "the message is sent" in page
     assert "Before you, ada: resolve as sent (sent)" in page
+    page = desk.followed(f"{path}/resolve", path, outcome="failed")
+    assert "Before you, ada: resolve as sent (sent)" in page  # and not bob's, which did nothing
 
 
 def test_a_wrong_outcome_changes_nothing(desk: Desk) -> None:
@@ -93,6 +95,24 @@ def test_send_again_makes_a_new_message_of_the_same_content(desk: Desk) -> None:
     assert [(k, v) for k, v in new.items() if k not in ("Message-ID", "Date")] == kept
     assert old.as_bytes().partition(b"\n\n")[2] == new.as_bytes().partition(b"\n\n")[2]
     assert audited(desk) == [("ada", "send again", email_id, f"enqueued as {made.id}")]
+
+
+def test_a_second_click_on_send_again_makes_no_second_message(desk: Desk) -> None:
+    email_id = desk.enqueue(message())
+    path = f"/messages/{email_id}"
+    first = seen(desk.get(path).text)
+    desk.post(f"{path}/send-again", path, seen=first)
+    desk.who = "bob"
+    page = desk.followed(f"{path}/send-again", path, seen=first)
+    assert "No further message was made." in page
+    assert f"ada sent it again just now: enqueued as {email_id + 1}" in page
+    desk.post(f"{path}/send-again", path, seen=seen(page))
+    assert len(desk.shop.outbox.list().emails) == 3
+
+
+def seen(page: str) -> str:
+    """Return the field that tells which acts the page of a message shows."""
+    return str(re.findall(r'name="seen" value="(\d+)"', page)[0])
 
 
 def test_suppress_from_a_message(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from email import message_from_bytes, policy
 
 import pytest
 import sqlalchemy as sa
+from flask import Response
 
 from outbox import Status
 from outbox.dashboard import Role
@@ -107,6 +108,43 @@ def test_the_html_has_no_rights(desk: Desk) -> None:
     assert frame.headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
+def test_a_policy_of_the_app_gives_a_shown_message_no_rights(desk: Desk) -> None:
+    @desk.shop.app.after_request
+    def loosen(response: Response) -> Response:
+        response.headers["Content-Security-Policy"] = "default-src * 'unsafe-inline'"
+        response.headers["X-Frame-Options"] = "DENY"
+        response.headers["Cache-Control"] = "public, max-age=3600"
+        return response
+
+    email_id = desk.enqueue(whole())
+    desk.client = desk.shop.app.test_client()
+    frame = desk.get(f"/messages/{email_id}/html").headers
+    assert frame["Content-Security-Policy"].startswith("sandbox; default-src 'none'")
+    assert frame["X-Frame-Options"] == "SAMEORIGIN"
+    assert frame["Cache-Control"] == "no-store"
+    page = desk.get("/messages").headers
+    assert page["Content-Security-Policy"].startswith("default-src 'none'")
+    desk.role = None
+    hidden = desk.get("/messages", 404).headers
+    assert hidden["Content-Security-Policy"] == "default-src * 'unsafe-inline'"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("März, 5 €.pdf", "filename*=UTF-8''M%C3%A4rz%2C%205%20%E2%82%AC.pdf"),
+        ("счёт.pdf", "filename*=UTF-8''%D1%81%D1%87%D1%91%D1%82.pdf"),
+        ("a\u202egnp.exe", "filename*=UTF-8''a%E2%80%AEgnp.exe"),
+    ],
+)
+def test_a_file_with_a_name_in_any_script_can_be_kept(desk: Desk, name: str, said: str) -> None:
+    mail = message()
+    mail.add_attachment(PIXEL, "image", "png", filename=name)
+    header = desk.get(f"/messages/{desk.enqueue(mail)}/files/0").headers["Content-Disposition"]
+    assert said in header
+    header.encode("latin-1")  # WSGI servers refuse any other
+
+
 def test_files_are_kept_and_never_shown(desk: Desk) -> None:
     email_id = desk.enqueue(whole())
     image = desk.get(f"/messages/{email_id}/files/0")
@@ -186,13 +224,18 @@ def test_what_is_not_there_has_a_page_of_its_own(desk: Desk) -> None:
 
 
 def test_an_error_has_a_page_and_a_line_in_the_log(
-    desk: Desk, caplog: pytest.LogCaptureFixture
+    desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("outbox.dashboard.controls.audit.PAGE", None)
+        page = desk.get("/audit", 500).text
+    assert "This page failed" in page
+    assert "a page of the dashboard failed" in caplog.text
     with desk.shop.engine.begin() as connection:
         desk.shop.tables.audit.drop(connection)
     page = desk.get("/audit", 500).text
-    assert "This page failed" in page
-    assert "a page of the dashboard failed" in caplog.text
+    assert "run your migrations" in page
+    assert "emails go out as before" not in page
 
 
 def test_a_message_whose_body_is_gone_says_so_and_offers_nothing_that_needs_it(desk: Desk) -> None:

@@ -31,10 +31,21 @@ def test_one_field_finds_by_address_message_id_subject_and_number(desk: Desk) ->
     assert email
     for typed in ("ada@CUSTOMERS.example", email.message_id, email.message_id[1:-1], "order"):
         assert ids(desk.get("/messages", q=f" {typed} ").text) == [wanted], typed
+    there_is = f"Message-ID: {email.message_id}"
+    for copied in ("<Ada@customers.example>", "mailto:ada@customers.example", there_is):
+        assert ids(desk.get("/messages", q=copied).text) == [wanted], copied
+    for copied in ('"Ada L." <ada@customers.example>', "To: Ada <ada@customers.example>"):
+        assert ids(desk.get("/messages", q=copied).text) == [wanted], copied
+    quoted = desk.enqueue(message('"a b"@customers.example', subject="Meet me @ 5 @home"))
+    for typed in ('"a b"@customers.example', "meet me @", "Meet me @ 5 @home"):
+        assert ids(desk.get("/messages", q=typed).text) == [quoted], typed
     there = desk.get("/messages", 302, q=str(other)).headers["Location"]
     assert there == f"/outbox/messages/{other}"
     assert "Nothing fits" in desk.get("/messages", q="nobody@customers.example").text
     assert "Nothing fits" in desk.get("/messages", q="999").text
+    page = desk.get("/messages", q="order-17&x").text
+    assert "/outbox/messages?key=order-17%26x" in page
+    assert "/outbox/messages?tag=order-17%26x" in page
 
 
 def test_the_other_fields_narrow_it(desk: Desk) -> None:
