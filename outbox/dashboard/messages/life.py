@@ -81,6 +81,8 @@ def _enqueued(email: EmailDetails) -> Event:
 
 def _attempt(attempt: AttemptDetails) -> Event:
     title, tone = _TOLD.get(attempt.verdict, (attempt.verdict.capitalize(), "plain"))
+    if attempt.verdict == Verdict.SUSPECT and not attempt.server:  # such as a missing key
+        title = "Put off, before a server was asked"
     code = str(attempt.code) if attempt.code else ""
     reply = " ".join(filter(None, (code, attempt.enhanced, attempt.reply)))
     took = (attempt.finished_at - attempt.started_at).total_seconds()

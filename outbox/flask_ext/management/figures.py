@@ -23,9 +23,10 @@ from ...store.rollup.read import read_figures
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
 from .checks.crashing import crashing_emails, crashing_line
-from .checks.database import database_findings
+from .checks.database import database_findings, older_schema
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, still_findings, unheard_findings
+from .checks.privacy import missing_soon
 from .results import Fleet, Health
 from .server_lines import SUPPRESSED
 from .workers import workers
@@ -104,7 +105,11 @@ def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
 
     health, overdue = database.read(look)
     fleet, place = workers(runtime), examine.look(database, runtime.settings.instance)
-    problems = _problems(runtime, health, overdue, fleet, place.refusal, ask=ask)
+    problems = (
+        *older_schema(database),
+        *missing_soon(runtime),
+        *_problems(runtime, health, overdue, fleet, place.refusal, ask=ask),
+    )
     held = (HELD,) if place.instance is not None and place.instance.has_held else ()
     lost = crashing_emails(runtime)
     amiss = (text for text in fleet.problems if text not in problems)

@@ -10,6 +10,8 @@ from ..connection.database import Database
 
 LOOKED_AT = 1000
 """How many contents are looked at from each end, and how many waiting emails."""
+LOOKED_AT_OFTEN = 200
+"""How many waiting emails are looked at where somebody asks every few seconds."""
 
 
 def needed(connection: Connection, database: Database) -> frozenset[str]:
@@ -17,20 +19,32 @@ def needed(connection: Connection, database: Database) -> frozenset[str]:
     return frozenset(connection.execute(database.built(_needed)).scalars())
 
 
-def _needed(database: Database) -> Select[Any]:
+def needed_soon(connection: Connection, database: Database) -> frozenset[str]:
+    """Return the ids of the keys with which the next emails that wait are encrypted."""
+    return frozenset(connection.execute(database.built(_needed_soon)).scalars())
+
+
+def _needed_soon(database: Database) -> Select[Any]:
+    found = _of_waiting(database, LOOKED_AT_OFTEN).subquery()
+    return select(found.c.key_id).distinct().where(found.c.key_id.is_not(None))
+
+
+def _of_waiting(database: Database, most: int) -> Select[Any]:
     content, email = database.tables.content.c, database.tables.email.c
-    oldest = select(content.id, content.key_id).order_by(content.id).limit(LOOKED_AT)
-    newest = select(content.id, content.key_id).order_by(content.id.desc()).limit(LOOKED_AT)
     waiting = (  # in the order of their index
         select(email.content_id)
         .where(email.due_at.is_not(None))
         .order_by(email.priority, email.lane, email.due_at, email.id)
-        .limit(LOOKED_AT)
+        .limit(most)
         .subquery()
     )
-    of_waiting = select(content.id, content.key_id).join(
-        waiting, waiting.c.content_id == content.id
-    )
-    ends = (select(one.subquery()) for one in (oldest, newest, of_waiting))
+    return select(content.id, content.key_id).join(waiting, waiting.c.content_id == content.id)
+
+
+def _needed(database: Database) -> Select[Any]:
+    content = database.tables.content.c
+    oldest = select(content.id, content.key_id).order_by(content.id).limit(LOOKED_AT)
+    newest = select(content.id, content.key_id).order_by(content.id.desc()).limit(LOOKED_AT)
+    ends = (select(one.subquery()) for one in (oldest, newest, _of_waiting(database, LOOKED_AT)))
     found = union(*ends).subquery()
     return select(found.c.key_id).distinct().where(found.c.key_id.is_not(None))

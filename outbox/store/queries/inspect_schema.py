@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from weakref import WeakSet
 
-from sqlalchemy import Connection, Inspector, Table, inspect
+from sqlalchemy import Connection, Engine, Inspector, Table, inspect
 from sqlalchemy.engine.interfaces import ReflectedColumn
 
 from ..backend import backend_of
 from ..connection.database import Database
 from ..schema.table_names import schema_of
-from ..schema.version import is_mark, version_of
+from ..schema.version import VERSION, is_mark, version_of
 
 
 @dataclass(kw_only=True)
@@ -34,6 +35,27 @@ def inspect_schema(database: Database) -> Schema:
         return schema
 
     return database.run(work)
+
+
+_CURRENT = WeakSet[Engine]()
+"""Engines whose schema was seen to be as new as this code: it is not looked at again."""
+
+
+def older_version(database: Database) -> int | None:
+    """Return the schema's version if it is older than this code's, or else None."""
+    if database.engine in _CURRENT:
+        return None
+    table = database.tables.pause  # its index carries the version
+
+    def work(connection: Connection) -> int:
+        found = inspect(connection).get_indexes(table.name, schema_of(table, database.engine))
+        return version_of(str(each["name"]) for each in found)
+
+    version = database.read(work)
+    if version < VERSION:
+        return version
+    _CURRENT.add(database.engine)
+    return None
 
 
 def durability_warnings(database: Database) -> list[str]:

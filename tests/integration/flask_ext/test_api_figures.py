@@ -13,6 +13,7 @@ from outbox import InvalidMessage, Priority, Status
 from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.store.control import beat, circuit_breaker
 from outbox.store.control.rate_limits import take
+from outbox.store.schema.version import VERSION
 from outbox.store.transitions.rescue import rescue
 from tests.support.servers.ports import free_port
 from tests.support.shop.shell import parsed, runner
@@ -126,6 +127,19 @@ def test_health_sees_that_beat_has_stopped_before_an_email_is_late(shop: Shop) -
     assert (health.healthy, health.oldest_due_seconds) == (False, 0.0)
     assert health.problems[0].startswith("no task of beat was seen for 70")
     assert shop.outbox.health(max_age=1000).healthy
+
+
+def test_health_sees_a_forgotten_migration(shop: Shop) -> None:
+    older = f"ix_outbox_schema_{VERSION - 1}"
+    with shop.engine.begin() as connection:
+        connection.execute(sa.text(f"DROP INDEX ix_outbox_schema_{VERSION}"))
+        connection.execute(sa.text(f"CREATE INDEX {older} ON outbox_pause (paused_at)"))
+    health = shop.outbox.health(ask=False)
+    assert not health.healthy
+    assert "the database is older, run your migrations" in health.problems[0]
+    with shop.engine.begin() as connection:
+        connection.execute(sa.text(f"ALTER INDEX {older} RENAME TO ix_outbox_schema_{VERSION}"))
+    assert shop.outbox.health(ask=False).healthy
 
 
 def test_health_is_bad_and_raises_nothing_where_the_tables_are_missing(shop: Shop) -> None:

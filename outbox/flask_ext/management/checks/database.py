@@ -16,6 +16,7 @@ from ....store.queries.inspect_schema import (
     Schema,
     durability_warnings,
     inspect_schema,
+    older_version,
     packet_warnings,
     replica_warnings,
     vacuum_warnings,
@@ -27,6 +28,7 @@ from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
 
 if TYPE_CHECKING:
+    from ....store.connection.database import Database
     from ....worker.process.runtime import Runtime
 
 _TWO_COMMITS = (
@@ -58,14 +60,29 @@ def _version(schema: Schema) -> list[Finding]:
         error(f"schema: {name} needs a value, but this code does not know it: update the code")
         for name in schema.demanded
     ]
-    versions = f"the database's schema is version {schema.version}, the code's {VERSION}"
     if schema.version < VERSION:
-        findings.append(error(f"{versions}: the database is older, run your migrations"))
+        findings.append(error(_older(schema.version)))
     elif schema.version > VERSION:
-        findings.append(warn(f"{versions}: the code is older, update it when you can"))
+        findings.append(
+            warn(f"{_versions(schema.version)}: the code is older, update it when you can")
+        )
     elif not findings:
         findings.append(ok(f"the schema is complete: version {VERSION}"))
     return findings
+
+
+def older_schema(database: Database) -> list[str]:
+    """Return a problem if a migration was forgotten: the schema is older than this code."""
+    version = older_version(database)
+    return [] if version is None else [_older(version)]
+
+
+def _older(version: int) -> str:
+    return f"{_versions(version)}: the database is older, run your migrations"
+
+
+def _versions(version: int) -> str:
+    return f"the database's schema is version {version}, the code's {VERSION}"
 
 
 def _settings(runtime: Runtime) -> list[Finding]:

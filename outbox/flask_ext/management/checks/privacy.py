@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
 from ....store.control.barring.erased import is_illegible
-from ....store.queries.encryption_keys import needed
+from ....store.queries.encryption_keys import needed, needed_soon
 from ....worker.setup.pairing import runtime_of
 from .finding import Finding, error, ok
 
@@ -39,6 +39,13 @@ def privacy_findings(runtime: Runtime) -> list[Finding]:
     key_id = runtime.cipher.key_id
     findings = [] if key_id is None else [ok(f"emails are encrypted with the key {key_id}")]
     return findings + _lacking(runtime)
+
+
+def missing_soon(runtime: Runtime) -> list[str]:
+    """Return a problem for each key that this process lacks, and the next emails need."""
+    database = runtime.database
+    used = database.read(lambda connection: needed_soon(connection, database))
+    return [_MISSING.format(key_id=key_id) for key_id in runtime.cipher.missing(used)]
 
 
 def _lacking(runtime: Runtime) -> list[Finding]:

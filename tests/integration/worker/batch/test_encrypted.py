@@ -152,3 +152,14 @@ def test_without_its_key_an_email_ends_failed_when_its_lifetime_is_over(
         shop.later(100)
     assert shop.status(email.id) == "failed"
     assert not catcher.emails
+
+
+def test_health_names_a_key_that_waiting_emails_need(encrypted: Shop, shops: Shops) -> None:
+    write(encrypted)
+    assert encrypted.outbox.health(ask=False).problems == ()
+    keyless = shops.open(**keys("k2"))
+    health = keyless.outbox.health(ask=False)
+    assert not health.healthy
+    assert [text for text in health.problems if "lacks the key k1" in text]
+    drain(encrypted.runtime)
+    assert keyless.outbox.health(ask=False).problems == ()
