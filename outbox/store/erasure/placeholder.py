@@ -7,5 +7,11 @@ PLACEHOLDER = "erased@invalid"
 
 
 def names(text: str | None, address: str) -> bool:
-    """Return whether the address stands in the text; case does not count."""
-    return text is not None and address.lower() in text.lower()
+    """Return whether the address stands in the text; case does not count.
+
+    It may stand there as `local=domain`, as in a sender whose bounces tell who it was (VERP).
+    """
+    if text is None:
+        return False
+    lower, local_domain = text.lower(), address.lower()
+    return local_domain in lower or "=".join(local_domain.rsplit("@", 1)) in lower
