@@ -38,6 +38,7 @@ from .shell import (
     current_runtime,
     person,
     refuse_copy,
+    refuse_older_schema,
     text,
 )
 from .workers import workers
@@ -144,6 +145,7 @@ def drain() -> None:
     refuse_copy(runtime)
     note_beat(runtime)
     due = sum(current_outbox().stats().due.values())
+    refuse_older_schema(runtime)
     with click.progressbar(length=due, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
     click.echo(f"{counted(total, 'email')} handled")

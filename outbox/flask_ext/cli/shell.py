@@ -16,6 +16,7 @@ from ...store.instance.examine import look
 from ...store.schema.audit_tables import WHO_LENGTH
 from ..alarm.verbs import Watching
 from ..app.state import state_of
+from ..management.checks.database import older_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +69,12 @@ def refuse_copy(runtime: Runtime) -> None:
     found = look(runtime.database, runtime.settings.instance)
     if found.refusal is not None and not runtime.suppressed():
         raise ConfigurationError(found.refusal)
+
+
+def refuse_older_schema(runtime: Runtime) -> None:
+    """Raise ConfigurationError where a migration was forgotten: each statement may fail then."""
+    for problem in older_schema(runtime.database):
+        raise ConfigurationError(problem)
 
 
 def person() -> str:

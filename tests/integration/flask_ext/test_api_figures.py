@@ -137,6 +137,7 @@ def test_health_sees_a_forgotten_migration(shop: Shop) -> None:
     health = shop.outbox.health(ask=False)
     assert not health.healthy
     assert "the database is older, run your migrations" in health.problems[0]
+    assert "the database is older" in runner(shop)("drain", code=1).output
     with shop.engine.begin() as connection:
         connection.execute(sa.text(f"ALTER INDEX {older} RENAME TO ix_outbox_schema_{VERSION}"))
     assert shop.outbox.health(ask=False).healthy
