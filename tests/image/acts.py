@@ -37,7 +37,7 @@ def secrets(stage: Stage) -> str:
     made = env.read_text()
     stage.compose.run("make", ".env")
     assert env.read_text() == made
-    assert len(set(re.findall(r"=([0-9a-f]{48})$", made, re.MULTILINE))) == 4
+    assert len(set(re.findall(r"=([0-9a-f]{48})$", made, re.MULTILINE))) == 5
     assert env.stat().st_mode & 0o077 == 0
     env.write_text(re.sub("(?<=^DATABASE_PASSWORD=).*", HARD_PASSWORD, made, flags=re.MULTILINE))
     return f"made once, kept the second time; then the password is {HARD_PASSWORD}"
