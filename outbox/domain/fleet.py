@@ -65,26 +65,34 @@ class Life:
     started: float
     seen: float
     state: WorkerState
-    place: object  # what another worker must have in common to take its place
+    name: str  # a later worker of this name takes its place, whatever became of that one since
+    place: object  # what a worker of another name must have in common to take its place
 
 
 def missed(lives: Iterable[Life]) -> list[int]:
     """Return the places, in `lives`, of dead workers whose work no later one has taken over.
 
-    Each living worker takes the place of one dead worker at most.
+    A later worker of the same name has taken it over, even if it is dead or stopped by now. A
+    living worker of another name takes the place of one dead worker at most.
     """
     known = list(lives)
     heirs = [life for life in known if life.state.is_living]
-    found = []
-    for place, life in sorted(enumerate(known), key=lambda one: one[1].seen):
-        if life.state is not WorkerState.DEAD:
-            continue
-        heir = next((h for h in heirs if h.place == life.place and h.started <= life.seen), None)
-        if heir is None:
-            found.append(place)
-        else:
-            heirs.remove(heir)
-    return sorted(found)
+    orphans = []
+    dead = [pair for pair in enumerate(known) if pair[1].state is WorkerState.DEAD]
+    for place, life in sorted(dead, key=lambda one: one[1].seen):
+        later = [one for one in known if one.name == life.name and one.started <= life.seen]
+        if not later:
+            orphans.append((place, life))
+        heirs = [heir for heir in heirs if heir not in later]
+    return sorted(place for place, life in orphans if not _inherits(heirs, life))
+
+
+def _inherits(heirs: list[Life], life: Life) -> bool:
+    """Take out of the heirs the first that takes this worker's place; False if there is none."""
+    heir = next((h for h in heirs if h.place == life.place and h.started <= life.seen), None)
+    if heir is not None:
+        heirs.remove(heir)
+    return heir is not None
 
 
 def slots(living: int, most: int | None) -> int:

@@ -79,7 +79,13 @@ def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[Worker
         for row in known
     ]
     lives = [
-        Life(started=row.started_seconds, seen=row.seen_seconds, state=state, place=row.queues)
+        Life(
+            started=row.started_seconds,
+            seen=row.seen_seconds,
+            state=state,
+            name=row.name,
+            place=row.queues,
+        )
         for row, state in zip(known, states, strict=True)
     ]
     gone = set(missed(lives))

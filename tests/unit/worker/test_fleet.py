@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from outbox.domain.fleet import (
@@ -16,6 +18,8 @@ from outbox.domain.fleet import (
 )
 
 BUSY, IDLE, DEAD = WorkerState.BUSY, WorkerState.IDLE, WorkerState.DEAD
+STOPPED = WorkerState.STOPPED
+_names = map(str, count())
 
 
 def state(
@@ -24,8 +28,12 @@ def state(
     return state_of(seen=seen, is_stopped=is_stopped, is_gone=is_gone, tasks=tasks)
 
 
-def life(started: float, seen: float, state: WorkerState, place: str = "all") -> Life:
-    return Life(started=started, seen=seen, state=state, place=place)
+def life(
+    started: float, seen: float, state: WorkerState, place: str = "all", name: str = ""
+) -> Life:
+    """Return a life, under a name that no other one has unless it is given."""
+    name = name or next(_names)
+    return Life(started=started, seen=seen, state=state, name=name, place=place)
 
 
 def test_a_worker_that_is_seen_is_busy_or_idle_and_one_that_is_not_is_silent_and_then_dead() -> (
@@ -57,6 +65,19 @@ def test_one_worker_takes_the_place_of_one_dead_worker_only() -> None:
     dead = [life(1000, seen, DEAD) for seen in (60, 70)]
     assert missed([*dead, life(20, 1, IDLE)]) == [1]
     assert missed([*dead, life(20, 1, IDLE), life(10, 1, IDLE)]) == []
+
+
+def test_whoever_is_killed_again_and_again_is_not_missed_once_its_name_runs_again() -> None:
+    killed = [life(seen + 90, seen, DEAD, name="w") for seen in (100, 200, 300)]
+    assert missed([*killed]) == [0], "only the last one is missed"
+    assert missed([life(50, 1, IDLE, name="w"), *killed]) == []
+    assert missed([life(90, 60, STOPPED, name="w"), *killed]) == [], "a person stopped it"
+    assert missed([life(90, 60, STOPPED), *killed]) == [1], "that was another one"
+
+
+def test_a_worker_that_was_started_again_takes_the_place_of_no_other() -> None:
+    again = life(30, 1, IDLE, name="w")
+    assert missed([again, life(900, 60, DEAD, name="w"), life(900, 50, DEAD)]) == [2]
 
 
 @pytest.mark.parametrize(
