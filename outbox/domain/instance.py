@@ -50,10 +50,12 @@ class Instance:
         return _differ(self.place.timeline, place.timeline)
 
     def _other_name(self, place: Place, name: str) -> str | None:
-        if name in ("", self.name):
+        if name == self.name:
             return None
         if self.name:
-            return f"OUTBOX_INSTANCE is {name!r}, but these tables are {self.name!r}'s"
+            # An app that lost its name may be a copy's as well: on SQLite nothing else tells.
+            given = f"is {name!r}" if name else "is not set"
+            return f"OUTBOX_INSTANCE {given}, but these tables are {self.name!r}'s"
         if self.place.cluster and self.place == place:  # the original, which gets a name
             return None
         return f"OUTBOX_INSTANCE is {name!r}, but these tables were made without a name"

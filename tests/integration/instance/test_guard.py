@@ -171,3 +171,20 @@ def test_elsewhere_a_person_says_that_the_original_got_a_name(
     runner(shop)("moved")
     assert drain(shop.runtime) == 1
     assert noted(shop).name == "production"
+
+
+def test_an_app_without_a_name_claims_sends_and_purges_nothing_where_the_tables_have_one(
+    shops: Shops, catcher: Catcher
+) -> None:
+    production = shops.open(MAIL_PORT=catcher.port, OUTBOX_INSTANCE="production")
+    drain(production.runtime)
+    due = production.enqueue()
+    nameless = shops.open(MAIL_PORT=catcher.port, OUTBOX_RETENTION=0)
+    assert (drain(nameless.runtime), purge_briefly(nameless.runtime)) == (0, Removed())
+    assert (len(catcher.emails), production.status(due.id)) == (0, "pending")
+    told = "error  nothing is sent: OUTBOX_INSTANCE is not set, but these tables are 'production'"
+    assert told in runner(nameless)("check", code=1).output
+
+    runner(nameless)("moved")
+    assert noted(nameless).name == ""
+    assert (drain(nameless.runtime), len(catcher.emails)) == (1, 1)

@@ -13,9 +13,16 @@ NAMED = Instance(id="a", name="production", place=HERE)
 NAMELESS = replace(NAMED, name="")
 
 
-@pytest.mark.parametrize("name", ["", "production"])
-def test_the_original_may_send(name: str) -> None:
-    assert NAMED.refusal(HERE, name) is None
+@pytest.mark.parametrize("found", [NAMED, NAMELESS])
+def test_the_original_may_send(found: Instance) -> None:
+    assert found.refusal(HERE, found.name) is None
+
+
+@pytest.mark.parametrize("place", [HERE, Place(), Place(home="shop.outbox_instance")])
+def test_an_app_without_a_name_may_not_send_from_tables_that_have_one(place: Place) -> None:
+    found = replace(NAMED, place=place).refusal(place, "") or ""
+    assert "OUTBOX_INSTANCE is not set, but these tables are 'production'" in found
+    assert "`flask outbox moved`" in found
 
 
 def test_an_app_of_another_name_may_not_wherever_it_is() -> None:
@@ -33,8 +40,8 @@ def test_an_app_of_another_name_may_not_wherever_it_is() -> None:
 def test_another_cluster_database_or_table_is_a_copy_whatever_its_name(
     place: Place, told: str
 ) -> None:
-    for name in ("", "production"):
-        assert told in (NAMED.refusal(place, name) or "")
+    for found in (NAMED, NAMELESS):
+        assert told in (found.refusal(place, found.name) or "")
 
 
 @pytest.mark.parametrize("idle", [0.0, TAKEOVER, TAKEOVER + 1.0])
