@@ -15,6 +15,7 @@ from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change
 from ...store.instance import hold, row
+from ...store.instance.forget import forget_running
 from ...store.instance.held import first_held
 from ..management.arguments import OnProgress, priority_of, several_ids
 from ..management.audit import MOST_NAMED, Deed, deed_of
@@ -41,7 +42,10 @@ class Released:
 
 
 def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
-    """Give the outbox a new id, and hold what waits; nothing is sent until that is done."""
+    """Give the outbox a new id, and hold what waits; nothing is sent until that is done.
+
+    It forgets what ran where the tables came from: workers, beat, and the state of the servers.
+    """
     database, settings, deed = runtime.database, runtime.settings, deed_of(by, "restored")
 
     def begin(connection: Connection) -> None:
@@ -64,6 +68,7 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
     database.run(begin)
     runtime.instance.forget()
     hold.end_leases(database, settings, random=runtime.random)
+    database.run(lambda connection: forget_running(connection, database))
     count, left = in_parts(database, hold.hold, scanned(hold.scan_waiting(database), progress))
     locked = len(left) + database.read(lambda connection: hold.leased(connection, database))
     database.run(end)

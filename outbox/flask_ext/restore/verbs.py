@@ -20,7 +20,8 @@ class Restoring(Management):
         """Hold every email that waits, and let this outbox send: after a restore, or in a copy.
 
         Nothing is sent before it ends. What waits at its beginning is held until `release`, and new
-        emails go out. An email that was `sending` came into doubt, by its own policy. Emails that
+        emails go out. An email that was `sending` came into doubt, by its own policy. The workers,
+        beat and the state of the servers are forgotten, since they are the original's. Emails that
         another transaction holds are counted as `locked`: then nothing is sent until it is called
         again. Stop the workers before.
         """

@@ -6,9 +6,14 @@ import pytest
 import sqlalchemy as sa
 
 from outbox import InvalidMessage, Status
+from outbox.domain.delivery.breaker_timing import Cause
+from outbox.domain.fleet import BEAT
+from outbox.store.control import circuit_breaker
+from outbox.worker.beat_mark import note_beat
 from outbox.worker.drain import drain
 from tests.integration.instance import live
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.fleet import row, settings_of, written
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
 
@@ -34,6 +39,24 @@ def test_what_was_due_claimed_sending_or_scheduled_is_held_and_new_emails_go(
     assert "4 emails are held since a restore" in runner(sending)("check", code=1).output
     assert sending.outbox.health().healthy
     assert sending.outbox.progress().next_due_seconds is None
+
+
+def test_what_ran_where_the_tables_came_from_is_forgotten(sending: Shop) -> None:
+    [server] = [one.server for one in sending.outbox.stats().servers]
+    alike = {"settings": settings_of(sending.runtime)}
+    for name in ("celery@production", "beat@production"):
+        written(sending, row(name, pool=BEAT if "beat" in name else "prefork", **alike))
+    note_beat(sending.runtime)
+    circuit_breaker.trip(sending.database, server, cause=Cause.SESSION, reason="535", alert=True)
+    sending.later(3600)
+    assert sending.outbox.watch(), "the health turns"
+    assert len(sending.outbox.workers().problems) >= 2
+
+    sending.outbox.restored()
+    fleet, health = sending.outbox.workers(), sending.outbox.health(ask=False)
+    assert (fleet.workers, fleet.beats, fleet.beat_seconds, fleet.problems) == ((), (), None, ())
+    assert (health.healthy, health.problems) == (True, ())
+    assert sending.outbox.watch() is None, "here it never was bad"
 
 
 def test_an_email_that_was_being_sent_and_must_not_be_sent_twice_ends_unknown(

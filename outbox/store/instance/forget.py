@@ -1,0 +1,21 @@
+"""Forgets what was running where the tables came from: a copy has none of it, nor has a restore."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, update
+
+from ..connection.database import Database
+from ..control.counter import BEAT, HEALTH
+
+
+def forget_running(connection: Connection, database: Database) -> None:
+    """Forget workers and beats, the marks of beat and health, and the state of the servers.
+
+    A process that runs here after all writes its row again within ten seconds.
+    """
+    tables = database.tables
+    connection.execute(delete(tables.worker))
+    connection.execute(delete(tables.counter).where(tables.counter.c.name.in_((BEAT, HEALTH))))
+    connection.execute(delete(tables.breaker))
+    # The rows stay: batches that take a connection to a server with a cap lock them.
+    connection.execute(update(tables.server).values(recovered_at=None))
