@@ -33,6 +33,7 @@ except ImportError:  # it is no requirement of the package
 from outbox import Outbox, OutboxMail, Status, celery_config, email_sent
 from outbox.testing import OutboxTester, Replies
 from outbox.testing.smtp_server import ScriptedServer
+from outbox.worker.fleet import prefetching
 
 DEADLINE = 60.0
 
@@ -74,7 +75,6 @@ def make_celery() -> Celery:
     made.conf.update(
         task_queues=celery_config.QUEUES,
         beat_schedule=celery_config.beat_schedule(),
-        worker_disable_prefetch=True,
         worker_hijack_root_logger=False,
     )
     return made
@@ -147,11 +147,12 @@ def work(broker: str) -> None:
         os.environ |= {"REDIS_URL": broker, "SMTP_PORT": str(server.port)}
         # Without mingle, which waits a second for other workers: there are none.
         options = ["--concurrency=1", "--loglevel=info", "--without-mingle", "--without-gossip"]
+        celery.conf.broker_url = broker
+        options += prefetching.option(celery).split()  # the one that `check` advises
         command = [sys.executable, "-m", "celery", "-A", "journey", "worker", *options]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
         worker = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
         try:
-            celery.conf.broker_url = broker
             enqueue_three(create_app())
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(DEADLINE) == 0

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from celery import Celery
+from celery.app.defaults import DEFAULTS
 from kombu.connection import Connection
 
 from ..process.queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
+from .prefetching import DISABLE
 
 Result = TypeVar("Result")
 
@@ -136,7 +138,9 @@ def _details(inspect: Any) -> dict[str, Running]:
 
 def _prefetch(settings: dict[str, Any], reply: dict[str, Any]) -> int:
     found = reply.get("prefetch_count")  # of a worker that loses its broker it is a text
-    return found if isinstance(found, int) and not settings.get("worker_disable_prefetch") else 0
+    # Celery before 5.6 has no such setting, and ignores it.
+    is_disabled = DISABLE in DEFAULTS and settings.get(DISABLE)
+    return found if isinstance(found, int) and not is_disabled else 0
 
 
 def _bounded(url: str) -> dict[str, Any]:

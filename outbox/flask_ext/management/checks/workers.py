@@ -6,14 +6,11 @@ from collections.abc import Collection, Mapping
 
 from celery import Celery
 
+from ....worker.fleet import prefetching
 from ....worker.fleet.inquiry import OURS, NoAnswer, Running, running
-from ....worker.process.own_task import uses_amqp
 from ....worker.process.runtime import Runtime
 from ....worker.setup.worker_limits import too_few_connections
 from .finding import Finding, error, warn
-
-_OPTIONS = {True: "--prefetch-multiplier 1", False: "--disable-prefetch"}
-"""The command line's option for a worker on AMQP, and on Redis."""
 
 _TASKS = frozenset({"outbox.sweep", "outbox.send", "outbox.purge"})
 
@@ -35,21 +32,17 @@ def worker_findings(
         for name, worker in asked.items():
             few = too_few_connections(runtime, worker.pool, worker.concurrency)
             findings += [warn(f"{name}: {text}") for text in few]
-            findings += _fetching(name, worker, amqp=uses_amqp(app))
+            findings += _fetching(name, worker, prefetching.option(app))
     return findings
 
 
 def fetching_by_settings(app: Celery) -> list[Finding]:
     """Return whether workers fetch more than they run, as far as the settings tell."""
-    amqp = uses_amqp(app)
-    if amqp and app.conf.worker_prefetch_multiplier != 1:
-        setting = "worker_prefetch_multiplier is not 1"
-    elif not amqp and not app.conf.get("worker_disable_prefetch"):
-        setting = "worker_disable_prefetch is off"
-    else:
+    setting = prefetching.unset(app)
+    if not setting:
         return []
     told = f"{setting}: a busy worker fetches a free one's tasks; set it, or start the workers"
-    return [warn(f"{told} of our queues with {_OPTIONS[amqp]}")]
+    return [warn(f"{told} of our queues with {prefetching.option(app)}")]
 
 
 def _strangers(name: str, worker: Running) -> list[Finding]:
@@ -59,8 +52,8 @@ def _strangers(name: str, worker: Running) -> list[Finding]:
     return [error(f"{told}: the module that its -A names must create your Flask app")]
 
 
-def _fetching(name: str, worker: Running, *, amqp: bool) -> list[Finding]:
+def _fetching(name: str, worker: Running, option: str) -> list[Finding]:
     if not 0 < worker.concurrency < worker.prefetch:
         return []
     told = f"{name} takes {worker.prefetch} tasks at once and runs {worker.concurrency}"
-    return [warn(f"{told}: others wait behind a busy task; start it with {_OPTIONS[amqp]}")]
+    return [warn(f"{told}: others wait behind a busy task; start it with {option}")]
