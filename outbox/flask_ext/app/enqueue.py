@@ -29,6 +29,7 @@ from ...store.transitions.enqueue import Writer, in_chunks, in_chunks_of_bytes
 from ...worker.tracing import traceparent
 from ..session import session_events
 from ..session.midst import midst, settle, spoil
+from .origin import origin
 from .render_message import Renderer, SharedMessage
 from .state import State, refuse_in_preview
 
@@ -207,7 +208,8 @@ class Writing:
                 self.session,
                 added,
                 wake=runtime.nudge.wake if at_once else None,
-                discarded=self.state.discard,
+                # Asked now: when the session is closed the request's context is gone.
+                discarded=partial(self.state.discard, origin=origin()),
             )
 
 

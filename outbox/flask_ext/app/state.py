@@ -122,13 +122,18 @@ class State:
         if any_has_written(database.engine):
             raise ConfigurationError(_OWN_WRITE)
 
-    def discard(self, emails: int) -> None:
-        """Count and log emails whose session was closed without a commit."""
+    def discard(self, emails: int, origin: str = "") -> None:
+        """Count and log emails whose session was closed without a commit.
+
+        `origin` is the view, task or command that enqueued the first of them.
+        """
         self.discarded += emails
         _log.warning(
             "outbox: %s discarded: the session was closed without a commit. That is right after an"
-            " error or a rollback; otherwise call its commit() after enqueue",
+            " error or a rollback; otherwise call its commit() after enqueue%s",
             counted(emails, "email was", "emails were"),
+            f" in {origin}" if origin else "",
+            extra={"outbox": {"event": "emails_discarded", "emails": emails, "origin": origin}},
         )
 
 
