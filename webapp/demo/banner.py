@@ -19,6 +19,7 @@ def banner(state: Path, ports: Ports, redis: RedisServer) -> str:
   │  Inbox    {web}/inbox
   │  Outbox   {web}/outbox/
   │  Flower   http://127.0.0.1:{ports.flower}/
+  │  SMTP     127.0.0.1:{ports.smtp}, which takes every email into the inbox
   └───────────────────────────────────────────────
   Redis is {redis.name}.
 

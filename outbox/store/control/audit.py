@@ -24,7 +24,10 @@ def note(
     what: Mapping[str, Any],
     email_id: int | None = None,
 ) -> None:
-    """Add an entry. `what` must have no address and no content, because the audit is kept."""
+    """Add an entry. `what` must have no content, because the audit is kept.
+
+    A tag may have an address, which `erasure.deeds` takes out.
+    """
     values = {
         "at": database.now(),
         "who": who,

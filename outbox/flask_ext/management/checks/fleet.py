@@ -49,6 +49,7 @@ _NO_BEAT = (
 UNSEEN = 2 * PURGE_INTERVAL + beat.EVERY
 """Seconds without a mark from which on beat counts as stopped. Under a heavy load sweeps wait in
 the queue all the time, so beat publishes no other, and only its purges leave marks."""
+_RESTART = "restart the workers, if they were started before their app had these queues"
 _REMEDY = (
     "call outbox.celery_config.configure(celery_app, flask_app), or set task_queues ="
     " outbox.celery_config.QUEUES in your Celery config"
@@ -80,7 +81,7 @@ def fleet_findings(
     if not (deaf := unheard(running)):
         return [ok(f"each of our queues has a worker that listens, of {len(running)}"), *amiss]
     level = error if SENDING.intersection(deaf) else warn
-    remedy = f"{_REMEDY}, or start a worker with -Q {','.join(deaf)}"
+    remedy = f"{_RESTART}; otherwise {_REMEDY}, or start a worker with -Q {','.join(deaf)}"
     told = "of the workers that run, none listens to"
     return [*lacking, level(f"{told} {', '.join(deaf)}: {remedy}"), *amiss]
 

@@ -16,6 +16,7 @@ from ....store.connection.database import Database
 from ....store.connection.row_locks import on_free
 from ....store.control import suppression
 from ....store.control.barring import erased
+from ....store.erasure.deeds import forget_deeds
 from ....store.erasure.erase import erase_finished, waiting_alone
 from ....store.erasure.find import emails_of
 from ....store.erasure.servers import forget_replies
@@ -61,6 +62,7 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     tally = _Tally()
     for page in emails_of(database, whom, scan=scan):
         tally.add(database.run(partial(_erase, database=database, ids=page, address=whom)))
+    database.run(lambda c: forget_deeds(c, database, whom))
     if deed is not None:
         result = f"{tally.emails} erased, {len(tally.left)} left"
         database.run(lambda c: deed.note(c, database, result))

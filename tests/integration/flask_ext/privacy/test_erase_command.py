@@ -37,6 +37,19 @@ def test_it_asks_first_and_tells_what_it_has_done(shop: Shop) -> None:
     assert traces(shop, ADA) == set()
 
 
+def test_the_audit_forgets_a_tag_in_which_the_address_stands(shop: Shop) -> None:
+    run, tag = runner(shop), f"welcome {ADA.upper()}"
+    shop.enqueue(ADA, tag=tag)
+    run("cancel", "--tag", tag)
+    shop.enqueue("bob@customers.example", tag="bob@customers.example")
+    run("cancel", "--tag", "bob@customers.example")
+    assert f"cancel tag={tag}: " in run("audit").output.replace(" email 1", "")
+    run("erase", ADA, "--yes")
+    told = [(one.action, one.what.get("tag")) for one in reversed(shop.outbox.audit())]
+    assert told[:2] == [("cancel", "erased@invalid"), ("cancel", "bob@customers.example")]
+    assert traces(shop, ADA) == set()
+
+
 def test_it_exits_with_1_and_names_the_emails_that_are_left(shop: Shop) -> None:
     email = shop.enqueue(ADA)
     shop.sending(email.id)
