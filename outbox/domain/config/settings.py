@@ -190,8 +190,8 @@ class Settings:
     redirect_to: str = setting("", "staging: every email goes to this one address instead")
     instance: str = setting(
         "",
-        "the name of this installation, such as `production`: a copy of its tables sends nothing"
-        " for an app of another name; see [Restore a backup](../how-to/restore.md)",
+        "the name of this installation, such as `production`: apps without it send nothing from its"
+        " tables, or from a copy; see [Restore a backup](../how-to/restore.md)",
     )
     refused_alike: int = setting(
         10,

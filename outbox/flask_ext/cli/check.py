@@ -10,6 +10,7 @@ from flask.cli import with_appcontext
 from ...domain.errors import ConfigurationError
 from ..dropin.extensions import ways_round
 from ..management.checks.celery_app import celery_findings
+from ..management.checks.codes import Code
 from ..management.checks.crashing import crashing_findings
 from ..management.checks.database import database_findings
 from ..management.checks.finding import Finding, error
@@ -25,23 +26,36 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--strict", is_flag=True, help="Exit 1 on a warning, too: a gate for a deployment.")
+@click.option(
+    "--accept",
+    metavar="CODE",
+    multiple=True,
+    type=click.Choice(list(map(str, Code))),
+    help="With --strict: this warning is no reason to exit 1. Give it several times for several.",
+)
 @as_json
 @click.pass_context
-def check(context: click.Context, strict: bool, as_json: bool) -> None:
+def check(context: click.Context, strict: bool, accept: tuple[str, ...], as_json: bool) -> None:
     """Examine settings, schema, broker and workers; exit 1 when something is wrong."""
     try:
         findings = context.invoke(_current)
     except (ConfigurationError, RuntimeError) as refusal:  # of init_app, or of Flask-SQLAlchemy
-        findings = [error(" ".join(str(refusal).split()))]
+        findings = [error(" ".join(str(refusal).split()), Code.SETTINGS)]
     if as_json:
         print_json(findings)
     else:
         for finding in findings:
             line = printable(f"{finding.level:<6} {finding.text}")
             click.secho(line, fg=_COLOURS[finding.level])
-    fatal = {"warn", "error"} if strict else {"error"}
-    if any(finding.level in fatal for finding in findings):
+    if any(_is_fatal(finding, strict, accept) for finding in findings):
         raise SystemExit(1)
+
+
+def _is_fatal(finding: Finding, strict: bool, accepted: tuple[str, ...]) -> bool:
+    """Return whether the finding fails the check. An error keeps emails back, and always does."""
+    if finding.level == "warn":
+        return strict and finding.code not in accepted
+    return finding.level == "error"
 
 
 @with_appcontext
@@ -53,7 +67,7 @@ def examine(runtime: Runtime) -> list[Finding]:
     """Return the findings on settings, database, Celery and its workers."""
     return [
         *settings_findings(runtime),
-        *map(error, ways_round(runtime.app)),
+        *(error(text, Code.BYPASS) for text in ways_round(runtime.app)),
         *file_findings(runtime),
         *database_findings(runtime),
         *instance_findings(runtime),

@@ -8,6 +8,7 @@ from celery import Celery
 from kombu.connection import Connection
 
 from ....worker.fleet.inquiry import NoAnswer, asked
+from .codes import Code
 from .finding import Finding, ok, warn
 
 _SAFE = "noeviction"
@@ -29,14 +30,17 @@ def broker_findings(app: Celery) -> list[Finding]:
         return []
     if policy == "":
         text = "Redis does not show its maxmemory-policy (ACL or provider)"
-        return [warn(f"{text}: see to it that it is {_SAFE}")]
+        return [warn(f"{text}: see to it that it is {_SAFE}", Code.BROKER_MEMORY)]
     if policy == _SAFE:
-        return [ok(f"Redis keeps queued tasks when its memory is full ({_SAFE})")]
+        return [
+            ok(f"Redis keeps queued tasks when its memory is full ({_SAFE})", Code.BROKER_MEMORY)
+        ]
     return [
         warn(
             f"Redis may throw keys away when its memory is full (maxmemory-policy {policy}), queued"
             f" tasks among them: set maxmemory-policy {_SAFE}. No email is lost by it, but each"
-            " waits for its lease"
+            " waits for its lease",
+            Code.BROKER_MEMORY,
         )
     ]
 

@@ -19,6 +19,7 @@ from ....worker.setup.worker_start import SPAWNED
 from ..results import Fleet
 from ..workers import workers
 from .broker import broker_findings
+from .codes import Code
 from .finding import Finding, error, ok, warn
 from .fleet import beat_findings, fleet_findings
 
@@ -32,7 +33,7 @@ def celery_findings(runtime: Runtime) -> list[Finding]:
     """Return the findings on the Celery app that this outbox has, its broker and its workers."""
     app = runtime.find_celery()
     if app is None:
-        return [error(f"{NO_CELERY}: only `flask outbox drain` sends")]
+        return [error(f"{NO_CELERY}: only `flask outbox drain` sends", Code.CELERY)]
     return [
         *setup_findings(runtime, app),
         *broker_findings(app),
@@ -54,16 +55,16 @@ def setup_findings(runtime: Runtime, app: Celery) -> list[Finding]:
     try:
         runtime_of(app)
     except ConfigurationError as refusal:
-        return [error(str(refusal))]
+        return [error(str(refusal), Code.CELERY)]
     limits = worker_limits.configured(runtime, app)
     name = green(str(app.conf.worker_pool))
     limits += waiting_driver(name, runtime.database.engine) if name else []
     if app.conf.get("worker_pool_start_method", "fork") != "fork":
         limits.append(SPAWNED)
     return [
-        ok("a Celery app is configured"),
+        ok("a Celery app is configured", Code.CELERY),
         *_beat(runtime, app.conf),
-        *(warn(text) for text in limits),
+        *(warn(text, Code.LIMITS) for text in limits),
         *_messages(app),
         *_deliveries(app),
     ]
@@ -73,12 +74,16 @@ def _beat(runtime: Runtime, conf: Any) -> list[Finding]:
     intervals = tasks_of(conf.beat_schedule or {})
     findings = []
     if "outbox.sweep" not in intervals:
-        findings.append(error(f"beat's schedule has no outbox.sweep: {SCHEDULE}"))
+        findings.append(
+            error(f"beat's schedule has no outbox.sweep: {SCHEDULE}", Code.BEAT_SCHEDULE)
+        )
     elif _seconds(intervals["outbox.sweep"]) != runtime.settings.sweep_interval:
         text = f"beat sweeps at another interval than OUTBOX_SWEEP_INTERVAL: {SCHEDULE}"
-        findings.append(warn(text))
+        findings.append(warn(text, Code.BEAT_SCHEDULE))
     if "outbox.purge" not in intervals:
-        findings.append(warn(f"beat's schedule has no outbox.purge: {SCHEDULE}"))
+        findings.append(
+            warn(f"beat's schedule has no outbox.purge: {SCHEDULE}", Code.BEAT_SCHEDULE)
+        )
     if "outbox.sweep" in intervals:
         findings += _scheduler(str(conf.beat_scheduler))
     return findings
@@ -93,26 +98,30 @@ def _seconds(schedule: object) -> object:
 def _scheduler(name: str) -> list[Finding]:
     if name == CELERYS_BEAT:
         text = f"beat_scheduler stops sweeping when a clock is set back: {STEADY_BEAT} does not"
-        return [warn(text)]
+        return [warn(text, Code.BEAT_SCHEDULER)]
     if name == STEADY_BEAT:
         return []
     told = f"beat_scheduler is {name}: it must take outbox.sweep out of beat_schedule"
-    return [ok(f"{told}, as RedBeat and django-celery-beat do; `health` sees if it does not")]
+    told += ", as RedBeat and django-celery-beat do; `health` sees if it does not"
+    return [ok(told, Code.BEAT_SCHEDULER)]
 
 
 def _messages(app: Celery) -> list[Finding]:
     findings = []
     accepted = app.conf.accept_content
     if accepted and not accepts_ours(accepted) and app.conf.task_serializer not in accepted:
-        findings.append(error("accept_content has no json: workers refuse the outbox's messages"))
+        text = "accept_content has no json: workers refuse the outbox's messages"
+        findings.append(error(text, Code.ACCEPT_CONTENT))
     default = app.conf.task_default_queue
     if default and app.conf.task_queues and default not in app.amqp.queues:
         told = f"task_default_queue is {default}, and task_queues has no such queue: a worker"
         remedy = f"take outbox.celery_config.queues({default!r}), or call configure"
-        findings.append(warn(f"{told} without -Q does not run your own tasks; {remedy}"))
+        text = f"{told} without -Q does not run your own tasks; {remedy}"
+        findings.append(warn(text, Code.DEFAULT_QUEUE))
     if app.conf.task_always_eager:
         text = "task_always_eager is on: no worker sends. Each process sends after its own commits,"
-        findings.append(warn(f"{text} and retries wait for the next one: for development only"))
+        text += " and retries wait for the next one: for development only"
+        findings.append(warn(text, Code.EAGER))
     return findings
 
 
@@ -126,4 +135,4 @@ def _deliveries(app: Celery) -> list[Finding]:
         texts.append("acks_late is on for outbox.send: with this broker tasks only come twice")
     if said.get("reject_on_worker_lost"):
         texts.append("reject_on_worker_lost is on for outbox.send: its tasks only come twice")
-    return [warn(text) for text in texts]
+    return [warn(text, Code.ANNOTATIONS) for text in texts]

@@ -8,6 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.delivery.status import Status
 from ....store.queries.crashing import CrashingEmail, crashing
+from .codes import Code
 from .finding import Finding, warn
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def crashing_emails(runtime: Runtime) -> tuple[CrashingEmail, ...]:
 def crashing_findings(runtime: Runtime) -> list[Finding]:
     """Return a finding for each email; none where the database does not tell."""
     try:
-        return [warn(crashing_line(one)) for one in crashing_emails(runtime)]
+        return [warn(crashing_line(one), Code.CRASHING) for one in crashing_emails(runtime)]
     except SQLAlchemyError:  # the findings on the database tell of it
         return []
 

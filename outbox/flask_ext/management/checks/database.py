@@ -24,6 +24,7 @@ from ....store.queries.inspect_schema import (
 from ....store.queries.server_status import alerts, standings
 from ....store.schema.version import VERSION
 from ..server_lines import standing_line
+from .codes import Code
 from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
 
@@ -43,9 +44,9 @@ def database_findings(runtime: Runtime) -> list[Finding]:
         schema = inspect_schema(runtime.database)
         return _version(schema) + ([] if schema.absent else _settings(runtime))
     except ConfigurationError as refusal:
-        return [error(str(refusal))]
+        return [error(str(refusal), Code.DATABASE)]
     except SQLAlchemyError as failure:
-        return [error(f"the database: {type(failure).__name__}")]
+        return [error(f"the database: {type(failure).__name__}", Code.DATABASE)]
 
 
 def _version(schema: Schema) -> list[Finding]:
@@ -54,20 +55,24 @@ def _version(schema: Schema) -> list[Finding]:
     The version alone would not show that a table was lost.
     """
     if schema.absent and not schema.version:
-        return [error(f"schema: {NO_TABLES}")]
-    findings = [error(f"schema: {text}: run your migrations") for text in schema.missing]
+        return [error(f"schema: {NO_TABLES}", Code.SCHEMA)]
+    findings = [
+        error(f"schema: {text}: run your migrations", Code.SCHEMA) for text in schema.missing
+    ]
     findings += [
-        error(f"schema: {name} needs a value, but this code does not know it: update the code")
+        error(
+            f"schema: {name} needs a value, but this code does not know it: update the code",
+            Code.SCHEMA,
+        )
         for name in schema.demanded
     ]
     if schema.version < VERSION:
-        findings.append(error(_older(schema.version)))
+        findings.append(error(_older(schema.version), Code.SCHEMA))
     elif schema.version > VERSION:
-        findings.append(
-            warn(f"{_versions(schema.version)}: the code is older, update it when you can")
-        )
+        text = f"{_versions(schema.version)}: the code is older, update it when you can"
+        findings.append(warn(text, Code.SCHEMA))
     elif not findings:
-        findings.append(ok(f"the schema is complete: version {VERSION}"))
+        findings.append(ok(f"the schema is complete: version {VERSION}", Code.SCHEMA))
     return findings
 
 
@@ -87,26 +92,31 @@ def _versions(version: int) -> str:
 
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
-    findings = [warn(text) for text in untried(database.engine)]
-    findings += [warn(_TWO_COMMITS)] if runtime.settings.allow_two_commits else []
+    findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
+    findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
     findings += [
-        warn(f"{text}: a committed email can be lost") for text in durability_warnings(database)
+        warn(f"{text}: a committed email can be lost", Code.DURABILITY)
+        for text in durability_warnings(database)
     ]
-    findings += [warn(text) for text in replica_warnings(database)]
+    findings += [warn(text, Code.REPLICA) for text in replica_warnings(database)]
     told = prepared_statements.pooler(database.engine, connections=database.connections)
-    findings += map(ok, told)
-    findings += [warn(text) for text in prepared_statements.unsafe(database.engine)]
-    findings += map(warn, vacuum_warnings(database))
-    findings += map(warn, skew_warnings(seconds_ahead(database)))
+    findings += [ok(text, Code.POOLER) for text in told]
+    unsafe = prepared_statements.unsafe(database.engine)
+    findings += [warn(text, Code.PREPARED) for text in unsafe]
+    findings += [warn(text, Code.VACUUM) for text in vacuum_warnings(database)]
+    findings += [warn(text, Code.CLOCK) for text in skew_warnings(seconds_ahead(database))]
     packets = packet_warnings(database, runtime.settings.max_size)
-    findings += [warn(f"{text}: a large email fails") for text in packets]
+    findings += [warn(f"{text}: a large email fails", Code.PACKET) for text in packets]
     findings += privacy_findings(runtime)
     names = [server.name for server in runtime.servers]
     held = database.read(lambda connection: paused(connection, database))
-    findings += [warn(f"paused: {scope} (flask outbox resume {scope})") for scope in sorted(held)]
+    findings += [
+        warn(f"paused: {scope} (flask outbox resume {scope})", Code.PAUSED)
+        for scope in sorted(held)
+    ]
     servers = database.read(lambda connection: standings(connection, database, names))
     urgent = alerts(servers)
     for one in servers:
         tell = error if one in urgent else warn if one.since else ok
-        findings.append(tell(standing_line(one)))
+        findings.append(tell(standing_line(one), Code.SERVER))
     return findings

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .codes import Code
+
 Level = Literal["ok", "warn", "error"]
 
 
@@ -14,18 +16,19 @@ class Finding:
 
     level: Level
     text: str
+    code: Code
 
 
-def ok(text: str) -> Finding:
+def ok(text: str, code: Code) -> Finding:
     """Return a finding that something is as it should be."""
-    return Finding(level="ok", text=text)
+    return Finding(level="ok", text=text, code=code)
 
 
-def warn(text: str) -> Finding:
+def warn(text: str, code: Code) -> Finding:
     """Return a finding of something that may do harm."""
-    return Finding(level="warn", text=text)
+    return Finding(level="warn", text=text, code=code)
 
 
-def error(text: str) -> Finding:
+def error(text: str, code: Code) -> Finding:
     """Return a finding of something that keeps emails from being sent."""
-    return Finding(level="error", text=text)
+    return Finding(level="error", text=text, code=code)

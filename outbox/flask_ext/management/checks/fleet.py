@@ -21,6 +21,7 @@ from ....worker.fleet.inquiry import (
 )
 from ....worker.process.queues import PURGE_INTERVAL
 from ..results import Fleet
+from .codes import Code
 from .finding import Finding, error, ok, warn
 from .fleet_table import judged, judged_but_for_queues
 from .workers import fetching_by_settings, worker_findings
@@ -71,28 +72,29 @@ def fleet_findings(
     try:
         running = workers(app)
     except Unreachable as silence:
-        return [*lacking, error(f"{silence}: {_NO_BROKER}"), *unasked]
+        return [*lacking, error(f"{silence}: {_NO_BROKER}", Code.BROKER), *unasked]
     except NoAnswer as silence:
-        return [*lacking, warn(f"workers: {silence}"), *unasked]
+        return [*lacking, warn(f"workers: {silence}", Code.BROKER), *unasked]
     if not running:
         return [*lacking, _nobody(app, fleet), *unasked]
     amiss = worker_findings(app, running, runtime)
     amiss += [*_absent(running, fleet), *judged_but_for_queues(fleet)] if fleet else []
     if not (deaf := unheard(running)):
-        return [ok(f"each of our queues has a worker that listens, of {len(running)}"), *amiss]
+        text = f"each of our queues has a worker that listens, of {len(running)}"
+        return [ok(text, Code.UNHEARD), *amiss]
     level = error if SENDING.intersection(deaf) else warn
     remedy = f"{_RESTART}; otherwise {_REMEDY}, or start a worker with -Q {','.join(deaf)}"
     told = "of the workers that run, none listens to"
-    return [*lacking, level(f"{told} {', '.join(deaf)}: {remedy}"), *amiss]
+    return [*lacking, level(f"{told} {', '.join(deaf)}: {remedy}", Code.UNHEARD), *amiss]
 
 
 def _nobody(app: Celery, fleet: Fleet | None) -> Finding:
     """Return the finding that no worker has answered."""
     broker = broker_name(app)
     if fleet is None or not fleet.living:
-        return warn(_NOBODY.format(broker=broker))
+        return warn(_NOBODY.format(broker=broker), Code.NO_WORKER)
     living = counted(len(fleet.living), "living worker stands", "living workers stand")
-    return warn(_MUTE.format(living=living, broker=broker))
+    return warn(_MUTE.format(living=living, broker=broker), Code.NO_WORKER)
 
 
 def _absent(running: Mapping[str, Collection[str]], fleet: Fleet) -> list[Finding]:
@@ -100,7 +102,8 @@ def _absent(running: Mapping[str, Collection[str]], fleet: Fleet) -> list[Findin
     here = {one.name for one in fleet.living}
     names = [name for name, queues in running.items() if SENDING.intersection(queues)]
     absent = sorted(set(names) - here)
-    return [warn(_ABSENT.format(names=", ".join(absent)))] if absent else []
+    told = _ABSENT.format(names=", ".join(absent))
+    return [warn(told, Code.UNLISTED)] if absent else []
 
 
 def _lacking(names: list[str]) -> list[Finding]:
@@ -108,7 +111,7 @@ def _lacking(names: list[str]) -> list[Finding]:
         return []
     level = error if SENDING.intersection(names) else warn
     told = f"task_queues has no {', '.join(names)}: a worker without -Q does not listen there"
-    return [level(f"{told}; {_REMEDY}")]
+    return [level(f"{told}; {_REMEDY}", Code.TASK_QUEUES)]
 
 
 def beat_findings(runtime: Runtime) -> list[Finding]:
@@ -122,7 +125,8 @@ def beat_findings(runtime: Runtime) -> list[Finding]:
 def beat_finding(age: float | None) -> Finding:
     """Return the finding on a mark of beat that is so many seconds old; None: there is none."""
     if age is None:
-        return warn(f"no task of beat was ever seen in this database: {_NO_BEAT}")
+        told = f"no task of beat was ever seen in this database: {_NO_BEAT}"
+        return warn(told, Code.BEAT_UNSEEN)
     if age > UNSEEN:
-        return error(f"no task of beat was seen for {age:.0f} s: {_NO_BEAT}")
-    return ok(f"beat, or cron, was seen {age:.0f} s ago (noted once a minute)")
+        return error(f"no task of beat was seen for {age:.0f} s: {_NO_BEAT}", Code.BEAT_UNSEEN)
+    return ok(f"beat, or cron, was seen {age:.0f} s ago (noted once a minute)", Code.BEAT_UNSEEN)

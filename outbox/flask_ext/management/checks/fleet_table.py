@@ -12,6 +12,7 @@ from ....store.control import beat
 from ....worker.fleet.inquiry import SENDING
 from ....worker.process.queues import SWEEP_QUEUE
 from ..results import Fleet, WorkerDetails
+from .codes import Code
 from .finding import Finding, error, warn
 
 RESTART = 20.0
@@ -61,7 +62,8 @@ def still_findings(fleet: Fleet) -> list[Finding]:
         return []
     if not any(one.seen_seconds < last - OUTLIVED for one in fleet.beats):
         return []
-    return [error(_STILL.format(seconds=last, workers=counted(len(fleet.living), "worker")))]
+    told = _STILL.format(seconds=last, workers=counted(len(fleet.living), "worker"))
+    return [error(told, Code.NO_TASKS)]
 
 
 def _is_free(one: WorkerDetails) -> bool:
@@ -93,16 +95,17 @@ def unheard_findings(fleet: Fleet) -> Iterator[Finding]:
     last = f" (the last one was seen {min(since):.0f} s ago)" if since else ""
     queues = ",".join(lacking)
     remedy = f"start a worker (celery -A yourapp worker), or one with -Q {queues}"
-    yield level(f"no living worker listens to {', '.join(lacking)}{last}: {remedy}")
+    yield level(f"no living worker listens to {', '.join(lacking)}{last}: {remedy}", Code.UNHEARD)
 
 
 def _lives(fleet: Fleet) -> Iterator[Finding]:
     for one in fleet.workers:
         if one.is_missed:
-            yield warn(f"the worker {one.name} is dead: it {_LOST.format(seen=one.seen_seconds)}")
+            told = _LOST.format(seen=one.seen_seconds)
+            yield warn(f"the worker {one.name} is dead: it {told}", Code.WORKER_DEAD)
         elif one.state is WorkerState.SILENT:
             told = _SILENT.format(seen=one.seen_seconds)
-            yield warn(f"the worker {one.name} is silent: it {told}")
+            yield warn(f"the worker {one.name} is silent: it {told}", Code.WORKER_SILENT)
 
 
 def _beats(fleet: Fleet) -> Iterator[Finding]:
@@ -117,7 +120,8 @@ def _beats(fleet: Fleet) -> Iterator[Finding]:
         return
     told = f"{last.name} is {last.state}: it was seen {last.seen_seconds:.0f} s ago"
     level = warn if last.state is WorkerState.SILENT else error
-    yield level(f"{told}, and no other beat runs: start one (celery -A yourapp beat)")
+    text = f"{told}, and no other beat runs: start one (celery -A yourapp beat)"
+    yield level(text, Code.BEAT_DEAD)
 
 
 def _last(beats: Sequence[WorkerDetails]) -> WorkerDetails:
@@ -134,14 +138,15 @@ def _versions(fleet: Fleet) -> Iterator[Finding]:
     if set(found) <= {__version__}:
         return
     told = "; ".join(f"{version}: {', '.join(sorted(names))}" for version, names in found.items())
-    yield warn(f"this process has version {__version__}, and there run {told}: restart the older")
+    text = f"this process has version {__version__}, and there run {told}: restart the older"
+    yield warn(text, Code.VERSIONS)
 
 
 def _settings(fleet: Fleet) -> Iterator[Finding]:
     for one in _living(fleet):
         if one.differing:
             told = f"{one.name} has other settings than this process: {', '.join(one.differing)}"
-            yield warn(f"{told}; give each process the same ones, and restart it")
+            yield warn(f"{told}; give each process the same ones, and restart it", Code.DIFFERING)
 
 
 def _living(fleet: Fleet) -> list[WorkerDetails]:

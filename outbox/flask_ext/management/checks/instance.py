@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ....domain.counted import counted
 from ....domain.errors import ConfigurationError
 from ....store.instance import examine, hold
+from .codes import Code
 from .finding import Finding, error, ok, warn
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ def instance_findings(runtime: Runtime) -> list[Finding]:
 
 def _place(found: examine.Examination, name: str) -> list[Finding]:
     if found.place.is_standby:
-        return [warn(_STANDBY)]
+        return [warn(_STANDBY, Code.STANDBY)]
     if found.refusal is not None:
-        return [error(found.refusal)]
-    return [] if found.place.cluster or name else [ok(_NAMELESS)]
+        return [error(found.refusal, Code.COPY)]
+    return [] if found.place.cluster or name else [ok(_NAMELESS, Code.NAMELESS)]
 
 
 def _held(found: examine.Examination, runtime: Runtime) -> list[Finding]:
@@ -50,4 +51,4 @@ def _held(found: examine.Examination, runtime: Runtime) -> list[Finding]:
     if not emails:
         return []
     told = counted(emails, "email is held", "emails are held")
-    return [warn(f"{told} since a restore (flask outbox held, flask outbox release)")]
+    return [warn(f"{told} since a restore (flask outbox held, flask outbox release)", Code.HELD)]

@@ -13,6 +13,7 @@ from ....domain.errors import ConfigurationError
 from ....store.control.barring.erased import is_illegible
 from ....store.queries.encryption_keys import needed, needed_soon
 from ....worker.setup.pairing import runtime_of
+from .codes import Code
 from .finding import Finding, error, ok
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ def privacy_findings(runtime: Runtime) -> list[Finding]:
     Raises DBAPIError.
     """
     key_id = runtime.cipher.key_id
-    findings = [] if key_id is None else [ok(f"emails are encrypted with the key {key_id}")]
+    findings = (
+        []
+        if key_id is None
+        else [ok(f"emails are encrypted with the key {key_id}", Code.ENCRYPTION_KEY)]
+    )
     return findings + _lacking(runtime)
 
 
@@ -52,9 +57,12 @@ def _lacking(runtime: Runtime) -> list[Finding]:
     """Return an error for each key that stored emails need, and for erased people unknown now."""
     database = runtime.database
     used = database.read(lambda connection: needed(connection, database))
-    findings = [error(_MISSING.format(key_id=key_id)) for key_id in runtime.cipher.missing(used)]
+    findings = [
+        error(_MISSING.format(key_id=key_id), Code.ENCRYPTION_KEY)
+        for key_id in runtime.cipher.missing(used)
+    ]
     if database.read(lambda connection: is_illegible(connection, database)):
-        findings.append(error(_ILLEGIBLE))
+        findings.append(error(_ILLEGIBLE, Code.ERASE_KEY))
     return findings
 
 

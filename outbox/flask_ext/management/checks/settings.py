@@ -15,6 +15,7 @@ from ....store.connection.drivers import in_memory
 from ....worker.setup.late_settings import late_settings
 from ....worker.setup.pairing import runtime_of
 from ..server_lines import SUPPRESSED, redirect_line
+from .codes import Code
 from .finding import Finding, error, ok, warn
 
 if TYPE_CHECKING:
@@ -36,25 +37,28 @@ _OPEN_PREVIEWS = "OUTBOX_PREVIEWS is on outside of debug mode: /outbox/previews 
 def settings_findings(runtime: Runtime) -> list[Finding]:
     """Return the findings on the settings, without those on the database and on Celery."""
     names = ", ".join(server.name for server in runtime.servers)
-    findings = [ok(f"settings are valid; emails go to {names}")]
+    findings = [ok(f"settings are valid; emails go to {names}", Code.SETTINGS)]
     findings += [
-        ok(f"route {route or 'default'}: {_over(runtime, route)}") for route in runtime.routes.names
+        ok(f"route {route or 'default'}: {_over(runtime, route)}", Code.ROUTE)
+        for route in runtime.routes.names
     ]
-    findings += map(warn, doubtful(runtime.app.config, runtime.servers))
-    return [*findings, *map(error, late_settings(runtime)), *_migrations(runtime), *_quiet(runtime)]
+    told = doubtful(runtime.app.config, runtime.servers)
+    findings += [warn(text, Code.DOUBTFUL_SETTING) for text in told]
+    findings += [error(text, Code.LATE_SETTING) for text in late_settings(runtime)]
+    return [*findings, *_migrations(runtime), *_quiet(runtime)]
 
 
 def _quiet(runtime: Runtime, *, near: bool = True) -> list[Finding]:
     """Return the findings that `init_app` does not log; `near` ones are on servers of this host."""
     findings = _server_findings(runtime, near=near)
     if in_memory(runtime.database.engine):
-        findings.append(warn(_IN_MEMORY))
+        findings.append(warn(_IN_MEMORY, Code.SQLITE_MEMORY))
     if runtime.suppressed():
-        findings.append(warn(SUPPRESSED))
+        findings.append(warn(SUPPRESSED, Code.SUPPRESSED))
     if runtime.settings.redirect_to:
-        findings.append(warn(redirect_line(runtime.settings.redirect_to)))
+        findings.append(warn(redirect_line(runtime.settings.redirect_to), Code.REDIRECT))
     if runtime.settings.previews and not runtime.app.debug:
-        findings.append(warn(_OPEN_PREVIEWS))
+        findings.append(warn(_OPEN_PREVIEWS, Code.OPEN_PREVIEWS))
     return findings
 
 
@@ -65,14 +69,16 @@ def _server_findings(runtime: Runtime, *, near: bool) -> list[Finding]:
             if not near and (server.host in _NEAR or server.host.startswith("127.")):
                 continue
             text = f"{server.name}: SMTP is not encrypted (MAIL_USE_TLS, or use_tls)"
-            findings.append(warn(text))
+            findings.append(warn(text, Code.SMTP_IN_CLEAR))
         elif not server.tls_verify:
-            findings.append(warn(f"{server.name}: TLS certificates are not verified"))
+            text = f"{server.name}: TLS certificates are not verified"
+            findings.append(warn(text, Code.TLS_UNVERIFIED))
     config = runtime.app.config
     if not config.get("MAIL_SERVER") and not runtime.settings.servers:
         is_unread = bool(os.environ.get("MAIL_SERVER"))
         hint = "; the environment has MAIL_SERVER, but app.config does not" if is_unread else ""
-        findings.append(warn(_NO_SERVER.format(name=runtime.servers[0].name) + hint))
+        text = _NO_SERVER.format(name=runtime.servers[0].name) + hint
+        findings.append(warn(text, Code.NO_SERVER))
     return findings
 
 
@@ -87,7 +93,8 @@ def _migrations(runtime: Runtime) -> list[Finding]:
         return []
     known = getattr(db, "metadatas", None) or {None: db.metadata}  # one for each bind
     email = runtime.tables.email.key
-    return [] if any(email in one.tables for one in known.values()) else [warn(_TAKEN_OUT)]
+    is_known = any(email in one.tables for one in known.values())
+    return [] if is_known else [warn(_TAKEN_OUT, Code.MIGRATE)]
 
 
 def file_findings(runtime: Runtime) -> list[Finding]:
@@ -102,7 +109,7 @@ def file_findings(runtime: Runtime) -> list[Finding]:
         f"SQLite's file is {Path(path).resolve()} because this process was started in that folder:"
         " a process that starts elsewhere has another file; give the engine an absolute path"
     )
-    return [warn(text)]
+    return [warn(text, Code.SQLITE_PATH)]
 
 
 def _tell(instance: Any, **_: Any) -> None:

@@ -17,7 +17,10 @@ from sqlalchemy.pool import NullPool
 
 from outbox import Outbox
 from outbox.celery_config import QUEUES, beat_schedule, queues
+from outbox.flask_ext.cli import check
 from outbox.flask_ext.management.checks.celery_app import setup_findings
+from outbox.flask_ext.management.checks.codes import Code
+from outbox.flask_ext.management.checks.finding import Finding, error, warn
 from outbox.store.schema.version import VERSION
 from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop, Shops
@@ -49,6 +52,28 @@ def test_check_passes_on_a_complete_set_up(shop: Shop, run: Run) -> None:
     assert "the schema is complete" in run("check").output
     celery.conf.beat_schedule = {}
     assert "no outbox.sweep" in run("check", code=1).output
+
+
+def test_the_gate_accepts_the_warnings_that_are_named_and_no_error(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(*findings: Finding) -> None:
+        monkeypatch.setattr(check, "examine", lambda _: list(findings))
+
+    clear, dead = warn("no TLS", Code.SMTP_IN_CLEAR), warn("it is dead", Code.WORKER_DEAD)
+    found(clear)
+    run("check", "--strict", code=1)
+    assert "no TLS" in run("check", "--strict", "--accept", "smtp-in-clear").output
+    told = {"level": "warn", "text": "no TLS", "code": "smtp-in-clear"}
+    assert parsed(run("check", "--json")) == [told]
+    found(clear, dead)
+    run("check", "--strict", "--accept", "smtp-in-clear", code=1)
+    run("check", "--strict", "--accept", "smtp-in-clear", "--accept", "worker-dead")
+    found(error("no server", Code.SMTP_IN_CLEAR))
+    run("check", "--strict", "--accept", "smtp-in-clear", code=1)
+    assert (
+        "'smtp-in-cleer' is not one of" in run("check", "--accept", "smtp-in-cleer", code=2).output
+    )
 
 
 def test_check_warns_of_previews_that_everybody_sees(
