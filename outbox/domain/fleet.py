@@ -80,11 +80,15 @@ def missed(lives: Iterable[Life]) -> list[int]:
     orphans = []
     dead = [pair for pair in enumerate(known) if pair[1].state is WorkerState.DEAD]
     for place, life in sorted(dead, key=lambda one: one[1].seen):
-        later = [one for one in known if one.name == life.name and one.started <= life.seen]
+        later = [one for one in known if one is not life and _follows(one, life)]
         if not later:
             orphans.append((place, life))
         heirs = [heir for heir in heirs if heir not in later]
     return sorted(place for place, life in orphans if not _inherits(heirs, life))
+
+
+def _follows(later: Life, life: Life) -> bool:
+    return later.name == life.name and later.started <= life.seen
 
 
 def _inherits(heirs: list[Life], life: Life) -> bool:

@@ -75,6 +75,10 @@ def test_whoever_is_killed_again_and_again_is_not_missed_once_its_name_runs_agai
     assert missed([life(90, 60, STOPPED), *killed]) == [1], "that was another one"
 
 
+def test_a_worker_that_died_before_its_second_beat_is_missed() -> None:
+    assert missed([life(60, 60, DEAD, name="w")]) == [0]
+
+
 def test_a_worker_that_was_started_again_takes_the_place_of_no_other() -> None:
     again = life(30, 1, IDLE, name="w")
     assert missed([again, life(900, 60, DEAD, name="w"), life(900, 50, DEAD)]) == [2]
