@@ -17,7 +17,8 @@ def forget_deeds(connection: Connection, database: Database, address: str) -> No
     It reads the whole audit, which has one row for each act of a person.
     """
     audit = database.tables.audit
-    found = select(audit.c.id, audit.c.what).where(audit.c.what.contains("@"))
+    may_name = audit.c.what.contains("@") | audit.c.what.contains("=")  # "=" as in VERP
+    found = select(audit.c.id, audit.c.what).where(may_name)
     for row in connection.execute(found).all():
         what: dict[str, Any] = json.loads(row.what)
         named = [key for key, value in what.items() if names(str(value), address)]
