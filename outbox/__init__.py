@@ -12,11 +12,13 @@ from .domain.errors import (
 from .domain.figures.figures import FailureCount, Figures, FiguresPoint, TimeToAccepted
 from .domain.figures.spans import Period
 from .domain.fleet import WorkerState
+from .domain.jobs.order import Action, JobState
 from .domain.priority import Priority
 from .domain.version import __version__
 from .flask_ext.alarm.health_signal import outbox_health_changed
 from .flask_ext.dropin.mail import OutboxMail
 from .flask_ext.extension import Outbox
+from .flask_ext.jobs.starting import DryRun
 from .flask_ext.management.privacy.erase import Erasure, Left
 from .flask_ext.management.privacy.export import ExportedEmail
 from .flask_ext.management.privacy.message import MessageText
@@ -40,6 +42,7 @@ from .store.report_records import (
     EmailDetails,
     EmailPage,
     EmailSummary,
+    Job,
     Pause,
     Problem,
     Problems,
@@ -55,12 +58,14 @@ from .worker.email_signals import email_failed, email_sent, email_unknown
 from .worker.setup import worker_start as _worker_start  # and what a worker does at its start
 
 __all__ = [
+    "Action",
     "AttemptDetails",
     "AuditEntry",
     "Backlog",
     "BatchDetails",
     "ConfigurationError",
     "Corrections",
+    "DryRun",
     "Email",
     "EmailDetails",
     "EmailPage",
@@ -74,6 +79,8 @@ __all__ = [
     "Health",
     "HeldEmails",
     "InvalidMessage",
+    "Job",
+    "JobState",
     "KeyConflict",
     "KeyContention",
     "Left",

@@ -7,11 +7,16 @@ from flask import Flask
 from ..domain.errors import ConfigurationError
 from .access.role import Access, nobody
 from .controls import audit, held, pauses, suppressed, workers
+from .jobs import job, jobs, new
 from .messages import acts, listing, newsletters, one, problems
 from .overview import page as overview
 from .site.site import NAME, Site
 
 PREFIX = "/outbox"
+_ROOMS = (
+    overview, listing, problems, newsletters, one, acts, jobs, new, job, suppressed, workers,
+    pauses, held, audit,
+)  # fmt: skip
 
 
 class Dashboard:
@@ -50,7 +55,6 @@ class Dashboard:
         if not self._prefix.startswith("/") or self._prefix.endswith("/"):
             raise ConfigurationError("url_prefix must begin with a slash, and not end with one")
         site = Site(self._access, self._prefix)
-        about_messages = (listing, problems, newsletters, one, acts)
-        for room in (overview, *about_messages, suppressed, workers, pauses, held, audit):
+        for room in _ROOMS:
             room.add_to(site)
         app.register_blueprint(site.blueprint)

@@ -33,7 +33,9 @@ def turn_recipients(
     old: RecipientStatus,
     new: RecipientStatus,
 ) -> None:
-    """Set recipients of these locked emails from the status `old` to `new`."""
+    """Set recipients of these locked emails, which have several, from the status `old` to `new`."""
+    if not emails:
+        return
     recipient = database.tables.recipient
     connection.execute(
         update(recipient)

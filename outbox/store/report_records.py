@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..domain.delivery.breaker_timing import BreakerState
 from ..domain.delivery.status import Status
+from ..domain.jobs.order import Action, JobState
 from ..domain.priority import Priority
 
 
@@ -242,3 +243,23 @@ class Problems:
     emails: int  # how many were looked at: the newest
     more_emails: bool  # there are older ones that were not looked at
     more_groups: bool  # there are groups that were not asked for
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """An action on all emails that a filter finds, and how far it is."""
+
+    id: int
+    action: Action
+    filters: Mapping[str, str | None]  # None: it may name a person, and is not kept any more
+    state: JobState
+    who: str | None  # None: nobody gave a name
+    emails: int  # that were found at its start, counted up to 10,000
+    more: bool  # whether there may have been more
+    changed: int
+    unchanged: int  # that were found, and could not be changed
+    share: float | None  # from 0.0 to 1.0, about how far it is; None: unknown
+    reason: str  # why it does not run, where no person stopped it
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None

@@ -13,6 +13,7 @@ from ..domain.errors import ConfigurationError
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
 from ..store.control import fleet, lease
 from ..store.control.forgotten_servers import forget
+from ..store.jobs.forget import prune as prune_jobs
 from ..store.queries.sweep.preemption import should_yield_to_urgent
 from ..store.retention.mark import LEASE, PurgeUnderWay
 from ..store.retention.purge import Removed, purge
@@ -34,9 +35,9 @@ has a database of one writer, as SQLite, for a tenth of the time, and the worker
 def purge_briefly(runtime: Runtime) -> Removed:
     """Remove emails and bodies past their retention, and end soon; return how many were removed.
 
-    First it removes halted servers that are no longer configured, old figures, and the rows of
-    workers that have not been seen for a day. It ends after `SECONDS`, when urgent email waits for
-    a process, or when the worker stops. The next purge goes on where this one ended.
+    First it removes halted servers that are no longer configured, old figures, old jobs, and the
+    rows of workers that have not been seen for a day. It ends after `SECONDS`, when urgent email
+    waits for a process, or when the worker stops. The next purge goes on where this one ended.
     """
     total, settings = Removed(), runtime.settings
     bodies = settings.body_retention
@@ -73,6 +74,7 @@ def _prune_figures(runtime: Runtime) -> None:
 def _forget(runtime: Runtime) -> None:
     forget(runtime.database, [server.name for server in runtime.servers])
     fleet.forget(runtime.database)
+    prune_jobs(runtime.database)
 
 
 def _gives_way(runtime: Runtime) -> bool:

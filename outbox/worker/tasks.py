@@ -18,6 +18,7 @@ from .batch.send_batch import send_batch
 from .beat_mark import note_beat, note_task
 from .drain import drain
 from .fold import fold_tallies
+from .jobs import take_turn
 from .process import shutdown
 from .process.own_task import OwnTask
 from .process.publisher import OWN
@@ -55,6 +56,8 @@ _OPTIONS: dict[str, Any] = {"bind": True, "ignore_result": True, "Strategy": CHE
 def sweep(self: Task[Any, Any]) -> int:
     """Claim due emails and publish send tasks; send a small or urgent claim in this task.
 
+    Then it goes on with the jobs for a moment, and has another sweep follow if more is left.
+
     It returns how many emails it claimed, for Celery's log line.
     """
     with outage_in_a_line(self):
@@ -62,7 +65,10 @@ def sweep(self: Task[Any, Any]) -> int:
         note_task(runtime)
         if not self.request.get(OWN):
             note_beat(runtime)
-        return go_on(runtime)
+        claimed = go_on(runtime)
+        if take_turn(runtime):
+            runtime.nudge.wake()
+        return claimed
     return 0
 
 

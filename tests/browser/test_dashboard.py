@@ -21,6 +21,7 @@ from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.flask_ext.management import corrections
 from outbox.store.queries import id_steps
+from outbox.worker.jobs import run_jobs
 from tests.browser.axe import hindrances
 from tests.integration.dashboard import scene
 from tests.integration.dashboard.desk import HOSTILE, Desk, whole
@@ -48,6 +49,7 @@ class Office:
         self.unknown = stuck(self.desk.shop, Status.UNKNOWN)
         self.hostile = self._hostile()
         self.waits = self.desk.enqueue(message(LONG, "b@x.example"), tag="order-7")
+        self.job = self.desk.shop.outbox.start_job("cancel", recipient=LONG, tag=HOSTILE).id
         self.desk.shop.outbox.suppress(LONG, f"bounced {HOSTILE}")
         scene.figures(self.desk.shop, server=HOSTILE)
         scene.fleet(self.desk.shop)
@@ -90,6 +92,8 @@ class Office:
             "/", "/?last=week", "/workers", "/problems", "/messages",
             "/messages?q=x&since=2026-01-01", "/messages?tag=none", "/messages?status=x",
             *(f"/messages/{one}" for one in (self.unknown, self.hostile, self.waits)), *views,
+            "/jobs", f"/jobs/{self.job}", "/jobs/new?action=retry&status=unknown",
+            f"/jobs/new?action=cancel&recipient={LONG}", "/jobs/new?action=cancel&tag=none",
             "/newsletters", "/newsletters?before=1", f"/newsletters/tag?tag={NEWS}",
             f"/newsletters/tag?tag={NEWS}&stopped=3", "/newsletters/tag?tag=none",
             "/messages?status=failed&reply=550+5.1.1&domain=customers.example", "/held",
@@ -194,6 +198,33 @@ def test_a_person_suppresses_an_address_and_takes_it_off(
     assert [one.scope for one in office.desk.shop.outbox.paused()] == ["all"]
     press(browser, "Resume")
     assert office.desk.shop.outbox.paused() == ()
+    assert complaints(browser) == []
+
+
+def test_a_person_sends_all_that_failed_again(
+    browser: Chrome, office: Office, see: Callable[[str], None]
+) -> None:
+    def shown() -> str:
+        return browser.find_element(By.ID, "now").text
+
+    shop = office.desk.shop
+    others = [stuck(shop, Status.FAILED) for _ in range(3)]
+    failed = shop.statuses().count("failed")
+    see("/messages?status=failed")
+    browser.find_element(By.PARTIAL_LINK_TEXT, "Send them again").click()
+    assert f"Send again: {failed} messages" in browser.find_element(By.TAG_NAME, "h1").text
+    press(browser, "Send them again")
+    assert "0 due again" in shown()
+    press(browser, "Stop")
+    press(browser, "Go on")
+    assert {shop.status(one) for one in others} == {Status.FAILED}
+    run_jobs(shop.runtime)
+    wait = WebDriverWait(browser, DEADLINE, poll_frequency=0.05)
+    wait.until(lambda _: f"{failed} due again" in shown())
+    assert not browser.find_elements(By.TAG_NAME, "button")
+    assert {shop.status(one) for one in others} == {Status.PENDING}
+    see("/jobs")
+    assert f"{failed} of {failed} messages" in browser.find_element(By.TAG_NAME, "table").text
     assert complaints(browser) == []
 
 

@@ -10,7 +10,8 @@ from ...domain.errors import InvalidMessage
 from ...flask_ext.management.management import Management
 from ...store.report_records import EmailPage
 from ..site.render import here, render
-from ..site.site import Site
+from ..site.site import Site, visitor
+from .offers import Offer, offers_for
 from .search_form import SearchForm
 
 PAGE = 50
@@ -27,19 +28,28 @@ def index() -> ResponseReturnValue:
     form = SearchForm.read(request.args)
     if form.number is not None and Management().get(form.number) is not None:
         return redirect(here("one_show", email_id=form.number))
-    problem, found = "", _EMPTY
+    problem, found, offers = "", _EMPTY, list[Offer]()
     try:
-        found = _found(form)
+        found, filters = _found(form)
+        offers = offers_for(filters) if found.emails and visitor().may_act else []
     except InvalidMessage as error:
         problem = str(error)
     page = render(
-        "messages/index.html", found=found, form=form, problem=problem, statuses=list(Status)
+        "messages/index.html",
+        found=found,
+        form=form,
+        problem=problem,
+        statuses=list(Status),
+        offers=offers,
     )
     return page, 400 if problem else 200
 
 
-def _found(form: SearchForm) -> EmailPage:
-    """Return the page of the first guess that fits something. A guess that is refused fits not."""
+def _found(form: SearchForm) -> tuple[EmailPage, dict[str, str]]:
+    """Return the page of the first guess that fits something, and its filters as texts.
+
+    A guess that is refused fits not.
+    """
     after, refusals, guesses = form.fields["after"] or None, list[InvalidMessage](), form.filters()
     for filters in guesses:
         try:
@@ -48,7 +58,7 @@ def _found(form: SearchForm) -> EmailPage:
             refusals.append(error)
             continue
         if found.emails or found.next:
-            return found
+            return found, form.texts(filters)
     if len(refusals) == len(guesses):
         raise refusals[0]
-    return _EMPTY
+    return _EMPTY, {}

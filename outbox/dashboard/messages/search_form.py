@@ -32,6 +32,7 @@ LONGEST = {
     "after": _MAX_PLACE,
 }
 """The fields, and the most characters of each."""
+_GUESSED = ("recipient", "message_id", "subject")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +77,11 @@ class SearchForm:
         if "until" in given:
             given["until"] = _day("until", given["until"]) + timedelta(days=1)
         return [given | guess for guess in _guesses(self.fields["q"])]
+
+    def texts(self, filters: Mapping[str, Any]) -> dict[str, str]:
+        """Return one of these `filters` as fields, each with what it guessed in its own one."""
+        guessed = {name: str(filters[name]) for name in _GUESSED if name in filters}
+        return {k: v for k, v in self.filled.items() if k != "q"} | guessed
 
 
 _PASTED = re.compile(r"(mailto|message-id|to|cc):\s*", re.IGNORECASE)

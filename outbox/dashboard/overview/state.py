@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from ...domain.config.servers import ServerSettings
 from ...domain.fleet import WorkerState
+from ...domain.jobs.order import JobState
 from ...flask_ext.app.state import state_of
+from ...flask_ext.jobs.verbs import Jobs
 from ...flask_ext.management.management import Management
 from ...flask_ext.management.results import Fleet, Health, WorkerDetails
 from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
-from ...store.report_records import Backlog, Pause, ServerStatus
+from ...store.report_records import Backlog, Job, Pause, ServerStatus
 from .verdict import Judgement, judge
 
+_MOST_JOBS = 5
 _EACH: dict[float, str] = {1: "a second", 60: "a minute", 3600: "an hour", 86_400: "a day"}
 
 
@@ -35,6 +38,7 @@ class State:
     pauses: tuple[Pause, ...]
     fleet: Fleet
     servers: tuple[ServerLine, ...]
+    jobs: tuple[Job, ...]  # that run now
 
     @property
     def is_late(self) -> bool:
@@ -69,6 +73,7 @@ def look() -> State:
         pauses=pauses,
         fleet=fleet,
         servers=_servers(health.servers, runtime.servers),
+        jobs=Jobs().jobs(state=JobState.RUNNING, limit=_MOST_JOBS),
     )
 
 

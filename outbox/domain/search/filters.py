@@ -70,6 +70,12 @@ class Filters:
         return self.status in NEEDS_PERSON
 
     @property
+    def is_wide(self) -> bool:
+        """Whether nothing but a time and a status is asked for."""
+        asked = (self.recipient, self.message_id, self.subject, self.key, self.tag)
+        return all(value is None for value in asked)
+
+    @property
     def is_of_group(self) -> bool:
         """Whether something is asked for by which emails that need a person are grouped."""
         return any(getattr(self, name) is not None for name in GROUPED)

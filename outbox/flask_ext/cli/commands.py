@@ -23,6 +23,7 @@ from .check import check
 from .figures import backlog, figures, metrics
 from .find_commands import index, list_, problems
 from .health import health, watch
+from .jobs import job, jobs
 from .message_commands import send_again, source
 from .printing.email_lines import email_lines
 from .printing.json_output import print_json
@@ -55,6 +56,8 @@ for each in (
     retry,
     resolve,
     cancel,
+    job,
+    jobs,
     purge,
     workers,
     health,

@@ -33,7 +33,7 @@ def _moment(_: click.Context, __: click.Parameter, given: str | None) -> datetim
     return found.replace(tzinfo=UTC) if found and not found.tzinfo else found
 
 
-def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
+def filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options by which emails are found."""
     options: tuple[Option, ...] = (
         click.option("--recipient", help="A whole address."),
@@ -55,7 +55,7 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command("list")
-@_filters
+@filters
 @click.option("--after", help="Where the list before has ended.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts, a line for each.")

@@ -6,23 +6,24 @@ that another transaction holds are tried once more at the end, and then reported
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
+from ...domain.jobs.order import Action
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change, on_free
+from ...store.jobs.acts import Act, Changed, act_of
+from ...store.jobs.needing import needing_person
 from ...store.queries import reports
-from ...store.queries.id_scan import Scan, waiting_with_tag, with_status
+from ...store.queries.id_scan import Scan, waiting_with_tag
 from ...store.queries.id_steps import Walk, read_step
-from ...store.transitions import resolve as resolving
-from ...store.transitions import retry as retrying
 from ...store.transitions.cancel import withdraw_ids
 from ...store.transitions.retry import RETRIED
 from .arguments import OnProgress, several_ids, status_of
@@ -45,23 +46,23 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any
     else:
         # The scan does not come back to an email that fails again meanwhile: each is retried once.
         chosen = status_of("status", status, RETRIED)
-        found = scanned(with_status(database, chosen), progress)
+        found = needing_person(database, chosen, progress)
     deed = deed_of(by, "retry", status=status)
-    return _correct(database, _retry, found, Status.PENDING, deed)
+    return _correct(database, act_of(Action.RETRY), found, Status.PENDING, deed)
 
 
 def resolve(runtime: Runtime, ids: Any, outcome: Any, by: Any) -> Corrections:
     """Settle emails in doubt as sent or failed, as a person found out."""
     chosen = status_of("outcome", outcome, RESOLVED)
     deed = deed_of(by, f"resolve as {chosen}")
-    work = partial(_resolve, outcome=chosen)
-    return _correct(runtime.database, work, parts(several_ids(ids)), chosen, deed)
+    work, found = act_of(Action(f"resolve as {chosen}")), parts(several_ids(ids))
+    return _correct(runtime.database, work, found, chosen, deed)
 
 
 def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
     """Withdraw emails that are not sent yet, in a transaction of our own."""
     found, deed = parts(several_ids(ids)), deed_of(by, "cancel")
-    return _correct(runtime.database, _cancel, found, Status.CANCELLED, deed)
+    return _correct(runtime.database, act_of(Action.CANCEL), found, Status.CANCELLED, deed)
 
 
 def cancel_tag(
@@ -138,34 +139,6 @@ def scanned(scan: Scan, progress: OnProgress) -> Iterator[list[int]]:
         progress(done, scan.span)
 
 
-class _Changed(NamedTuple):
-    statuses: dict[int, Status]
-    unknown: Sequence[int] = ()
-    redacted: Collection[int] = ()  # left as they are
-
-
-def _retry(connection: Connection, database: Database, ids: list[int]) -> _Changed:
-    rows = retrying.retry(connection, database, ids)
-    doubtful = [row.id for row in rows if row.unknown_count]
-    statuses = dict.fromkeys((row.id for row in rows), Status.PENDING)
-    left = set(ids).difference(statuses)
-    bare = retrying.redacted(connection, database, left) if left else ()
-    return _Changed(statuses, doubtful, bare)
-
-
-def _resolve(
-    connection: Connection, database: Database, ids: list[int], outcome: Status
-) -> _Changed:
-    return _Changed(resolving.resolve(connection, database, ids, outcome))
-
-
-def _cancel(connection: Connection, database: Database, ids: list[int]) -> _Changed:
-    before = reports.statuses(connection, database, ids)
-    withdraw_ids(connection, database, ids)
-    after = reports.statuses(connection, database, ids)
-    return _Changed({id_: status for id_, status in after.items() if status is not before[id_]})
-
-
 @dataclass(kw_only=True)
 class _Tally:
     """The results so far."""
@@ -176,7 +149,7 @@ class _Tally:
     unknown: list[int] = field(default_factory=list)
     left: dict[int, Unchanged] = field(default_factory=dict)
 
-    def add(self, done: _Changed, unchanged: Iterable[Unchanged]) -> None:
+    def add(self, done: Changed, unchanged: Iterable[Unchanged]) -> None:
         """Add a part: what was `done`, and what was left as it is."""
         self.changed |= done.statuses
         self.unknown += done.unknown
@@ -193,7 +166,7 @@ class _Tally:
 
 def _correct(
     database: Database,
-    work: Callable[[Connection, Database, list[int]], _Changed],
+    work: Act,
     found: Iterable[Sequence[int]],
     wanted: Status,
     deed: Deed | None,
@@ -213,7 +186,7 @@ def _correct(
 
 def _change(
     database: Database,
-    work: Callable[[Connection, Database, list[int]], _Changed],
+    work: Act,
     part: Sequence[int],
     tally: _Tally,
     *,
@@ -224,7 +197,7 @@ def _change(
     In the last turn these are unchanged, and are told so.
     """
 
-    def change(connection: Connection) -> tuple[_Changed, list[Unchanged], list[int]]:
+    def change(connection: Connection) -> tuple[Changed, list[Unchanged], list[int]]:
         done, held = on_free(connection, database, work, part)
         left = [id_ for id_ in part if id_ not in done.statuses and id_ not in held]
         others = reports.statuses(connection, database, left) if left else {}

@@ -64,8 +64,9 @@ class Management(Searching, PrivacyVerbs):
 
         It commits transactions of at most a thousand emails each. If the database fails half-way,
         those that are committed stay changed. It does not wait for other transactions: the emails
-        that they hold are unchanged. For a `status`, `progress` is called with how many ids have
-        been gone through, and of how many.
+        that they hold are unchanged. For a `status`, `progress` is called with how many emails
+        that need a person have been gone through, and of about how many. With many emails,
+        `start_job` does the same without keeping you waiting.
         """
         return corrections.retry(self._writer_runtime, ids, status, progress, by)
 

@@ -24,10 +24,11 @@ _LACKING = (
 
 
 class Part(StrEnum):
-    """What is encrypted of an email. A value takes part in its key: never change one."""
+    """What is encrypted. A value takes part in its key: never change one."""
 
     CONTENT = "content"
     HEADERS = "headers"
+    FILTERS = "filters"  # of a job: those that may name a person
     MERGED = "merged"  # an email's own headers, and its values behind them
 
 

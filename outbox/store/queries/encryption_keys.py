@@ -15,7 +15,10 @@ LOOKED_AT_OFTEN = 200
 
 
 def needed(connection: Connection, database: Database) -> frozenset[str]:
-    """Return the ids of the keys with which the oldest, newest and waiting emails are encrypted."""
+    """Return the ids of the keys with which the oldest, newest and waiting emails are encrypted.
+
+    And of those with which the filters of jobs are.
+    """
     return frozenset(connection.execute(database.built(_needed)).scalars())
 
 
@@ -45,6 +48,9 @@ def _needed(database: Database) -> Select[Any]:
     content = database.tables.content.c
     oldest = select(content.id, content.key_id).order_by(content.id).limit(LOOKED_AT)
     newest = select(content.id, content.key_id).order_by(content.id.desc()).limit(LOOKED_AT)
-    ends = (select(one.subquery()) for one in (oldest, newest, _of_waiting(database, LOOKED_AT)))
+    job = database.tables.job.c
+    of_jobs = select(job.id, job.key_id).where(job.sealed.is_not(None))
+    of_waiting = _of_waiting(database, LOOKED_AT)
+    ends = (select(one.subquery()) for one in (oldest, newest, of_waiting, of_jobs))
     found = union(*ends).subquery()
     return select(found.c.key_id).distinct().where(found.c.key_id.is_not(None))

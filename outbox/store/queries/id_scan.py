@@ -55,11 +55,6 @@ class Scan:
         return self.database.read(lambda connection: connection.execute(statement).all())
 
 
-def with_status(database: Database, status: Status) -> Scan:
-    """Return a scan for the emails of one status. No index has the status: it reads all emails."""
-    return scan(database, database.tables.email.c.status == status)
-
-
 def waiting_with_tag(database: Database, tag: str) -> Scan:
     """Return a scan for the emails of one tag that can still be withdrawn."""
     email = database.tables.email.c

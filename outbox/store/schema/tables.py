@@ -41,6 +41,7 @@ class Tables:
     purge: Table
     straggler: Table
     audit: Table
+    job: Table
     instance: Table
     tally: Table
     stat: Table
@@ -71,6 +72,7 @@ def define(metadata: MetaData) -> Tables:
         "straggler": retention_tables.straggler,
         "body_straggler": retention_tables.body_straggler,
         "audit": audit_tables.audit,
+        "job": audit_tables.job,
         "instance": instance_table.instance,
         "tally": stat_tables.tally,
         "stat": stat_tables.stat,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, Connection, Select, select
@@ -42,14 +43,18 @@ class ById:
 
     def after(self, place: Place | None, count: int) -> Sequence[Place]:
         """Return the candidates with the next lower ids."""
+        rows = self.connection.execute(self.statement(place, count))
+        return [Place(email_id) for email_id in rows.scalars()]
+
+    def statement(self, place: Place | None, count: int) -> Select[int]:
+        """Return the statement for their ids."""
         low, high = self.bounds
         if place is not None:
             high = place.id if high is None else min(high, place.id)
         statement = select(self.ids).where(*self.which)
         statement = statement if low is None else statement.where(self.ids > low)
         statement = statement if high is None else statement.where(self.ids < high)
-        rows = self.connection.execute(statement.order_by(self.ids.desc()).limit(count))
-        return [Place(email_id) for email_id in rows.scalars()]
+        return statement.order_by(self.ids.desc()).limit(count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +67,11 @@ class ByAttention:
 
     def after(self, place: Place | None, count: int) -> Sequence[Place]:
         """Return the candidates with the next earlier moments."""
+        rows = self.connection.execute(self.statement(place, count))
+        return [Place(row.id, utc(row.attention_at)) for row in rows]
+
+    def statement(self, place: Place | None, count: int) -> Select[int, datetime]:
+        """Return the statement for their ids and moments."""
         email = self.database.tables.email.c
         since = email.attention_at
         statement = select(email.id, since).where(since.is_not(None))
@@ -70,10 +80,7 @@ class ByAttention:
         if place is not None and place.moment is not None:
             earlier = (since < place.moment) | (email.id < place.id)
             statement = statement.where(since <= place.moment, earlier)
-        rows = self.connection.execute(
-            statement.order_by(since.desc(), email.id.desc()).limit(count)
-        )
-        return [Place(row.id, utc(row.attention_at)) for row in rows]
+        return statement.order_by(since.desc(), email.id.desc()).limit(count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +105,7 @@ def candidates(connection: Connection, database: Database, filters: Filters) -> 
     if filters.key is None and filters.message_id is None and filters.recipient is None:
         if filters.needs_person:
             return ByAttention(connection=connection, database=database, filters=filters)
-        if (few := _waiting(connection, database, filters.status)) is not None:
+        if (few := waiting(connection, database, filters.status)) is not None:
             return few
         if (same := _of_subject(connection, database, filters.subject)) is not None:
             return same
@@ -121,18 +128,18 @@ def _led(database: Database, filters: Filters) -> tuple[Any, *tuple[ColumnElemen
     return (email.id,)
 
 
-def _waiting(connection: Connection, database: Database, status: Status | None) -> Few | None:
+def waiting(connection: Connection, database: Database, status: Status | None) -> Few | None:
     """Return the emails that wait or are claimed, if they are few."""
     email = database.tables.email.c
-    waiting = select(email.id)
+    chosen = select(email.id)
     if status is Status.PENDING:
-        waiting = waiting.where(email.due_at.is_not(None))
-        waiting = waiting.order_by(email.priority, email.lane, email.due_at, email.id)
+        chosen = chosen.where(email.due_at.is_not(None))
+        chosen = chosen.order_by(email.priority, email.lane, email.due_at, email.id)
     elif status in LEASED:
-        waiting = waiting.where(email.token.is_not(None)).order_by(email.token, email.id)
+        chosen = chosen.where(email.token.is_not(None)).order_by(email.token, email.id)
     else:
         return None
-    ids = _few(connection, waiting)
+    ids = _few(connection, chosen)
     return None if ids is None else Few.of(ids)
 
 

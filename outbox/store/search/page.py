@@ -21,7 +21,7 @@ from .subjects import begins
 
 _FURTHER = 1000
 """How many more candidates are looked at, once the first ones did not fill the page."""
-_MOST_OF_GROUP = 2000
+MOST_OF_GROUP = 2000
 """The most candidates that a page looks at where of each the last attempt is read, too."""
 _GROWTH = 4
 """By how much the next look at such candidates is larger than the one before."""
@@ -59,7 +59,7 @@ def page(
 
 def _counts_of_group(limit: int) -> Iterator[int]:
     """Yield how many candidates to look at in turn, where looking at one costs more."""
-    count, left = limit + 1, _MOST_OF_GROUP
+    count, left = limit + 1, MOST_OF_GROUP
     while left > 0:
         yield min(count, left)
         left, count = left - count, min(count * _GROWTH, _FURTHER)
@@ -79,10 +79,10 @@ def _matching(
     """Return by id those of these emails that fulfil all filters."""
     email = database.tables.email
     if filters.is_of_group:  # of the others no whole row is read
-        ids = _of_group(connection, database, filters, ids)
+        ids = only_of_group(connection, database, filters, ids)
     found: dict[int, EmailSummary] = {}
     for part in parts(sorted(ids)):
-        which = among(database, part), *_conditions(database, filters)
+        which = among(database, part), *conditions(database, filters)
         for row in connection.execute(select(email).where(*which)):
             found[row.id] = EmailSummary(**summary(row))
     if filters.recipient is not None:
@@ -91,18 +91,19 @@ def _matching(
     return found
 
 
-def _of_group(
+def only_of_group(
     connection: Connection, database: Database, filters: Filters, ids: Sequence[int]
 ) -> Sequence[int]:
+    """Return which of these emails are of the group of problems that the filters ask for."""
     email, found = database.tables.email.c, dict[int, str]()
     for part in parts(sorted(ids)):
-        which = among(database, part), *_conditions(database, filters)
+        which = among(database, part), *conditions(database, filters)
         rows = connection.execute(select(email.id, email.recipient).where(*which))
         found |= {row.id: row.recipient for row in rows}
     return sorted(of_group(connection, database, filters, found))
 
 
-def _conditions(database: Database, filters: Filters) -> Iterator[ColumnElement[bool]]:
+def conditions(database: Database, filters: Filters) -> Iterator[ColumnElement[bool]]:
     """Yield what the filters ask of an email.
 
     Another table's row is looked up for each email, by its key. For EXISTS, PostgreSQL may first

@@ -31,8 +31,9 @@ def resolve(
     doubtful = among(database, ids) & (email.c.status == Status.UNKNOWN)
     # The verb has locked these rows before, by `on_free`. So this waits for nobody.
     chosen = lock_by_id(connection, database, doubtful)
-    turn_recipients(connection, database, chosen, RecipientStatus.UNKNOWN, RecipientStatus(outcome))
     several = [row.id for row in chosen.values() if row.recipients > 1]
+    settled_as = RecipientStatus(outcome)
+    turn_recipients(connection, database, several, RecipientStatus.UNKNOWN, settled_as)
     waiting = having(connection, database, several, RecipientStatus.PENDING)
     sent = having(connection, database, several) - waiting
     settled = {"unknown_count": 0, "unknown_token": None}

@@ -29,7 +29,8 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> S
     # The verb has locked these rows before, by `on_free`. So this waits for nobody.
     whole = email.c.status.in_(RETRIED) & email.c.redacted_at.is_(None)
     chosen = lock_by_id(connection, database, among(database, ids) & whole)
-    turn_recipients(connection, database, chosen, RecipientStatus.FAILED, RecipientStatus.PENDING)
+    several = [row.id for row in chosen.values() if row.recipients > 1]
+    turn_recipients(connection, database, several, RecipientStatus.FAILED, RecipientStatus.PENDING)
     fresh = {"attempts": 0, "crashes": 0, "waited": 0}
     values = {**fresh, "unknown_token": None, "finished_at": None}
     connection.execute(

@@ -23,6 +23,7 @@ from ...domain.config.routing import Routes
 from ...domain.config.servers import ServerSettings
 from ...domain.config.settings import Settings
 from ...domain.errors import ConfigurationError
+from ...domain.jobs.pace import FIRST
 from ...domain.scheduling.lanes import Lanes
 from ...smtp.connection import Connection
 from ...store.connection.database import Database
@@ -85,6 +86,8 @@ class Runtime:
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.task_noted_until = 0.0  # until then it leaves no mark of any task
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
+        self.jobs_after = 0.0  # until then this process does not look for jobs
+        self.job_size = FIRST  # emails that the next step of a job changes
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
         self.find_celery = celery

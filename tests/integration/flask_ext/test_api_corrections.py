@@ -7,7 +7,6 @@ import sqlalchemy as sa
 
 from outbox import InvalidMessage, Reason, Status, Unchanged
 from outbox.store.connection import list_parts
-from outbox.store.queries import id_scan
 from tests.support.shop.shell import Run, runner, stuck
 from tests.support.shop.shop import Shop, sent
 
@@ -82,14 +81,13 @@ def test_retry_is_committed_when_it_returns(shop: Shop) -> None:
 def test_retry_by_status_goes_part_by_part_and_tells_how_far_it_is(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, status: Status | str
 ) -> None:
-    monkeypatch.setattr(id_scan, "LOOK", 2)
     monkeypatch.setattr(list_parts, "PART", 1)
     ids = [stuck(shop, Status(status)) for _ in range(3)]
     other = stuck(shop, Status.UNKNOWN if status == Status.FAILED else Status.FAILED)
     seen: list[tuple[int, int]] = []
     found = shop.outbox.retry(status=status, progress=lambda done, of: seen.append((done, of)))
-    assert list(found.changed) == ids
-    assert seen == [(0, 4), (2, 4), (4, 4)]
+    assert list(found.changed) == ids[::-1]
+    assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
     assert found.unknown == (tuple(ids) if status == Status.UNKNOWN else ())
     assert shop.status(other) is not Status.PENDING
 

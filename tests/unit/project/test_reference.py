@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from outbox import Outbox
 from outbox.domain.config.settings import Settings
 from outbox.flask_ext.alarm.verbs import Watching
 from outbox.flask_ext.cli.commands import commands
+from outbox.flask_ext.jobs.verbs import Jobs
 from outbox.flask_ext.management.management import Management
 from outbox.flask_ext.restore.verbs import Restoring
 from outbox.worker.log_events import LOGGED
@@ -37,13 +38,18 @@ def settings() -> str:
 
 def helps() -> str:
     """Return what `--help` says of each command."""
-    group = click.Context(commands, info_name="flask outbox")
-    parts = []
-    for name, command in sorted(commands.commands.items()):
-        context = click.Context(command, group, info_name=name, terminal_width=78)
+    return (
+        "\n" + "\n".join(_helps(commands, click.Context(commands, info_name="flask outbox"))) + "\n"
+    )
+
+
+def _helps(group: click.Group, above: click.Context, before: str = "") -> Iterator[str]:
+    for name, command in sorted(group.commands.items()):
+        context = click.Context(command, above, info_name=name, terminal_width=78)
         text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
-        parts.append(f"### {name}\n\n```text\n{text}\n```\n")
-    return "\n" + "\n".join(parts) + "\n"
+        yield f"### {before}{name}\n\n```text\n{text}\n```\n"
+        if isinstance(command, click.Group):
+            yield from _helps(command, context, f"{before}{name} ")
 
 
 MADE: dict[str, Callable[[], str]] = {"settings": settings, "commands": helps}
@@ -69,7 +75,7 @@ def test_every_verb_is_listed_once() -> None:
     text = (REFERENCE / "verbs.md").read_text(encoding="utf-8")
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`(\w+)\(", row)]
-    every = {*dir(Management), *vars(Restoring), *vars(Watching)}
+    every = {*dir(Management), *vars(Jobs), *vars(Restoring), *vars(Watching)}
     verbs = {name for name in every if not name.startswith("_")}
     assert set(listed) == verbs | {"cancel", "counts"}
     assert all(callable(getattr(Outbox, name)) for name in listed)

@@ -20,6 +20,7 @@ from ....store.erasure.deeds import forget_deeds
 from ....store.erasure.erase import erase_finished, waiting_alone
 from ....store.erasure.find import emails_of
 from ....store.erasure.servers import forget_replies
+from ....store.jobs.forget import forget_person
 from ....store.queries import reports
 from ....store.transitions.cancel import withdraw_ids
 from ..audit import deed_of
@@ -59,6 +60,7 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     scan = scan or Term.RECIPIENT not in runtime.settings.indexed
     deed = deed_of(by, "erase")
     was_suppressed = database.run(lambda c: _bar(c, database, whom))
+    database.run(lambda c: forget_person(c, database, whom))
     tally = _Tally()
     for page in emails_of(database, whom, scan=scan):
         tally.add(database.run(partial(_erase, database=database, ids=page, address=whom)))

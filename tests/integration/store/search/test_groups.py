@@ -51,7 +51,7 @@ def test_each_group_lists_just_its_own_emails(shop: Shop) -> None:
 def test_a_page_reads_the_last_attempts_of_a_bounded_number(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbox.store.search.page._MOST_OF_GROUP", 2)
+    monkeypatch.setattr("outbox.store.search.page.MOST_OF_GROUP", 2)
     ids = [refused(shop, f"a@{n}.example", FULL) for n in range(4)]
     first = shop.outbox.list(status="failed", domain="1.example", limit=1)
     assert (len(first), first.next is not None) == (0, True)

@@ -1,0 +1,56 @@
+"""One job: how far it is, live, and what stops it or lets it go on."""
+
+from __future__ import annotations
+
+from flask import abort, redirect
+from flask.typing import ResponseReturnValue
+
+from ...flask_ext.jobs.verbs import Jobs
+from ...store.report_records import Job
+from ..site.render import here, render
+from ..site.site import Site, visitor
+from .wording import WORDS
+
+_RULE = "/jobs/<int(max=9223372036854775807):job_id>"
+
+
+def add_to(site: Site) -> None:
+    """Add the page, its live part, and its acts."""
+    site.page(_RULE, show)
+    site.page(f"{_RULE}/now", now)
+    site.action(f"{_RULE}/stop", stop)
+    site.action(f"{_RULE}/resume", resume)
+
+
+def show(job_id: int) -> ResponseReturnValue:
+    """Show the whole page."""
+    return _page("jobs/job.html", job_id)
+
+
+def now(job_id: int) -> ResponseReturnValue:
+    """Return the part that tells how far it is."""
+    return _page("jobs/now.html", job_id)
+
+
+def stop(job_id: int) -> ResponseReturnValue:
+    """Stop it."""
+    Jobs().stop_job(_found(job_id).id, by=visitor().who)
+    return redirect(here("job_show", job_id=job_id), 303)
+
+
+def resume(job_id: int) -> ResponseReturnValue:
+    """Let it go on."""
+    Jobs().resume_job(_found(job_id).id, by=visitor().who)
+    return redirect(here("job_show", job_id=job_id), 303)
+
+
+def _page(template: str, job_id: int) -> str:
+    job = _found(job_id)
+    return render(template, job=job, words=WORDS[job.action])
+
+
+def _found(job_id: int) -> Job:
+    job = Jobs().job(job_id) if job_id else None
+    if job is None:
+        abort(404)
+    return job

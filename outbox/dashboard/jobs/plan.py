@@ -1,0 +1,48 @@
+"""The plan that a dry run gives to its form: signed, so that what is started is what was shown.
+
+It names the visitor, the action, the filters, and the place up to which messages were counted. It
+says nothing of its own beyond what its page shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from flask import current_app
+from itsdangerous import BadData, URLSafeTimedSerializer
+
+from ..access.csrf import Forged
+
+FIELD = "plan"
+LIFETIME = 3600
+"""Seconds for which what a dry run has counted may be started."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What a visitor has seen, and may start."""
+
+    who: str
+    action: str
+    filters: Mapping[str, str]  # the fields of the search form that are filled in
+    upto: str
+
+    def sign(self) -> str:
+        """Return the plan as a text that nobody else can make."""
+        return str(_signer().dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, given: str, who: str) -> Plan:
+        """Return the plan of this visitor; raise Forged for any other text."""
+        try:
+            found = cls(**_signer().loads(given, max_age=LIFETIME))
+        except (BadData, ValueError, TypeError) as refusal:
+            raise Forged from refusal
+        if found.who != who:
+            raise Forged
+        return found
+
+
+def _signer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(str(current_app.secret_key), salt="outbox-job")

@@ -1,0 +1,50 @@
+"""What the pages say of each action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...domain.jobs.order import Action
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Words:
+    """An action in words."""
+
+    title: str
+    about: str  # what happens to each message
+    button: str
+    done: str  # of so many messages
+    is_final: bool = False  # nobody can take it back
+
+
+WORDS = {
+    Action.RETRY: Words(
+        title="Send again",
+        about="Each is due at once, with fresh counters. A message whose body was removed stays"
+        " as it is.",
+        button="Send them again",
+        done="due again",
+    ),
+    Action.CANCEL: Words(
+        title="Withdraw",
+        about="None of them is sent any more. What a worker is just sending goes out.",
+        button="Withdraw them",
+        done="withdrawn",
+        is_final=True,
+    ),
+    Action.AS_SENT: Words(
+        title="Resolve as sent",
+        about="Their doubt ends: they count as sent, and nobody is asked again.",
+        button="Resolve them as sent",
+        done="resolved",
+        is_final=True,
+    ),
+    Action.AS_FAILED: Words(
+        title="Resolve as failed",
+        about="Their doubt ends: they count as failed. Then they can be sent again.",
+        button="Resolve them as failed",
+        done="resolved",
+        is_final=True,
+    ),
+}

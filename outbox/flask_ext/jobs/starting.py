@@ -1,0 +1,150 @@
+"""The dry run of a job, and its start, stop and resumption."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from ...domain.counted import counted
+from ...domain.errors import InvalidMessage
+from ...domain.jobs.order import Action, JobState, Order, texts_of
+from ...domain.search.place import Place, read_place
+from ...store.jobs import row
+from ...store.jobs.walk import Walk, beginning
+from ...store.report_records import Job
+from ..management.arguments import limit_of, one_id
+from ..management.audit import Deed, deed_of
+
+if TYPE_CHECKING:
+    from ...worker.process.runtime import Runtime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DryRun:
+    """What a job would do."""
+
+    action: Action
+    emails: int  # that it would change, counted up to 10,000
+    more: bool  # whether there may be more
+    upto: str  # give it to `start_job`: then emails that come later are left as they are
+
+
+def dry_run(runtime: Runtime, action: Any, filters: dict[str, Any]) -> DryRun:
+    """Count what a job would change, and change nothing."""
+    database, order = runtime.database, _order(runtime, action, filters)
+
+    def look(connection: Connection) -> DryRun:
+        upto = beginning(connection, database)
+        found = Walk(connection=connection, database=database, order=order, upto=upto).count()
+        return DryRun(action=order.action, emails=found.emails, more=found.more, upto=str(upto))
+
+    return database.read(look)
+
+
+def start(runtime: Runtime, action: Any, filters: dict[str, Any], upto: Any, by: Any) -> Job:
+    """Write a job, and wake a sweep that begins with it."""
+    database, order = runtime.database, _order(runtime, action, filters)
+    deed, given = deed_of(by, "start job"), _place(upto)
+
+    def look(connection: Connection) -> dict[str, Any]:
+        begins = given or beginning(connection, database)
+        walk = Walk(connection=connection, database=database, order=order, upto=begins)
+        return {"upto": begins, "count": walk.count(), "ends": walk.ends()}
+
+    def write(connection: Connection) -> Job:
+        who = None if deed is None else deed.who
+        job_id = row.write(connection, database, order, who=who, **found)
+        if deed is not None:
+            emails, more = found["count"]
+            told = f"{emails} or more emails" if more else counted(emails, "email")
+            _about(deed, job_id, order).note(connection, database, f"{told} found")
+        (made,) = row.jobs(connection, database, limit=1, job_id=job_id)
+        return made
+
+    found = database.read(look)
+    made = database.run(write)
+    _wake(runtime)
+    return made
+
+
+def stop(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
+    """Stop a running job."""
+    database, job_id, deed = runtime.database, one_id(id), deed_of(by, "stop job", job=one_id(id))
+
+    def write(connection: Connection) -> bool:
+        return _noted(deed, connection, runtime, row.stop(connection, database, job_id), "stopped")
+
+    return database.run(write)
+
+
+def resume(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
+    """Let a stopped job go on."""
+    database, job_id, deed = runtime.database, one_id(id), deed_of(by, "resume job", job=one_id(id))
+
+    def write(connection: Connection) -> bool:
+        done = row.resume(connection, database, job_id)
+        return _noted(deed, connection, runtime, done, "goes on")
+
+    done = database.run(write)
+    _wake(runtime)
+    return done
+
+
+def jobs(runtime: Runtime, *, state: Any, limit: Any, before: Any) -> tuple[Job, ...]:
+    """Return the newest jobs first."""
+    database, most = runtime.database, limit_of(limit)
+    first = None if before is None else one_id(before)
+    if state is not None and state not in list(JobState):
+        raise InvalidMessage("state", f"must be one of {', '.join(JobState)}")
+    which = None if state is None else JobState(state)
+    return database.read(lambda c: row.jobs(c, database, limit=most, before=first, state=which))
+
+
+def job(runtime: Runtime, id: Any) -> Job | None:  # noqa: A002
+    """Return one job, or None."""
+    database, job_id = runtime.database, one_id(id)
+    found = database.read(lambda c: row.jobs(c, database, limit=1, job_id=job_id))
+    return found[0] if found else None
+
+
+def _order(runtime: Runtime, action: Any, filters: dict[str, Any]) -> Order:
+    if filters.get("subject") is not None and runtime.settings.encryption_keys:
+        raise InvalidMessage("subject", "is not indexed, because subjects are encrypted")
+    return Order.check(runtime.settings.indexed, action, **filters)
+
+
+def _place(upto: Any) -> Place | None:
+    """Return the place of a dry run."""
+    try:
+        found = read_place(upto)
+    except InvalidMessage:
+        raise InvalidMessage("upto", "must be the `upto` of a dry run") from None
+    if found is not None and found.moment is None:
+        raise InvalidMessage("upto", "must be the `upto` of a dry run")
+    return found
+
+
+def _about(deed: Deed, job_id: int, order: Order) -> Deed:
+    """Return the deed with what the job does; the audit is kept, so it names no person."""
+    plain, names = texts_of(order.filters)
+    what: dict[str, Any] = {"job": job_id, "do": order.action.value, **plain}
+    if names:
+        what["by"] = ", ".join(sorted(names))
+    return Deed(who=deed.who, action=deed.action, what=what)
+
+
+def _wake(runtime: Runtime) -> None:
+    """Have a sweep come soon, unless the app says that only beat asks for sweeps."""
+    if runtime.settings.nudge and runtime.find_celery() is not None:
+        runtime.nudge.wake()
+
+
+def _noted(
+    deed: Deed | None, connection: Connection, runtime: Runtime, done: bool, result: str
+) -> bool:
+    if deed is not None:
+        told = result if done else "unchanged"
+        deed.note(connection, runtime.database, told)
+    return done

@@ -1,0 +1,62 @@
+"""What is done to emails that are locked: the acts of jobs, and of the verbs that correct."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from sqlalchemy import Connection
+
+from ...domain.delivery.status import Status
+from ...domain.jobs.order import Action
+from ..connection.database import Database
+from ..queries import reports
+from ..transitions import resolve as resolving
+from ..transitions import retry as retrying
+from ..transitions.cancel import withdraw_ids
+
+
+class Changed(NamedTuple):
+    """What an act has changed."""
+
+    statuses: dict[int, Status]  # the new ones
+    unknown: Sequence[int] = ()
+    redacted: Collection[int] = ()  # left as they are
+
+
+Act: TypeAlias = Callable[[Connection, Database, list[int]], Changed]
+"""Changes those of the emails that may be changed. The caller has locked them."""
+
+
+def act_of(action: Action) -> Act:
+    """Return what an action does."""
+    match action:
+        case Action.RETRY:
+            return retry
+        case Action.CANCEL:
+            return cancel
+    return partial(resolve, outcome=action.outcome)
+
+
+def retry(connection: Connection, database: Database, ids: list[int]) -> Changed:
+    """Send failed and unknown emails again."""
+    rows = retrying.retry(connection, database, ids)
+    doubtful = [row.id for row in rows if row.unknown_count]
+    statuses = dict.fromkeys((row.id for row in rows), Status.PENDING)
+    left = set(ids).difference(statuses)
+    bare = retrying.redacted(connection, database, left) if left else ()
+    return Changed(statuses, doubtful, bare)
+
+
+def resolve(connection: Connection, database: Database, ids: list[int], outcome: Status) -> Changed:
+    """Settle emails in doubt."""
+    return Changed(resolving.resolve(connection, database, ids, outcome))
+
+
+def cancel(connection: Connection, database: Database, ids: list[int]) -> Changed:
+    """Withdraw emails that are not sent yet."""
+    before = reports.statuses(connection, database, ids)
+    withdraw_ids(connection, database, ids)
+    after = reports.statuses(connection, database, ids)
+    return Changed({id_: status for id_, status in after.items() if status is not before[id_]})

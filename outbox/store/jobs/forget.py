@@ -1,0 +1,51 @@
+"""Removes what jobs say of people, and jobs that are long over."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import Connection, delete, select, update
+
+from ...domain.jobs.order import JobState
+from ..connection.database import Database
+from ..encryption.cipher import MissingKey
+from ..erasure.placeholder import names
+from . import row as rows
+
+KEPT = 30 * 86_400.0
+"""Seconds for which a job that does not run is kept. The audit keeps what it did."""
+
+
+def forget_person(connection: Connection, database: Database, address: str) -> None:
+    """End each job with a filter that names the address, and remove the filter.
+
+    Filters that cannot be decrypted may name it, so they are removed, too.
+    """
+    job = database.tables.job
+    for row in connection.execute(select(job).with_for_update()).all():
+        filters: dict[str, str | None] = json.loads(row.filters)
+        naming = {name: None for name, text in filters.items() if names(text, address)}
+        if not naming and not _is_sealed_about(database, row, address):
+            continue
+        values = {"filters": json.dumps(filters | naming, sort_keys=True), **rows.FORGOTTEN}
+        if row.state != JobState.DONE.value:
+            over = {"state": JobState.DONE.value, "finished_at": database.now()}
+            values |= over | {"reason": "ended, because its filter named an erased person"}
+        connection.execute(update(job).where(job.c.id == row.id).values(**values))
+
+
+def prune(database: Database) -> int:
+    """Remove the jobs that have not run for KEPT seconds; return how many."""
+    job = database.tables.job
+    over = (job.c.state != JobState.RUNNING.value) & (job.c.updated_at < database.now(-KEPT))
+    if database.read(lambda connection: connection.execute(select(job.c.id).where(over)).first()):
+        return database.run(lambda connection: connection.execute(delete(job).where(over)).rowcount)
+    return 0
+
+
+def _is_sealed_about(database: Database, row: object, address: str) -> bool:
+    try:
+        found = rows.personal(database, row)  # type: ignore[arg-type]
+    except (MissingKey, ValueError):
+        return True
+    return any(names(text, address) for text in found.values())

@@ -1,0 +1,193 @@
+"""A job's row: written at its start, locked for each step, and read by who wants to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from ...domain.config.search_terms import Term
+from ...domain.jobs.order import Action, JobState, Order, texts_of, values_of
+from ...domain.jobs.pace import share
+from ...domain.search.place import Place, read_place
+from ..connection.database import Database
+from ..encryption.cipher import MissingKey, Part
+from ..report_records import Job
+from ..schema.audit_tables import RESULT_LENGTH
+from ..schema.clock import utc
+from .walk import Count
+
+FORGOTTEN: dict[str, Any] = {"sealed": None, "key_id": None}
+"""The values of a job that needs its personal filters no more."""
+
+
+def write(
+    connection: Connection,
+    database: Database,
+    order: Order,
+    *,
+    upto: Place,
+    count: Count,
+    ends: tuple[Place, Place] | None,
+    who: str | None,
+) -> int:
+    """Write a running job; return its id."""
+    first, last = ends or (None, None)
+    now = database.now()
+    values = {
+        "action": order.action.value,
+        **_stored(database, order),
+        "who": who,
+        "state": JobState.RUNNING.value,
+        "upto": str(upto),
+        "place": str(upto),
+        "first_place": first and str(first),
+        "last_place": last and str(last),
+        "held": "[]",
+        "found": count.emails,
+        "more": count.more,
+        "created_at": now,
+        "updated_at": now,
+    }
+    made = connection.execute(insert(database.tables.job).values(**values))
+    found: int = made.inserted_primary_key[0]  # type: ignore[index]
+    return found
+
+
+def running(connection: Connection, database: Database) -> Sequence[int]:
+    """Return the ids of the running jobs, first the one that has waited longest for a step."""
+    job = database.tables.job.c
+    going = select(job.id).where(job.state == JobState.RUNNING.value)
+    return connection.execute(going.order_by(job.updated_at, job.id)).scalars().all()
+
+
+def lock(connection: Connection, database: Database, job_id: int) -> Row[Any] | None:
+    """Lock a running job; None where another sweep has it, or it does not run any more."""
+    job = database.tables.job
+    ours = select(job).where(job.c.id == job_id, job.c.state == JobState.RUNNING.value)
+    return connection.execute(ours.with_for_update(skip_locked=True)).one_or_none()
+
+
+def change(
+    connection: Connection, database: Database, job_id: int, before: JobState, **values: Any
+) -> bool:
+    """Change a job that is in this state; return whether it was."""
+    job = database.tables.job
+    ours = update(job).where(job.c.id == job_id, job.c.state == before.value)
+    return bool(connection.execute(ours.values(updated_at=database.now(), **values)).rowcount)
+
+
+def stop(connection: Connection, database: Database, job_id: int, reason: str = "") -> bool:
+    """Stop a running job; the step that is under way is waited for."""
+    values = {"state": JobState.STOPPED.value, "reason": reason[:RESULT_LENGTH]}
+    return change(connection, database, job_id, JobState.RUNNING, **values)
+
+
+def resume(connection: Connection, database: Database, job_id: int) -> bool:
+    """Let a stopped job go on from where it stopped."""
+    values = {"state": JobState.RUNNING.value, "reason": ""}
+    return change(connection, database, job_id, JobState.STOPPED, **values)
+
+
+def jobs(
+    connection: Connection,
+    database: Database,
+    *,
+    limit: int,
+    before: int | None = None,
+    job_id: int | None = None,
+    state: JobState | None = None,
+) -> tuple[Job, ...]:
+    """Return the newest jobs first: those with ids below `before`, one job, or those of a state."""
+    job = database.tables.job
+    statement = select(job).order_by(job.c.id.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(job.c.id < before)
+    if job_id is not None:
+        statement = statement.where(job.c.id == job_id)
+    if state is not None:
+        statement = statement.where(job.c.state == state.value)
+    return tuple(_job(database, row) for row in connection.execute(statement))
+
+
+def order_of(database: Database, row: Row[Any], indexed: Collection[Term]) -> Order:
+    """Return a job's order.
+
+    Raises MissingKey and ValueError for filters that cannot be decrypted, and InvalidMessage for
+    those that are not indexed any more.
+    """
+    given = json.loads(row.filters) | personal(database, row)
+    return Order.check(indexed, row.action, **values_of(given))
+
+
+def personal(database: Database, row: Row[Any]) -> dict[str, str]:
+    """Return the filters that may name a person, in clear. Raises MissingKey and ValueError."""
+    if row.sealed is None:
+        return {}
+    octets = database.cipher.open(row.key_id, Part.FILTERS, bytes(row.sealed), _owner(row))
+    found: dict[str, str] = json.loads(octets)
+    return found
+
+
+def place_of(text: str) -> Place:
+    """Return a stored place."""
+    found = read_place(text)
+    if found is None:
+        raise ValueError("a job has no place")
+    return found
+
+
+def _stored(database: Database, order: Order) -> dict[str, Any]:
+    """Return the columns of the filters; those that may name a person are sealed."""
+    plain, names = texts_of(order.filters)
+    filters = json.dumps(plain | dict.fromkeys(names), sort_keys=True)
+    if not names:
+        return {"filters": filters}
+    octets = json.dumps(names).encode()
+    cipher, owner = database.cipher, f"{order.action} {filters}"
+    return {
+        "filters": filters,
+        "sealed": cipher.seal(Part.FILTERS, octets, owner),
+        "key_id": cipher.key_id,
+    }
+
+
+def _owner(row: Row[Any]) -> str:
+    """Return what sealed filters are bound to: in another job's row they are not decrypted."""
+    return f"{row.action} {row.filters}"
+
+
+def _job(database: Database, row: Row[Any]) -> Job:
+    filters: dict[str, str | None] = json.loads(row.filters)
+    with suppress(MissingKey, ValueError):  # then they are told by their names alone
+        filters |= personal(database, row)
+    return Job(
+        id=row.id,
+        action=Action(row.action),
+        filters=filters,
+        state=JobState(row.state),
+        who=row.who,
+        emails=row.found,
+        more=row.more,
+        changed=row.changed,
+        unchanged=row.unchanged,
+        share=_share(row),
+        reason=row.reason,
+        created_at=utc(row.created_at),
+        updated_at=utc(row.updated_at),
+        finished_at=None if row.finished_at is None else utc(row.finished_at),
+    )
+
+
+def _share(row: Row[Any]) -> float | None:
+    """Return about how far a job is, by its count, or else by the place to which it has come."""
+    if row.state == JobState.DONE.value:
+        return 1.0
+    if not row.more:
+        return min(1.0, (row.changed + row.unchanged) / row.found) if row.found else 0.0
+    if row.first_place is None or row.last_place is None:
+        return None
+    return share(place_of(row.first_place), place_of(row.place), place_of(row.last_place))

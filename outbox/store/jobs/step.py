@@ -1,0 +1,86 @@
+"""One step of a job: its changes, its cursor and its figures are committed together.
+
+A step first locks its job's row, and skips a locked one. So two sweeps never do the same step, and
+wherever a process dies the job stands before a step or after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from ...domain.config.search_terms import Term
+from ...domain.jobs.order import JobState, Order
+from ..connection.database import Database
+from ..connection.list_parts import PART
+from ..connection.row_locks import on_free
+from ..control import audit
+from . import row as rows
+from .acts import act_of
+from .walk import Ahead, Walk
+
+
+def step(
+    connection: Connection,
+    database: Database,
+    job_id: int,
+    *,
+    indexed: Collection[Term],
+    most: int,
+) -> bool:
+    """Change up to `most` emails of a job; return False if another process has it.
+
+    Emails that another transaction holds are left, and tried once more at the job's end. Raises
+    MissingKey, ValueError and InvalidMessage as `order_of` does.
+    """
+    row = rows.lock(connection, database, job_id)
+    if row is None:
+        return False
+    order, upto = rows.order_of(database, row, indexed), rows.place_of(row.upto)
+    walk = Walk(connection=connection, database=database, order=order, upto=upto)
+    _change(connection, database, row, order, walk.ahead(rows.place_of(row.place), most))
+    return True
+
+
+def _change(
+    connection: Connection, database: Database, row: Row[Any], order: Order, ahead: Ahead
+) -> None:
+    before: list[int] = json.loads(row.held)
+    is_over = ahead.is_end and not ahead.ids  # what is left to try are those that others held
+    ids = before if is_over else ahead.ids
+    changed, held = _act(connection, database, order, ids)
+    again = [] if is_over else [*before, *held][:PART]
+    left = len(before) + len(held) - len(again) if not is_over else len(held)
+    values: dict[str, Any] = {
+        "place": str(ahead.place),
+        "held": json.dumps(again),
+        "changed": row.changed + changed,
+        "unchanged": row.unchanged + len(ids) - changed - len(held) + left,
+    }
+    if ahead.is_end and not again:
+        values |= _ended(connection, database, row, values)
+    rows.change(connection, database, row.id, JobState.RUNNING, **values)
+
+
+def _act(
+    connection: Connection, database: Database, order: Order, ids: Sequence[int]
+) -> tuple[int, list[int]]:
+    """Change those of the emails that are free; return how many, and those that are not free."""
+    if not ids:
+        return 0, []
+    done, held = on_free(connection, database, act_of(order.action), ids)
+    return len(done.statuses), held
+
+
+def _ended(
+    connection: Connection, database: Database, row: Row[Any], values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the values of a job that is done, and note its end in the audit."""
+    if row.who is not None:
+        result = f"{values['changed']} changed, {values['unchanged']} unchanged"
+        what = {"job": row.id, "do": row.action}
+        audit.note(connection, database, who=row.who, action="end job", what=what, result=result)
+    return {"state": JobState.DONE.value, "finished_at": database.now(), **rows.FORGOTTEN}

@@ -1,0 +1,101 @@
+"""Does jobs a little at a time, after a sweep's claims: no email waits for them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..domain.errors import OutboxError
+from ..domain.jobs.pace import next_size
+from ..store.connection.error_codes import describe, is_missing_table, is_outage
+from ..store.control import lease
+from ..store.jobs import row
+from ..store.jobs.step import step
+from .process import shutdown
+from .process.runtime import Runtime
+
+_log = logging.getLogger("outbox")
+
+TURN = 0.3
+"""Seconds that a sweep gives to jobs. Then the next sweep claims what is due, and goes on."""
+EVERY = 1.0
+"""Seconds until a process looks for jobs again, after it has found none."""
+RETRY = 10.0
+"""Seconds until it looks again after an error."""
+
+
+def take_turn(runtime: Runtime) -> bool:
+    """Do jobs for a turn, unless this process has just seen that there are none.
+
+    Returns whether more is to be done. An error keeps no email back: it is logged.
+    """
+    if runtime.clock() < runtime.jobs_after:
+        return False
+    more, wait = False, EVERY
+    try:
+        more = run_jobs(runtime)
+    except Exception as error:  # noqa: BLE001  (the jobs stand as they were before the step)
+        _log.warning("outbox: the jobs wait (%s)", describe(error))
+        wait = RETRY
+    if not more:
+        runtime.jobs_after = runtime.clock() + wait
+    return more
+
+
+def run_jobs(runtime: Runtime) -> bool:
+    """Do jobs for TURN seconds, each in its turn; return whether more is to be done now.
+
+    In a copy of the outbox nothing is done. Jobs that other processes have are left to them.
+    """
+    database, end = runtime.database, runtime.clock() + TURN
+    while ids := database.read(partial(row.running, database=database)):
+        if shutdown.requested() or runtime.instance.refusal():
+            return False
+        if not any(_step(runtime, job_id) for job_id in ids):
+            return False
+        if runtime.clock() >= end:
+            return True
+    return False
+
+
+def _step(runtime: Runtime, job_id: int) -> bool:
+    """Do one step of a job; return False if another process has it."""
+    database, settings, began = runtime.database, runtime.settings, runtime.clock()
+    try:
+        done = database.run(
+            partial(
+                step,
+                database=database,
+                job_id=job_id,
+                indexed=settings.indexed,
+                most=runtime.job_size,
+            )
+        )
+    except (OutboxError, ValueError, SQLAlchemyError) as error:
+        if is_outage(error) or is_missing_table(error):
+            raise
+        _stop(runtime, job_id, error)
+        return True
+    took = runtime.clock() - began
+    if done:
+        runtime.job_size = next_size(runtime.job_size, took)
+        _rest(runtime, took)
+    return done
+
+
+def _stop(runtime: Runtime, job_id: int, error: Exception) -> None:
+    """Stop a job whose next step would fail again, until a person has looked at it."""
+    database = runtime.database
+    told = str(error) if isinstance(error, OutboxError) else describe(error)
+    _log.error("outbox: job %d is stopped (%s)", job_id, told)
+    database.run(lambda connection: row.stop(connection, database, job_id, told))
+
+
+def _rest(runtime: Runtime, took: float) -> None:
+    """Leave a database of one writer to the batches in flight for as long as the step took."""
+    database = runtime.database
+    if database.facts.one_writer and database.read(partial(lease.is_any, database=database)):
+        time.sleep(took)

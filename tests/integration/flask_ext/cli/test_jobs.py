@@ -1,0 +1,43 @@
+"""`flask outbox job …`: starts, stops, resumes and shows what the workers do."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.worker.jobs import run_jobs
+from tests.integration.store.jobs.work import written
+from tests.support.shop.shell import parsed, runner
+from tests.support.shop.shop import Shop
+
+pytestmark = pytest.mark.one_database("sqlite")
+
+
+def test_a_job_from_its_dry_run_to_its_end(shop: Shop) -> None:
+    run = runner(shop)
+    written(shop, 2, tag="news")
+    words = ("job", "start", "retry", "--status", "failed", "--tag", "news")
+    assert run(*words, "--dry-run").output == "2 emails found\n"
+    assert run("jobs").output == ""
+    assert run(*words).output == "job 1 has started: 2 emails found\n"
+    assert run("job", "stop", 1).output == "job 1 is stopped\n"
+    assert "job 1 is not running" in run("job", "stop", 1, code=1).output
+    assert "stopped 0%  retry status=failed tag=news: 2 emails found" in run("jobs").output
+    assert run("job", "resume", 1).output == "job 1 goes on\n"
+    assert "job 1 is not stopped" in run("job", "resume", 1, code=1).output
+    run_jobs(shop.runtime)
+    line = run("job", "show", 1).output
+    assert "done    100%  retry" in line
+    assert line.endswith("2 changed, 0 unchanged\n")
+    (entry,) = parsed(run("jobs", "--json"))
+    assert entry == parsed(run("job", "show", 1, "--json"))
+    assert (entry["state"], entry["changed"], entry["filters"]["tag"]) == ("done", 2, "news")
+    assert "there is no job 9" in run("job", "show", 9, code=1).output
+    assert {one.who.split(":")[0] for one in shop.outbox.audit()} == {"shell"}
+
+
+def test_a_wrong_call_is_told(shop: Shop) -> None:
+    run = runner(shop)
+    told = run("job", "start", "retry", "--tag", "x", code=2).output
+    assert "status: must be failed or unknown, for the action retry" in told
+    assert "Invalid value" in run("job", "start", "delete", code=2).output
+    assert shop.outbox.jobs() == ()

@@ -1,0 +1,1 @@
+"""The jobs: each step on each database."""

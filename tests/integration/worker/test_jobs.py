@@ -1,0 +1,114 @@
+"""Sweeps do the jobs after their claims, a little at a time; an error keeps no email back."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from outbox import JobState, Status
+from outbox.store.jobs.step import step
+from outbox.worker import jobs
+from outbox.worker.drain import drain
+from outbox.worker.jobs import EVERY, RETRY, run_jobs, take_turn
+from tests.integration.store.jobs.work import now, written
+from tests.support.shop.shop import Shop
+
+pytestmark = pytest.mark.one_database("sqlite")
+
+
+class Clock:
+    """A process's clock that a test moves."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.now = 100.0
+        shop.runtime.clock = lambda: self.now
+
+
+def test_a_turn_ends_and_the_next_one_goes_on(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(shop, 5)
+    job = shop.outbox.start_job("retry", status="failed")
+    shop.runtime.job_size = 2
+    monkeypatch.setattr(jobs, "TURN", 0.0)
+    monkeypatch.setattr(jobs, "next_size", lambda size, _: size)
+    assert run_jobs(shop.runtime)
+    assert now(shop, job).changed == 2
+    assert run_jobs(shop.runtime)
+    assert now(shop, job).changed == 4
+    assert run_jobs(shop.runtime)
+    assert now(shop, job).state is JobState.DONE
+    assert not run_jobs(shop.runtime)
+
+
+def test_a_process_that_has_found_no_job_looks_again_after_a_while(shop: Shop) -> None:
+    clock = Clock(shop)
+    assert not take_turn(shop.runtime)
+    written(shop, 1)
+    job = shop.outbox.start_job("retry", status="failed")
+    take_turn(shop.runtime)
+    assert now(shop, job).state is JobState.RUNNING
+    clock.now += EVERY
+    take_turn(shop.runtime)
+    assert now(shop, job).state is JobState.DONE
+
+
+def test_an_outage_leaves_the_job_running_and_is_told_in_a_line(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock(shop)
+    written(shop, 1)
+    job = shop.outbox.start_job("retry", status="failed")
+
+    def away(*_: Any, **__: Any) -> bool:
+        raise OperationalError("SELECT", {}, Exception("gone"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "step", away)
+        assert not take_turn(shop.runtime)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert now(shop, job).state is JobState.RUNNING
+    clock.now += RETRY
+    take_turn(shop.runtime)
+    assert now(shop, job).state is JobState.DONE
+
+
+def test_a_job_that_fails_is_stopped_and_the_others_go_on(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    written(shop, 2, tag="news")
+    bad = shop.outbox.start_job("retry", status="failed")
+    good = shop.outbox.start_job("retry", status="failed", tag="news")
+    real = step
+
+    def faulty(connection: Any, database: Any, job_id: int, **options: Any) -> bool:
+        if job_id == bad.id:
+            raise ValueError("secret")
+        return real(connection, database, job_id, **options)
+
+    monkeypatch.setattr(jobs, "step", faulty)
+    run_jobs(shop.runtime)
+    assert (now(shop, bad).state, now(shop, bad).reason) == (JobState.STOPPED, "ValueError")
+    assert now(shop, good).state is JobState.DONE
+    assert "secret" not in caplog.text
+
+
+def test_in_a_copy_of_the_outbox_no_job_goes_on(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(shop, 1)
+    job = shop.outbox.start_job("retry", status="failed")
+    monkeypatch.setattr(shop.runtime.instance, "refusal", lambda: "a copy")
+    assert not run_jobs(shop.runtime)
+    assert now(shop, job).changed == 0
+
+
+def test_a_drain_does_the_jobs_and_sends_what_they_retry(shop: Shop) -> None:
+    written(shop, 3)
+    shop.outbox.start_job("cancel", tag="none")
+    job = shop.outbox.start_job("retry", status="failed")
+    shop.runtime.suppressed = lambda: False
+    drain(shop.runtime)
+    assert now(shop, job).state is JobState.DONE
+    assert Status.FAILED not in shop.statuses()
