@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-from math import inf
 
 from celery import Celery
 
-from tests.kill.stage.shop import Shop, build
+from tests.kill.stage.shop import Shop, build, stop_clock
 from tests.kill.stage.tracer import Point, Tracer
 
 
@@ -33,8 +32,7 @@ def _make() -> Shop:
     left = int(os.environ["KILL_AT"])
     shop = build(config)
     shop.runtime.random = lambda: 0.5
-    # When a fold or a task's mark is due depends on the time of day.
-    shop.runtime.folds_after = shop.runtime.task_noted_until = inf
+    stop_clock(shop.runtime)
     parent = os.getpid()
 
     def tell(point: Point) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import inf
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ from sqlalchemy.orm import Session
 from outbox.store.control.pause import pause, resume
 from outbox.worker.process.queues import QUEUES, SWEEP_QUEUE
 from outbox.worker.sweep import sweep
-from tests.kill.stage.shop import LEASE, Shop, message
+from tests.kill.stage.shop import LEASE, Shop, message, stop_clock
 from tests.support.waiting import wait_until
 
 ROUNDS = 40
@@ -53,7 +52,7 @@ class Worker:
     rounds: int = ROUNDS
     delivery: Delivery = Delivery.ONCE
     task: int = -1  # which one is delivered so
-    by_clock: bool = True  # it sums the figures up and marks its tasks, when that is due
+    by_clock: bool = True  # it also does what is due now and then, such as to sum the figures up
     tasks: int = 0
     failures: list[str] = field(default_factory=list)
     held: list[Task] = field(default_factory=list)
@@ -67,7 +66,7 @@ class Worker:
         The clock leaps past a lease after each round, but for the last of a few `rounds`.
         """
         if not self.by_clock:
-            self.shop.runtime.folds_after = self.shop.runtime.task_noted_until = inf
+            stop_clock(self.shop.runtime)
         with _inbox(self.shop, every=self.delivery is Delivery.REVERSED) as take:
             for left in reversed(range(self.rounds)):
                 if self.beat:

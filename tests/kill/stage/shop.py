@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 
 from outbox import Outbox
 from outbox.domain.config.enqueue_options import Redact
+from outbox.worker.process.runtime import Runtime
 from tests.support.celery_app import make_celery
 from tests.support.shop.parts import Parts
 
@@ -95,6 +97,12 @@ def build(config: Config) -> Shop:
     return Shop(
         app=app, celery=celery, outbox=outbox, engine=engine, orders=orders, sessions=sessions
     )
+
+
+def stop_clock(runtime: Runtime) -> None:
+    """Have its process do nothing of what is due now and then: its points would depend on that."""
+    runtime.clock = lambda: 0.0
+    runtime.folds_after = runtime.task_noted_until = runtime.jobs_after = inf
 
 
 def message(*to: str, text: str = "Thank you.\n") -> EmailMessage:
