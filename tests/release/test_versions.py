@@ -46,7 +46,7 @@ def lower_bounds() -> list[str]:
     """Return the oldest version of each package that the wheel allows, as constraints."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    optional = (extras[name] for name in ("postgresql", "mysql", "encryption"))
+    optional = (extras[name] for name in ("postgresql", "mysql", "encryption", "opentelemetry"))
     named = [*project["dependencies"], *chain.from_iterable(optional)]
     found = [_BOUND.match(line) for line in named]
     assert all(found), named

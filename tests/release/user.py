@@ -15,12 +15,14 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 import outbox as package
 from outbox import (
+    Action,
     AttemptDetails,
     AuditEntry,
     Backlog,
     BatchDetails,
     ConfigurationError,
     Corrections,
+    DryRun,
     Email,
     EmailDetails,
     EmailPage,
@@ -34,6 +36,8 @@ from outbox import (
     Health,
     HeldEmails,
     InvalidMessage,
+    Job,
+    JobState,
     KeyConflict,
     KeyContention,
     Left,
@@ -206,6 +210,15 @@ def search() -> None:
     groups: tuple[Problem, ...] = problems.groups
     assert_type(outbox.index(), int)
     print(groups)
+
+
+def act_on_all() -> None:
+    plan: DryRun = outbox.dry_run(Action.RETRY, status="failed", domain="x.example")
+    job: Job = outbox.start_job("retry", status="failed", domain="x.example", upto=plan.upto)
+    assert_type(outbox.stop_job(job.id, by="ada"), bool)
+    assert_type(outbox.resume_job(job.id), bool)
+    assert_type(outbox.job(job.id), Job | None)
+    assert_type(outbox.jobs(state=JobState.RUNNING), tuple[Job, ...])
 
 
 def restore() -> None:

@@ -11,7 +11,10 @@ JOURNEY = Path(__file__).with_name("journey.py")
 
 def as_an_app_does(wheel: Path) -> tuple[str, str]:
     """Return what an app installs that has the usual sessions and databases."""
-    return f"flask-mail-outbox[postgresql,mysql] @ {wheel.as_uri()}", "flask-sqlalchemy"
+    return (
+        f"flask-mail-outbox[postgresql,mysql,opentelemetry] @ {wheel.as_uri()}",
+        "flask-sqlalchemy",
+    )
 
 
 def go(environment: Environment, folder: Path, database: str, broker: str) -> None:
