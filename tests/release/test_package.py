@@ -29,7 +29,10 @@ from tests.release.whole_way import JOURNEY, as_an_app_does, go
 pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long]
 
 HERE = Path(__file__).parent
-EXTRAS = ("postgresql", "mysql", "encryption", "shop", "demo", "test", "docs", "check")
+EXTRAS = (
+    *("postgresql", "mysql", "encryption", "metrics", "opentelemetry"),
+    *("shop", "demo", "test", "docs", "check"),
+)
 """All but `mysqlclient`, which is compiled."""
 
 
