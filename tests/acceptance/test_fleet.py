@@ -49,6 +49,7 @@ def state(pid: int) -> WorkerState:
     return seen(pid).state
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_worker_of_each_pool_writes_itself_down_until_it_stops(system: System, pool: str) -> None:
     process = system.worker("--queues", ",".join(OURS), concurrency=POOLS[pool], pool=pool)

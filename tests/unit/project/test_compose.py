@@ -66,6 +66,7 @@ def published(service: dict[str, Any]) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("missing", SECRETS)
 def test_a_missing_secret_stops_the_start_and_is_named(missing: str) -> None:
     answer = docker_compose(

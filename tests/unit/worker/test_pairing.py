@@ -57,6 +57,7 @@ def two_apps(celery: Celery) -> Iterator[tuple[Flask, Flask]]:
     configure(celery, Flask("nobody's"))  # nothing of this test stays
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_apps")
 def test_flask_apps_with_different_databases_are_refused(
     celery: Celery, caplog: pytest.LogCaptureFixture
@@ -69,6 +70,7 @@ def test_flask_apps_with_different_databases_are_refused(
     assert "(shop, admin): give each a Celery app of its own" in caplog.text
 
 
+@pytest.mark.long
 def test_so_are_those_with_different_settings_or_servers(celery: Celery) -> None:
     kept = flask_app()
     configure(celery, kept)
