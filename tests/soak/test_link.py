@@ -30,7 +30,7 @@ def _connect(port: int) -> socket.socket:
 
 
 def _ping(connection: socket.socket) -> bytes:
-    connection.sendall(b"PING\r\n")
+    connection.sendall(b"*1\r\n$4\r\nPING\r\n")
     return connection.recv(100)
 
 

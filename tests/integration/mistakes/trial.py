@@ -133,7 +133,7 @@ class Trial:
             if "outbox" in app.extensions:
                 app.extensions["outbox"].runtime.disconnect()
             with app.app_context():
-                for engine in self.db.engines.values() if app is self.apps[-1] else ():
+                for engine in app.extensions["sqlalchemy"].engines.values():
                     engine.dispose()
             if app.extensions["celery"] is not None:
                 app.extensions["celery"].close()
