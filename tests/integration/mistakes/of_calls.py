@@ -221,7 +221,7 @@ def _(trial: Trial) -> None:
     exception="ConfigurationError: the session's engine leads to another database",
 )
 def _(trial: Trial) -> None:
-    engine = sa.create_engine(f"sqlite:///{trial.folder}/another.db")
+    engine = trial.engine(f"sqlite:///{trial.folder}/another.db")
     with trial.app().app_context(), Session(engine) as session:
         trial.outbox.enqueue(letter(), session=session)
 
@@ -240,7 +240,7 @@ def _(trial: Trial) -> None:
     exception="session=… makes a new session at each call, and nobody would commit it",
 )
 def _(trial: Trial) -> None:
-    engine = sa.create_engine(trial.url)
+    engine = trial.engine(trial.url)
     Outbox().init_app(
         Flask("shop"), session=sessionmaker(engine), metadata=sa.MetaData(), engine=engine
     )

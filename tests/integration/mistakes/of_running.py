@@ -62,7 +62,7 @@ def _(trial: Trial) -> None:
     given = Path(sa.make_url(trial.url).database or "")
     path = Path("/".join([".."] * len(Path.cwd().parts[1:]))) / given.relative_to("/")
     app = trial.app(init=False)
-    engine = sa.create_engine(f"sqlite:///{path}")
+    engine = trial.engine(f"sqlite:///{path}")
     trial.outbox.init_app(app, session=trial.db.session, metadata=trial.db.metadata, engine=engine)
 
 

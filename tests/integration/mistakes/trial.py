@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import sqlalchemy as sa
 from celery import Celery
 from celery.concurrency.prefork import TaskPool
 from celery.signals import celeryd_after_setup
@@ -49,6 +50,7 @@ class Trial:
     broker: Callable[[], str]  # starts a Redis
     raised: Exception | None = None
     apps: list[Flask] = field(default_factory=list)
+    engines: list[sa.Engine] = field(default_factory=list)  # beside the apps' own
     factory: Callable[[], Flask] | None = None
     """Makes the app when the flask command asks for it; None: the app that was made last."""
     pools: Any = TaskPool
@@ -64,6 +66,11 @@ class Trial:
         if init:
             self.outbox.init_app(app, db=self.db)
         return app
+
+    def engine(self, url: str) -> sa.Engine:
+        """Make an engine that is closed with the trial."""
+        self.engines.append(sa.create_engine(url))
+        return self.engines[-1]
 
     def celery_app(self, **config: Any) -> Celery:
         app = Celery("shop", broker=NOBODY, set_as_current=False)
@@ -129,6 +136,8 @@ class Trial:
         return self.logged()
 
     def close(self) -> None:
+        for engine in self.engines:
+            engine.dispose()
         for app in self.apps:
             if "outbox" in app.extensions:
                 app.extensions["outbox"].runtime.disconnect()
