@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, case, func, select, union_all
+from sqlalchemy import Connection, Select, select, union_all
 
 from ...domain.priority import Priority
 from ..connection.database import Database
@@ -18,8 +18,7 @@ from ..queries.reports import summary
 from ..queries.standstill import MOST_COUNTED
 from ..queries.sweep.lane_keys import marked, ways
 from ..report_records import EmailSummary
-from ..schema.clock import utc
-from .hold import HeldEmails
+from .hold import HeldEmails, grouped
 
 _LANES_AT_ONCE = 200
 
@@ -42,7 +41,11 @@ def glance(connection: Connection, database: Database, *, groups: int, emails: i
     ids = list[int]()
     for lanes in _lanes(connection, database):
         ids += connection.execute(_held_ids(database, lanes, MOST_COUNTED - len(ids))).scalars()
-    found = [group for part in parts(sorted(ids)) for group in _groups(connection, database, part)]
+    found = [
+        group
+        for part in parts(sorted(ids))
+        for group in grouped(connection, database, among(database, part))
+    ]
     largest = sorted(_merged(found), key=lambda one: (-one.emails, one.tag or "", one.priority))
     return HeldGlance(
         emails=len(ids),
@@ -89,27 +92,6 @@ def _held_ids(
     ]
     some = select(union_all(*(select(term) for term in terms)).subquery())
     return some if each else some.limit(most)
-
-
-def _groups(connection: Connection, database: Database, ids: Sequence[int]) -> list[HeldEmails]:
-    email = database.tables.email.c
-    to_come = func.sum(case((email.send_at > database.now(), 1), else_=0))
-    statement = (
-        select(email.tag, email.priority, func.count().label("emails"),
-               to_come.label("scheduled"), func.min(email.created_at).label("oldest"))
-        .where(among(database, ids), is_held(database.tables.email))
-        .group_by(email.tag, email.priority)
-    )  # fmt: skip
-    return [
-        HeldEmails(
-            tag=row.tag,
-            priority=Priority(row.priority),
-            emails=row.emails,
-            scheduled=int(row.scheduled),
-            oldest=utc(row.oldest),
-        )
-        for row in connection.execute(statement)
-    ]
 
 
 def _summaries(

@@ -94,13 +94,20 @@ def scan_held(
 
 def held(connection: Connection, database: Database) -> tuple[HeldEmails, ...]:
     """Return the held emails by tag and priority, the most first. It reads all that waits."""
+    return grouped(connection, database, database.tables.email.c.due_at.is_not(None))
+
+
+def grouped(
+    connection: Connection, database: Database, among_these: ColumnElement[bool]
+) -> tuple[HeldEmails, ...]:
+    """Return those of these emails that are held, by tag and priority, the most first."""
     email = database.tables.email.c
     to_come = func.sum(case((email.send_at > database.now(), 1), else_=0))
     emails = func.count().label("emails")
     statement = (
         select(email.tag, email.priority, emails, to_come.label("scheduled"),
                func.min(email.created_at).label("oldest"))
-        .where(email.due_at.is_not(None), is_held(database.tables.email))
+        .where(among_these, is_held(database.tables.email))
         .group_by(email.tag, email.priority)
         .order_by(emails.desc(), email.tag, email.priority)
     )  # fmt: skip

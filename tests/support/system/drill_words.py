@@ -67,8 +67,8 @@ THROTTLE = Words(
     ),
 )
 POISON = Words(
-    overview=("email ", " was with 2 workers that were lost: "),
-    check=("warn   email ", " was with 2 workers that were lost: "),
+    overview=("email ", " was with 2 workers that were lost: after one more it ends unknown"),
+    check=("warn   email ", " was with 2 workers that were lost: after one more it ends unknown"),
 )
 SETTLE = Words(
     overview=("workers that were lost: see whether it went out, and settle it",),
