@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +17,9 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+
+from tests.browser.office import Office, complaints
+from tests.support.shop.shop import Shops
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = (
@@ -103,3 +106,27 @@ def missing(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(what)
     pytest.skip(what)
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    shops = Shops(url=f"sqlite:///{tmp_path}/shop.db")
+    made = Office(shops)
+    thread = threading.Thread(target=made.server.serve_forever)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+    shops.close()
+
+
+@pytest.fixture
+def see(browser: Chrome, office: Office) -> Callable[[str], None]:
+    """Opens a page of the dashboard."""
+    complaints(browser)  # those of before
+
+    def get(path: str) -> None:
+        browser.get(f"{office.origin}/outbox{path}")
+
+    return get
