@@ -13,21 +13,6 @@ document.addEventListener("visibilitychange", () => {
   for (const name of Object.keys(EVERY)) document.body.dispatchEvent(new Event(name));
 });
 
-function stale(is) {
-  document.getElementById("stale").hidden = !is;
-}
-
-// An error's page or a login's, to which the app leads, is no part of this page.
-document.addEventListener("htmx:before:response", (event) => {
-  const answer = event.detail.ctx.response.raw;
-  if (answer.ok && !answer.redirected) return;
-  event.preventDefault();
-  stale(true);
-});
-document.addEventListener("htmx:error", () => stale(true));
-document.addEventListener("htmx:after:swap", (event) => {
-  localise(event.target);
-  drawCharts();
-});
+document.addEventListener("htmx:after:swap", () => drawCharts());
 
 drawCharts();
