@@ -7,19 +7,17 @@ from typing import Any
 from flask import Flask
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import staleness_of
-from selenium.webdriver.support.wait import WebDriverWait
 from werkzeug.serving import make_server
 
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
+from tests.browser.leaving import leaving
 from tests.integration.dashboard import scene
 from tests.integration.dashboard.desk import HOSTILE, Desk, whole
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shops, entry, message
 
-DEADLINE = 10.0
 NEWS = "news-42"
 LONG = f"{'long-' * 12}ada@{'sub.' * 12}example.com"
 
@@ -91,9 +89,8 @@ class Office:
 
 def press(browser: Chrome, text: str) -> None:
     """Press a button with this text, and wait until the page is gone."""
-    page = browser.find_element(By.TAG_NAME, "html")
-    browser.find_element(By.XPATH, f"//button[normalize-space()='{text}']").click()
-    WebDriverWait(browser, DEADLINE, poll_frequency=0.05).until(staleness_of(page))
+    with leaving(browser):
+        browser.find_element(By.XPATH, f"//button[normalize-space()='{text}']").click()
 
 
 def unfold(browser: Chrome, text: str) -> None:

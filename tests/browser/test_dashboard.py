@@ -16,7 +16,8 @@ from outbox.flask_ext.management import corrections
 from outbox.store.queries import id_steps
 from outbox.worker.jobs import run_jobs
 from tests.browser.axe import hindrances
-from tests.browser.office import DEADLINE, LONG, NEWS, Office, complaints, notice, press, unfold
+from tests.browser.leaving import DEADLINE
+from tests.browser.office import LONG, NEWS, Office, complaints, notice, press, unfold
 from tests.integration.dashboard.desk import HOSTILE
 from tests.support.shop.shell import stuck
 

@@ -7,20 +7,18 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.browser.leaving import DEADLINE, leaving
 from webapp.maildir import Maildir
 
-DEADLINE = 10.0
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
 
 def click(browser: Chrome, by: str, what: str) -> None:
     """Click what leads to another page, and wait until this page is gone."""
-    page = browser.find_element(By.TAG_NAME, "html")
-    browser.find_element(by, what).click()
-    WebDriverWait(browser, DEADLINE, poll_frequency=0.05).until(staleness_of(page))
+    with leaving(browser):
+        browser.find_element(by, what).click()
 
 
 def order(browser: Chrome, shop: Any, *, name: str, email: str, card: str = "works") -> None:

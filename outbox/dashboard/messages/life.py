@@ -106,11 +106,14 @@ def _redacted(email: EmailDetails) -> Iterator[Event]:
 
 
 def _end(email: EmailDetails) -> Iterator[Event]:
-    """Yield how it ended; one in doubt has ended when its last attempt did."""
+    """Yield how it ended: never before its last attempt, which another clock may have timed.
+
+    One in doubt has ended when its last attempt did.
+    """
+    last = max((a.finished_at for a in email.attempt_list), default=email.created_at)
     if email.status in FINISHED and email.finished_at is not None:
         title, tone = _ENDS[email.status]
-        yield Event(at=email.finished_at, title=title, tone=tone)
+        yield Event(at=max(last, email.finished_at), title=title, tone=tone)
     elif email.status is Status.UNKNOWN:
-        last = max((a.finished_at for a in email.attempt_list), default=email.created_at)
         title, tone = _ENDS[email.status]
         yield Event(at=last, title=title, tone=tone)

@@ -44,10 +44,11 @@ def test_the_empty_list_says_what_will_be_there(desk: Desk) -> None:
 
 def test_one_message_shows_its_life_with_replies(desk: Desk) -> None:
     email_id = desk.enqueue(message())
-    made, now = desk.shop.sending(email_id), datetime.now(UTC).timestamp()
+    made = desk.shop.sending(email_id)
     reply = Reply(code=550, enhanced="5.1.1", text="no such user")
     end = Outcome(status=Status.FAILED, reply=reply, attempts_added=1)
-    result = entry(email_id, end, Verdict.FAIL, started_at=now - 0.5, finished_at=now)
+    ahead = datetime.now(UTC).timestamp() + 60  # the worker's clock
+    result = entry(email_id, end, Verdict.FAIL, started_at=ahead - 0.5, finished_at=ahead)
     desk.shop.record(made.token, [result])
     page = desk.get(f"/messages/{email_id}").text
     words = ("Enqueued", "Refused", "550 5.1.1 no such user", "after 0.50 s", "Failed: it is not")
