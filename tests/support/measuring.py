@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coverage import Coverage
 from hypothesis import is_hypothesis_test
 
 from tests.support.turns import is_homeless, is_quick
@@ -40,13 +41,20 @@ def switch(item: pytest.Item) -> None:
     pytest-cov's marker `no_cover` leaves out the test's own function alone.
     """
     plugin: Any = item.config.pluginmanager.getplugin("_cov")
-    coverage = getattr(plugin, "cov_controller", None)  # None with --no-cov
-    if coverage is None or coverage.started == is_measured(item):
+    controller = getattr(plugin, "cov_controller", None)  # None with --no-cov
+    if controller is None or controller.started == is_measured(item):
         return
-    if coverage.started:
-        coverage.pause()
+    if controller.started:
+        controller.pause()
+        _stop_the_other()
     else:
-        coverage.resume()
+        controller.resume()
+
+
+def _stop_the_other() -> None:
+    """Stop what goes on where ours has stopped: pytest-cov begins twice in a process of xdist."""
+    while (other := Coverage.current()) is not None:
+        other.stop()
 
 
 def _by_test(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
