@@ -3,7 +3,7 @@
 DB ?= sqlite
 ARGS ?=
 ONLY ?=
-JOBS ?= 3
+JOBS ?= 4
 MINUTES ?= 2
 EXTRAS := demo,test,check,docs
 
@@ -13,7 +13,7 @@ PYTHONS := python3.12 python3.11 python3.13 python3.14 python3 python
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 BIN := .venv/bin
-# One process more than CI has cores: tests that wait for their servers leave a core idle.
+# Twice the two cores that CI has: tests that wait for their servers leave them idle.
 PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 STAMP := .venv/installed
 

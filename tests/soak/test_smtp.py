@@ -29,7 +29,7 @@ from tests.soak.facts import Facts, read_notes
 from tests.soak.hosts.smtp import PLACES, SoakSmtp
 from tests.soak.hosts.wire import BUSINESS, DOMAIN, address
 
-MAILS = 30
+MAILS, AT_MOST = 30, 300
 TIMEOUT = 0.2
 
 
@@ -84,15 +84,19 @@ def test_no_mood_takes_a_mail_in_silence_or_answers_for_one_that_is_not_noted(
     server: SoakSmtp, how: str
 ) -> None:
     server.misbehave(how, share=1.0, seconds=2 * TIMEOUT)
+    takes_in_silence = how in ("drop", "hang")
     told = set()
-    for number in range(MAILS):
+    for number in range(AT_MOST):
         with suppress(smtplib.SMTPException, OSError):
             told.add(_send(server, f"mail{number}"))
+        # Chance decides where the server misbehaves, and this is one place of several.
+        if number >= MAILS and (not takes_in_silence or _facts(server).copies.keys() - told):
+            break
     server.behave()
     told.add(_send(server, "last"))
     facts = _facts(server)
     assert told <= facts.copies.keys()
-    if how in ("drop", "hang"):
+    if takes_in_silence:
         assert facts.unanswered >= len(facts.copies.keys() - told) > 0
     else:
         assert told == facts.copies.keys()

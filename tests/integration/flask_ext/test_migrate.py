@@ -63,7 +63,9 @@ def flask(database_url: str, tmp_path: Path) -> Flask:
         log = tmp_path / "printed"
         log.write_bytes(b"")
         arguments = ["--app", "shop", *words]
-        done = Warm("flask", arguments, directory=tmp_path, environment=environment, log=log)
+        done = Warm(
+            "flask", arguments, directory=tmp_path, environment=environment, log=log, ours=True
+        )
         status, printed = done.wait(), log.read_text()
         assert status == code, printed
         return printed

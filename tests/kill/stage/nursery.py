@@ -66,6 +66,7 @@ class Nursery:
                 directory=_ROOT,
                 environment=os.environ,
                 log=self._log,
+                ours=True,
             )
             leash.hold(self._parent.pid)
             with listener.accept()[0] as link:

@@ -18,7 +18,8 @@ class CeleryProcess(Server):
 
     Inside the context it has said that it is ready. `kill_9` takes the pool's children along;
     `terminate` begins a warm shutdown and returns, `wait_exit` waits for its end, `stop` does both.
-    A `warm` one is forked by a process that has imported Celery already, and not executed.
+    A `warm` one is forked by a process that has imported Celery already, and not executed. So has
+    it this tree's code, unless another tree's is run.
     """
 
     name: ClassVar[str] = "celery"
@@ -50,6 +51,7 @@ class CeleryProcess(Server):
             directory=self._working_directory,
             environment={**os.environ, **self._environment},
             log=self.log,
+            ours=self._working_directory == _ROOT,
         )
 
     def command(self) -> Sequence[str | Path]:

@@ -50,8 +50,9 @@ def listening(
     """Return a worker of 24 tasks that listens to these queues; `more` is its environment."""
     options = ("-P", pool, option, "-Q", ",".join(queues))
     environment = {BROKER: broker.url} | more
+    warm = STRANGER not in more  # a warm one has imported our tasks
     return CeleryProcess(
-        "tests.support.shop.listener", "worker", *options, environment=environment, warm=True
+        "tests.support.shop.listener", "worker", *options, environment=environment, warm=warm
     )
 
 
