@@ -3,8 +3,9 @@
 A batch asks between its windows (`send_batch`), the throttle while it waits, and a write while the
 database is away. The window is finished, and the rest of the batch is given back.
 
-Celery's `worker_shutting_down` fires in the parent only. A byte of memory that is shared with every
-child forked later passes it on.
+Celery's `worker_shutting_down` fires in the worker's parent process only. A byte of memory that is
+shared with every child forked later passes it on. Each worker has a byte of its own: two of them
+may have been forked by one process that had imported this module.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_shutting_down
 
 _flag = mmap.mmap(-1, 1)
+"""The byte; before a worker begins it is shared with others, and nobody sets it."""
 
 
 def requested() -> bool:
@@ -34,9 +36,10 @@ def _request(**_: Any) -> None:
     _flag[0] = 1
 
 
-def _clear(**_: Any) -> None:
-    _flag[0] = 0
+def _begin(**_: Any) -> None:
+    global _flag
+    _flag = mmap.mmap(-1, 1)
 
 
 worker_shutting_down.connect(_request)
-worker_init.connect(_clear)
+worker_init.connect(_begin)
