@@ -1,5 +1,7 @@
 """Keeps a copy of the outbox, or a restored backup, from sending: each process asks before a claim.
 
+A process whose migration was forgotten sends nothing either: each of its statements may fail.
+
 What it finds holds for a minute, so a sweep costs no statement more. It asks anew at once after a
 new connection, because the database may have been restored under a running process; and after a
 sweep saw another instance than the one it knows.
@@ -18,6 +20,7 @@ from sqlalchemy.pool import NullPool
 from ..store.connection.database import Database
 from ..store.connection.error_codes import describe
 from ..store.instance import examine
+from ..store.queries.inspect_schema import older_schema
 
 _log = logging.getLogger("outbox")
 
@@ -66,33 +69,40 @@ class InstanceGuard:
     def _ask(self) -> None:
         database = self._database()
         try:
-            found = examine.admit(database, self.name)
+            behind = older_schema(database)
+            found = None if behind else examine.admit(database, self.name)
         except SQLAlchemyError as error:
             if not self._may_guess:
                 raise
             _log.warning("outbox: the instance could not be examined (%s)", describe(error))
             self._until = self._clock() + RETRY
             return
-        self._tell(found)
-        self._refusal = found.refusal
-        self._instance = "" if found.instance is None else found.instance.id
+        refusal = found.refusal if found else behind
+        self._tell(refusal)
+        self._refusal = refusal
         self._asked, self._may_guess = self._clock(), True
-        self._until = self._asked + (RETRY if found.refusal else TRUST)
-        if found.place.is_standby:  # it does not tell its timeline before it is promoted
-            self._until = self._asked
-        self._keep(database, found)
+        self._until = self._asked + (RETRY if refusal else TRUST)
+        if found is not None:
+            self._note(database, found)
 
-    def _tell(self, found: examine.Examination) -> None:
-        """Log a refusal once, and its end; and that another server took over."""
-        values = {"event": "instance_refused", "refusal": found.refusal}
-        if found.refusal is not None and found.refusal != self._refusal:
-            _log.error("outbox: %s", found.refusal, extra={"outbox": values})
-        elif found.refusal is None and self._refusal is not None:
+    def _tell(self, refusal: str | None) -> None:
+        """Log a refusal once, and its end."""
+        values = {"event": "instance_refused", "refusal": refusal}
+        if refusal is not None and refusal != self._refusal:
+            _log.error("outbox: %s", refusal, extra={"outbox": values})
+        elif refusal is None and self._refusal is not None:
             _log.warning("outbox: this instance sends again", extra={"outbox": values})
+
+    def _note(self, database: Database, found: examine.Examination) -> None:
+        """Remember the instance, and tell that another server took over."""
+        self._instance = "" if found.instance is None else found.instance.id
         if found.refusal is None and found.is_taken_over:
             _log.warning(
                 "outbox: another database server took over; results of its last moments may be lost"
             )
+        if found.place.is_standby:  # it does not tell its timeline before it is promoted
+            self._until = self._asked
+        self._keep(database, found)
 
     def _keep(self, database: Database, found: examine.Examination) -> None:
         try:

@@ -13,10 +13,10 @@ from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.errors import ConfigurationError, InvalidMessage
 from ...store.connection.error_codes import describe
 from ...store.instance.examine import look
+from ...store.queries.inspect_schema import older_schema
 from ...store.schema.audit_tables import WHO_LENGTH
 from ..alarm.verbs import Watching
 from ..app.state import state_of
-from ..management.checks.database import older_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ def refuse_copy(runtime: Runtime) -> None:
 
 def refuse_older_schema(runtime: Runtime) -> None:
     """Raise ConfigurationError where a migration was forgotten: each statement may fail then."""
-    for problem in older_schema(runtime.database):
+    if problem := older_schema(runtime.database):
         raise ConfigurationError(problem)
 
 

@@ -17,13 +17,14 @@ from ...store.control.pause import paused
 from ...store.instance import examine
 from ...store.queries import progress as queries
 from ...store.queries import reports, standstill, waiting
+from ...store.queries.inspect_schema import older_schema
 from ...store.queries.server_status import alerts, standings
 from ...store.report_records import Backlog, Progress, Stats
 from ...store.rollup.read import read_figures
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
 from .checks.crashing import crashing_emails, crashing_line
-from .checks.database import database_findings, older_schema
+from .checks.database import database_findings
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, still_findings, unheard_findings
 from .checks.privacy import missing_soon
@@ -86,13 +87,14 @@ def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
     database, names = runtime.database, [server.name for server in runtime.servers]
 
     def look(connection: Connection) -> tuple[Health, float]:
-        due, claimed, stuck = standstill.counted(connection, database, limit)
+        oldest = standstill.oldest_due(connection, database)
+        due, claimed, stuck = standstill.counted(connection, database, limit, oldest)
         found = standings(connection, database, names)
         health = Health(
             healthy=True,
             limit=limit,
             problems=(),
-            oldest_due_seconds=standstill.oldest_due(connection, database),
+            oldest_due_seconds=oldest,
             oldest_claimed_seconds=standstill.oldest_claimed(connection, database),
             due=due,
             claimed=claimed,
@@ -106,7 +108,7 @@ def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
     health, overdue = database.read(look)
     fleet, place = workers(runtime), examine.look(database, runtime.settings.instance)
     problems = (
-        *older_schema(database),
+        *([behind] if (behind := older_schema(database)) else []),
         *missing_soon(runtime),
         *_problems(runtime, health, overdue, fleet, place.refusal, ask=ask),
     )

@@ -41,8 +41,18 @@ _CURRENT = WeakSet[Engine]()
 """Engines whose schema was seen to be as new as this code: it is not looked at again."""
 
 
-def older_version(database: Database) -> int | None:
-    """Return the schema's version if it is older than this code's, or else None."""
+def versions_line(version: int) -> str:
+    """Return a line that tells the schema's version and this code's."""
+    return f"the database's schema is version {version}, the code's {VERSION}"
+
+
+def older_line(version: int) -> str:
+    """Return a line for a schema that is older than this code, with the remedy."""
+    return f"{versions_line(version)}: the database is older, run your migrations"
+
+
+def older_schema(database: Database) -> str | None:
+    """Return what is wrong, with the remedy, if a migration was forgotten, or else None."""
     if database.engine in _CURRENT:
         return None
     table = database.tables.pause  # its index carries the version
@@ -53,7 +63,7 @@ def older_version(database: Database) -> int | None:
 
     version = database.read(work)
     if version < VERSION:
-        return version
+        return older_line(version)
     _CURRENT.add(database.engine)
     return None
 

@@ -49,10 +49,13 @@ def longest_overdue(connection: Connection, database: Database) -> float:
     return _seconds_since(connection, database, statement)
 
 
-def counted(connection: Connection, database: Database, limit: float) -> tuple[int, int, int]:
+def counted(
+    connection: Connection, database: Database, limit: float, oldest: float
+) -> tuple[int, int, int]:
     """Return how many emails are due, are claimed, and have been either for over `limit` seconds.
 
-    Of each kind at most MOST_COUNTED are counted.
+    `oldest` is for how many seconds the oldest due email has waited: if it is not late, none is
+    counted in vain. Of each kind at most MOST_COUNTED are counted.
     """
     email = database.tables.email.c
     due = select(email.id).where(email.due_at.is_not(None), email.due_at <= database.now())
@@ -60,8 +63,9 @@ def counted(connection: Connection, database: Database, limit: float) -> tuple[i
     late = select(email.id).where(email.due_at.is_not(None), email.due_at < database.now(-limit))
     since = _claimed(database).subquery()
     stuck = select(since.c.since).where(since.c.since < database.now(-limit))
-    found = [_count(connection, statement) for statement in (due, claimed, late, stuck)]
-    return found[0], found[1], found[2] + found[3]
+    found = [_count(connection, statement) for statement in (due, claimed, stuck)]
+    late_ones = _count(connection, late) if oldest > limit else 0
+    return found[0], found[1], found[2] + late_ones
 
 
 def _claimed(database: Database) -> Select[Any]:

@@ -12,9 +12,11 @@ import sqlalchemy as sa
 from outbox import Status
 from outbox.store.instance import row
 from outbox.store.retention.purge import Removed
+from outbox.store.schema.version import VERSION, is_mark
 from outbox.worker.batch.batch_end import BatchEnd
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
+from outbox.worker.instance_guard import RETRY
 from outbox.worker.purge import purge_briefly
 from outbox.worker.sweep import sweep
 from tests.support.servers.smtp.catcher import Catcher
@@ -188,3 +190,21 @@ def test_an_app_without_a_name_claims_sends_and_purges_nothing_where_the_tables_
     runner(nameless)("moved")
     assert noted(nameless).name == ""
     assert (drain(nameless.runtime), len(catcher.emails)) == (1, 1)
+
+
+def test_a_process_whose_migration_was_forgotten_says_so_once_and_goes_on_after_it(
+    shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop = shops.open(MAIL_PORT=catcher.port)
+    shop.enqueue()
+    [mark] = [index for index in shop.tables.pause.indexes if is_mark(index.name)]
+    mark.drop(shop.engine)
+    assert (drain(shop.runtime), drain(shop.runtime)) == (0, 0)
+    text = f"the database's schema is version 0, the code's {VERSION}: the database is older"
+    [line] = caplog.records
+    assert (line.levelname, line.getMessage()) == ("ERROR", f"outbox: {text}, run your migrations")
+
+    mark.create(shop.engine)
+    later = shop.runtime.clock() + RETRY
+    shop.runtime.clock = lambda: later
+    assert drain(shop.runtime) == 1

@@ -16,10 +16,11 @@ from ....store.queries.inspect_schema import (
     Schema,
     durability_warnings,
     inspect_schema,
-    older_version,
+    older_line,
     packet_warnings,
     replica_warnings,
     vacuum_warnings,
+    versions_line,
 )
 from ....store.queries.server_status import alerts, standings
 from ....store.schema.version import VERSION
@@ -29,7 +30,6 @@ from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
 
 if TYPE_CHECKING:
-    from ....store.connection.database import Database
     from ....worker.process.runtime import Runtime
 
 _TWO_COMMITS = (
@@ -67,27 +67,13 @@ def _version(schema: Schema) -> list[Finding]:
         for name in schema.demanded
     ]
     if schema.version < VERSION:
-        findings.append(error(_older(schema.version), Code.SCHEMA))
+        findings.append(error(older_line(schema.version), Code.SCHEMA))
     elif schema.version > VERSION:
-        text = f"{_versions(schema.version)}: the code is older, update it when you can"
+        text = f"{versions_line(schema.version)}: the code is older, update it when you can"
         findings.append(warn(text, Code.SCHEMA))
     elif not findings:
         findings.append(ok(f"the schema is complete: version {VERSION}", Code.SCHEMA))
     return findings
-
-
-def older_schema(database: Database) -> list[str]:
-    """Return a problem if a migration was forgotten: the schema is older than this code."""
-    version = older_version(database)
-    return [] if version is None else [_older(version)]
-
-
-def _older(version: int) -> str:
-    return f"{_versions(version)}: the database is older, run your migrations"
-
-
-def _versions(version: int) -> str:
-    return f"the database's schema is version {version}, the code's {VERSION}"
 
 
 def _settings(runtime: Runtime) -> list[Finding]:
