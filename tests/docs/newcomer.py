@@ -42,6 +42,8 @@ class Newcomer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._interpreter is not None:
+            self._interpreter.close()
         self.terminal.close()
 
     def follow(self, page: Path) -> None:
