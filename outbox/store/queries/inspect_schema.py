@@ -7,6 +7,7 @@ from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, Inspector, Table, inspect
 from sqlalchemy.engine.interfaces import ReflectedColumn
+from sqlalchemy.exc import NoSuchTableError
 
 from ..backend import backend_of
 from ..connection.database import Database
@@ -52,7 +53,10 @@ def older_line(version: int) -> str:
 
 
 def older_schema(database: Database) -> str | None:
-    """Return what is wrong, with the remedy, if a migration was forgotten, or else None."""
+    """Return what is wrong, with the remedy, if a migration was forgotten, or else None.
+
+    Of tables that are missing None is returned: the first statement tells of them.
+    """
     if database.engine in _CURRENT:
         return None
     table = database.tables.pause  # its index carries the version
@@ -61,7 +65,10 @@ def older_schema(database: Database) -> str | None:
         found = inspect(connection).get_indexes(table.name, schema_of(table, database.engine))
         return version_of(str(each["name"]) for each in found)
 
-    version = database.read(work)
+    try:
+        version = database.read(work)
+    except NoSuchTableError:
+        return None
     if version < VERSION:
         return older_line(version)
     _CURRENT.add(database.engine)
