@@ -18,8 +18,8 @@ class CeleryProcess(Server):
 
     Inside the context it has said that it is ready. `kill_9` takes the pool's children along;
     `terminate` begins a warm shutdown and returns, `wait_exit` waits for its end, `stop` does both.
-    A `warm` one is forked by a process that has imported Celery already, and not executed. So has
-    it this tree's code, unless another tree's is run.
+    A `warm` one is forked by a process that has imported Celery already, and not executed. That
+    process has imported this tree's code as well, unless another tree's is run.
     """
 
     name: ClassVar[str] = "celery"
