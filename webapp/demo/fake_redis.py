@@ -51,11 +51,11 @@ def main() -> None:
         server: FakeRedis = UnixFakeRedis(options.unixsocket)
     else:
         server = FakeRedis((options.bind, options.port))
-    stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
+    # Not a handler that sets an event: it would wait for ever where it interrupts the wait itself.
+    signals = (signal.SIGTERM, signal.SIGINT)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # for the threads, too
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    stop.wait()
+    signal.sigwait(signals)
     os._exit(0)  # its clients' threads wait for their clients
 
 
