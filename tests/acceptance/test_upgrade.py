@@ -136,7 +136,7 @@ def _share_a_drain(shared: System, distant: Delay, trees: tuple[Path, Path]) -> 
     repeated = sum(copies.values()) - READERS
     print(f"{repeated} of {READERS} repeated after two kills")
     assert repeated <= 2 * WINDOW * SLOTS
-    # The lease of one that was killed between its last email and its end runs out by itself.
+    # A batch may end after its last email, and the lease of a killed worker runs out by itself.
     wait_until(lambda: shared.stats().batches_in_flight == 0, DEADLINE, "no batch is in flight")
 
 

@@ -64,8 +64,8 @@ def counted(
     since = _claimed(database).subquery()
     stuck = select(since.c.since).where(since.c.since < database.now(-limit))
     found = [_count(connection, statement) for statement in (due, claimed, stuck)]
-    late_ones = _count(connection, late) if oldest > limit else 0
-    return found[0], found[1], found[2] + late_ones
+    overdue = _count(connection, late) if oldest > limit else 0
+    return found[0], found[1], found[2] + overdue
 
 
 def _claimed(database: Database) -> Select[Any]:
