@@ -1,4 +1,4 @@
-"""A real Chromium, and one demo for all the browser tests."""
+"""A real Chromium for all the browser tests, and a demo."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class RunningShop:
     inbox: Path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its worker and beat are busy all the time
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningShop]:
-    """Run the demo for the whole session."""
+    """Run the demo for all tests of a file."""
     state = tmp_path_factory.mktemp("browser") / "demo"
     command = [sys.executable, "-m", "webapp.demo", "--state", str(state)]
     process = subprocess.Popen(
@@ -72,10 +72,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningShop]:
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """A browser as people have it."""
+def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     with chromium(tmp_path_factory.mktemp("chromium"), scripts=True) as driver:
         yield driver
+
+
+@pytest.fixture
+def browser(_browser: Chrome) -> Iterator[Chrome]:
+    """A browser as people have it."""
+    yield _browser
+    _browser.get("about:blank")  # a page that moves would cost processor time until the end
 
 
 @pytest.fixture

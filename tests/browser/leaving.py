@@ -26,6 +26,12 @@ def leaving(browser: Chrome) -> Iterator[None]:
     ).until(_has_loaded_another)
 
 
+def follow(browser: Chrome, by: str, what: str) -> None:
+    """Click what leads to another page, and wait for that."""
+    with leaving(browser):
+        browser.find_element(by, what).click()
+
+
 def _has_loaded_another(browser: Chrome) -> bool:
     script = "return window.left === undefined && document.readyState === 'complete'"
     return bool(browser.execute_script(script))

@@ -12,7 +12,7 @@ from werkzeug.serving import make_server
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
-from tests.browser.leaving import leaving
+from tests.browser.leaving import follow
 from tests.integration.dashboard import scene
 from tests.integration.dashboard.desk import HOSTILE, Desk, whole
 from tests.support.shop.shell import stuck
@@ -89,8 +89,7 @@ class Office:
 
 def press(browser: Chrome, text: str) -> None:
     """Press a button with this text, and wait until the page is gone."""
-    with leaving(browser):
-        browser.find_element(By.XPATH, f"//button[normalize-space()='{text}']").click()
+    follow(browser, By.XPATH, f"//button[normalize-space()='{text}']")
 
 
 def unfold(browser: Chrome, text: str) -> None:

@@ -16,7 +16,7 @@ from outbox.flask_ext.management import corrections
 from outbox.store.queries import id_steps
 from outbox.worker.jobs import run_jobs
 from tests.browser.axe import hindrances
-from tests.browser.leaving import DEADLINE
+from tests.browser.leaving import DEADLINE, follow, leaving
 from tests.browser.office import LONG, NEWS, Office, complaints, notice, press, unfold
 from tests.integration.dashboard.desk import HOSTILE
 from tests.support.shop.shell import stuck
@@ -31,7 +31,7 @@ def test_a_person_resolves_retries_cancels_and_sends_again(
 ) -> None:
     shop = office.desk.shop
     see("/messages?status=unknown&domain=customers.example")
-    browser.find_element(By.CSS_SELECTOR, ".rows a").click()
+    follow(browser, By.CSS_SELECTOR, ".rows a")
     unfold(browser, "It arrived")
     press(browser, "It arrived: mark it as sent")
     assert "the message is sent" in notice(browser)
@@ -90,7 +90,7 @@ def test_a_person_sends_all_that_failed_again(
     others = [stuck(shop, Status.FAILED) for _ in range(3)]
     failed = shop.statuses().count("failed")
     see("/messages?status=failed")
-    browser.find_element(By.PARTIAL_LINK_TEXT, "Send them again").click()
+    follow(browser, By.PARTIAL_LINK_TEXT, "Send them again")
     assert f"Send again: {failed} messages" in browser.find_element(By.TAG_NAME, "h1").text
     press(browser, "Send them again")
     assert "0 due again" in shown()
@@ -116,13 +116,13 @@ def test_a_person_stops_a_newsletter_and_the_page_goes_on_by_itself(
     monkeypatch.setattr(id_steps, "LOOK", 10)
     monkeypatch.setattr(corrections, "MOST_CHANGED", 10)
     see("/newsletters")
-    browser.find_element(By.LINK_TEXT, NEWS).click()
+    follow(browser, By.LINK_TEXT, NEWS)
     unfold(browser, "Stop the rest")
     press(browser, "Stop the rest")
     wait = WebDriverWait(browser, DEADLINE, poll_frequency=0.05)
     wait.until(lambda b: "34 messages are cancelled." in b.find_element(By.TAG_NAME, "main").text)
     assert office.desk.shop.outbox.counts(tag=NEWS).get(Status.PENDING) is None
-    browser.find_element(By.LINK_TEXT, "See what is failed").click()
+    follow(browser, By.LINK_TEXT, "See what is failed")
     assert len(browser.find_elements(By.CSS_SELECTOR, ".rows li")) == 4
     assert complaints(browser) == []
 
@@ -132,8 +132,8 @@ def test_a_person_releases_what_is_held_since_a_restore(
 ) -> None:
     office.restore()
     see("/")
-    browser.find_element(By.LINK_TEXT, "See what is held").click()
-    browser.find_element(By.CSS_SELECTOR, f"[aria-label='Release {NEWS}, bulk']").click()
+    follow(browser, By.LINK_TEXT, "See what is held")
+    follow(browser, By.CSS_SELECTOR, f"[aria-label='Release {NEWS}, bulk']")
     assert "34 messages are released" in notice(browser)
     browser.find_element(By.NAME, "scheduled").click()
     press(browser, "Release these")
@@ -151,7 +151,8 @@ def test_a_group_of_problems_leads_to_its_own_messages(
     see("/problems")
     for link in browser.find_elements(By.XPATH, "//a[contains(., 'of this group')]"):
         if HOSTILE in link.find_element(By.XPATH, "./ancestor::li").text:
-            link.click()
+            with leaving(browser):
+                link.click()
             break
     (row,) = browser.find_elements(By.CSS_SELECTOR, ".rows a")
     assert (row.get_attribute("href") or "").endswith(f"/messages/{office.hostile}")

@@ -15,6 +15,7 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 from werkzeug.serving import make_server
 
 from outbox import Outbox
+from tests.browser.leaving import follow
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -103,7 +104,7 @@ def test_an_email_is_seen_at_each_width_and_in_both_colours(
     browser: Chrome, development: Development
 ) -> None:
     browser.get(development.url)
-    browser.find_element(By.PARTIAL_LINK_TEXT, "Sent with each order.").click()
+    follow(browser, By.PARTIAL_LINK_TEXT, "Sent with each order.")
     colour = "return getComputedStyle(document.body).color"
     wide = "return document.querySelector('p').offsetHeight > 0"
     assert in_frame(browser, wide) is True

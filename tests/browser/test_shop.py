@@ -9,16 +9,10 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.browser.leaving import DEADLINE, leaving
+from tests.browser.leaving import DEADLINE, follow
 from webapp.maildir import Maildir
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-
-
-def click(browser: Chrome, by: str, what: str) -> None:
-    """Click what leads to another page, and wait until this page is gone."""
-    with leaving(browser):
-        browser.find_element(by, what).click()
 
 
 def order(browser: Chrome, shop: Any, *, name: str, email: str, card: str = "works") -> None:
@@ -26,7 +20,7 @@ def order(browser: Chrome, shop: Any, *, name: str, email: str, card: str = "wor
     browser.find_element(By.NAME, "name").send_keys(name)
     browser.find_element(By.NAME, "email").send_keys(email)
     browser.find_element(By.CSS_SELECTOR, f"input[name=card][value={card}]").click()
-    click(browser, By.CSS_SELECTOR, ".checkout .button")
+    follow(browser, By.CSS_SELECTOR, ".checkout .button")
 
 
 def post_newsletter(browser: Chrome, shop: Any, *, subject: str, readers: int) -> None:
@@ -35,7 +29,7 @@ def post_newsletter(browser: Chrome, shop: Any, *, subject: str, readers: int) -
         element = browser.find_element(By.NAME, field)
         element.clear()
         element.send_keys(value)
-    click(browser, By.CSS_SELECTOR, ".letter .button")
+    follow(browser, By.CSS_SELECTOR, ".letter .button")
 
 
 def see_in_inbox(browser: Chrome, shop: Any, text: str) -> None:
@@ -58,13 +52,13 @@ def test_an_order_is_confirmed_in_the_inbox(browser: Chrome, shop: Any) -> None:
     )
     see_in_inbox(browser, shop, "ada@example.com")
     browser.get(f"{shop.url}/orders")
-    click(browser, By.PARTIAL_LINK_TEXT, "F-0")
-    click(browser, By.LINK_TEXT, "Read the email")
+    follow(browser, By.PARTIAL_LINK_TEXT, "F-0")
+    follow(browser, By.LINK_TEXT, "Read the email")
     assert "Invoice F-0" in browser.find_element(By.CSS_SELECTOR, ".facts").text
     browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
     assert "Thank you, Ada Lovelace." in heading(browser)
     browser.switch_to.default_content()
-    click(browser, By.LINK_TEXT, "Text")
+    follow(browser, By.LINK_TEXT, "Text")
     assert "Dear Ada Lovelace," in browser.find_element(By.TAG_NAME, "pre").text
 
 
@@ -112,7 +106,7 @@ def test_every_page_fits_a_phone(browser: Chrome, shop: Any) -> None:
     issue = browser.current_url
     see_in_inbox(browser, shop, "NNNN")
     browser.get(f"{shop.url}/inbox?q={address}")
-    click(browser, By.PARTIAL_LINK_TEXT, "Your order")
+    follow(browser, By.PARTIAL_LINK_TEXT, "Your order")
     pages = [placed, issue, browser.current_url, f"{shop.url}/inbox?q={'q' * 200}"]
     pages += [
         shop.url + path for path in ("/", "/orders", "/newsletter", "/password-reset", "/inbox")
@@ -132,10 +126,10 @@ def test_every_page_fits_a_phone(browser: Chrome, shop: Any) -> None:
 def test_a_password_reset_link_works(browser: Chrome, shop: Any) -> None:
     browser.get(f"{shop.url}/password-reset")
     browser.find_element(By.NAME, "email").send_keys("forgetful@example.com")
-    click(browser, By.CSS_SELECTOR, ".letter .button")
+    follow(browser, By.CSS_SELECTOR, ".letter .button")
     see_in_inbox(browser, shop, "forgetful@example.com")
-    click(browser, By.PARTIAL_LINK_TEXT, "forgetful@example.com")
-    click(browser, By.LINK_TEXT, "Text")
+    follow(browser, By.PARTIAL_LINK_TEXT, "forgetful@example.com")
+    follow(browser, By.LINK_TEXT, "Text")
     text = browser.find_element(By.TAG_NAME, "pre").text
     browser.get(next(word for word in text.split() if "/password-reset/" in word))
     assert heading(browser) == "Your link works."
@@ -186,7 +180,7 @@ def test_a_newsletter_shows_its_numbers_without_scripts(
     post_newsletter(browser_without_scripts, shop, subject="Plain letters", readers=3)
 
     def refreshed(driver: Chrome) -> bool:
-        click(driver, By.LINK_TEXT, "Refresh")
+        follow(driver, By.LINK_TEXT, "Refresh")
         return driver.find_element(By.CSS_SELECTOR, "[data-field=sent]").text == "3"
 
     WebDriverWait(browser_without_scripts, DEADLINE).until(refreshed)

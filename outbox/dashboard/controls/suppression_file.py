@@ -1,5 +1,7 @@
 """The suppression list as a file: an address in each line, and the reason behind a comma.
 
+Where a spreadsheet writes semicolons in the place of commas, it is read as well.
+
 A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula. So such a cell gets
 an apostrophe before it, which is taken off again when the file is read.
 """
@@ -59,7 +61,7 @@ def _text(octets: bytes) -> str:
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines that are not empty, with their numbers; a heading is passed over."""
-    reader = csv.reader(StringIO(text, newline=""), strict=False)
+    reader = csv.reader(StringIO(text, newline=""), delimiter=_delimiter(text), strict=False)
     try:
         for cells in reader:
             found = [_plain(cell.strip()) for cell in cells]
@@ -70,6 +72,11 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, found
     except csv.Error as error:
         raise InvalidMessage("file", f"cannot be read as CSV, line {reader.line_num}") from error
+
+
+def _delimiter(text: str) -> str:
+    """Return what ends the first line's address: a spreadsheet's language decides it."""
+    return ";" if ";" in text.partition("\n")[0].partition(",")[0] else ","
 
 
 def lines() -> Iterator[str]:

@@ -9,6 +9,7 @@ from ...domain.fleet import WorkerState
 from ...domain.jobs.order import JobState
 from ...flask_ext.app.state import state_of
 from ...flask_ext.jobs.verbs import Jobs
+from ...flask_ext.management.figures import overview
 from ...flask_ext.management.management import Management
 from ...flask_ext.management.results import Fleet, Health, WorkerDetails
 from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
@@ -60,19 +61,18 @@ class State:
 def look() -> State:
     """Read how things stand."""
     verbs, runtime = Management(), state_of().runtime
-    health = verbs.health(ask=False)
+    now = overview(runtime)
     pauses = verbs.paused()
     switched = [SUPPRESSED] if runtime.suppressed() else []
     if runtime.settings.redirect_to:
         switched.append(redirect_line(runtime.settings.redirect_to))
-    fleet = verbs.workers()
     return State(
-        judgement=judge(health, pauses, switched, fleet.problems),
-        health=health,
-        backlog=verbs.backlog(),
+        judgement=judge(now.health, pauses, switched, now.fleet.problems),
+        health=now.health,
+        backlog=now.backlog,
         pauses=pauses,
-        fleet=fleet,
-        servers=_servers(health.servers, runtime.servers),
+        fleet=now.fleet,
+        servers=_servers(now.health.servers, runtime.servers),
         jobs=Jobs().jobs(state=JobState.RUNNING, limit=_MOST_JOBS),
     )
 

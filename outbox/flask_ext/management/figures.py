@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 
 LONGEST_AGE = 1e9
 HELD = "emails are held since a restore (flask outbox held, flask outbox release)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """How things stand."""
+
+    health: Health
+    backlog: Backlog
+    fleet: Fleet
 
 
 def stats(runtime: Runtime) -> Stats:
@@ -83,12 +92,31 @@ def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
         return Health(healthy=False, limit=limit, problems=problems)
 
 
-def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
+def overview(runtime: Runtime) -> Overview:
+    """Return what `health`, `backlog` and `workers` tell, each read once; no worker is asked."""
+    waits, fleet = backlog(runtime), workers(runtime)
+    health = _examined(runtime, runtime.settings.health_age, ask=False, waits=waits, fleet=fleet)
+    return Overview(health=health, backlog=waits, fleet=fleet)
+
+
+def _examined(
+    runtime: Runtime,
+    limit: float,
+    *,
+    ask: bool,
+    waits: Backlog | None = None,
+    fleet: Fleet | None = None,
+) -> Health:
+    """Examine the tables, but for what is known of them already."""
     database, names = runtime.database, [server.name for server in runtime.servers]
 
     def look(connection: Connection) -> tuple[Health, float]:
-        oldest = standstill.oldest_due(connection, database)
-        due, claimed, stuck = standstill.counted(connection, database, limit, oldest)
+        if waits is None:
+            oldest = standstill.oldest_due(connection, database)
+            due = standstill.due(connection, database)
+        else:
+            oldest, due = waits.oldest_due_seconds, waits.due
+        claimed, stuck = standstill.taken(connection, database, limit, oldest)
         found = standings(connection, database, names)
         health = Health(
             healthy=True,
@@ -106,7 +134,7 @@ def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Health:
         return health, standstill.longest_overdue(connection, database)
 
     health, overdue = database.read(look)
-    fleet, place = workers(runtime), examine.look(database, runtime.settings.instance)
+    fleet, place = fleet or workers(runtime), examine.look(database, runtime.settings.instance)
     problems = (
         *([behind] if (behind := older_schema(database)) else []),
         *missing_soon(runtime),

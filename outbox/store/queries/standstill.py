@@ -49,23 +49,28 @@ def longest_overdue(connection: Connection, database: Database) -> float:
     return _seconds_since(connection, database, statement)
 
 
-def counted(
+def due(connection: Connection, database: Database) -> int:
+    """Return how many emails are due; at most MOST_COUNTED are counted."""
+    email = database.tables.email.c
+    statement = select(email.id).where(email.due_at.is_not(None), email.due_at <= database.now())
+    return _count(connection, statement)
+
+
+def taken(
     connection: Connection, database: Database, limit: float, oldest: float
-) -> tuple[int, int, int]:
-    """Return how many emails are due, are claimed, and have been either for over `limit` seconds.
+) -> tuple[int, int]:
+    """Return how many emails are claimed, and have been due or claimed for over `limit` seconds.
 
     `oldest` is for how many seconds the oldest due email has waited: if it is not late, none is
     counted in vain. Of each kind at most MOST_COUNTED are counted.
     """
     email = database.tables.email.c
-    due = select(email.id).where(email.due_at.is_not(None), email.due_at <= database.now())
     claimed = select(email.id).where(email.token.is_not(None))
     late = select(email.id).where(email.due_at.is_not(None), email.due_at < database.now(-limit))
     since = _claimed(database).subquery()
     stuck = select(since.c.since).where(since.c.since < database.now(-limit))
-    found = [_count(connection, statement) for statement in (due, claimed, stuck)]
     overdue = _count(connection, late) if oldest > limit else 0
-    return found[0], found[1], found[2] + overdue
+    return _count(connection, claimed), _count(connection, stuck) + overdue
 
 
 def _claimed(database: Database) -> Select[Any]:

@@ -172,6 +172,15 @@ def test_a_file_is_brought_in_and_its_wrong_lines_are_told(desk: Desk) -> None:
     assert {one.address for one in desk.shop.outbox.suppressed()} == set(found)
 
 
+def test_a_spreadsheet_may_write_semicolons(desk: Desk) -> None:
+    bring_in(desk, b'address;reason\r\na@x.example;"left, with thanks"\r\nb@x.example;x, y\r\n')
+    bring_in(desk, b"c@x.example,first; then\r\n")
+    found = {one.address: one.reason for one in desk.shop.outbox.suppressed()}
+    assert found == {
+        "a@x.example": "left, with thanks", "b@x.example": "x, y", "c@x.example": "first; then",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("octets", "told"),
     [
