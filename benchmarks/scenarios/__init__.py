@@ -8,13 +8,14 @@ from benchmarks.bench import Bench
 from benchmarks.results import Row
 from benchmarks.scenarios.cost import dashboard, encryption, idle, lanes, memory, roundtrips
 from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
-from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, purge, sqlite
+from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, purge, recovery, sqlite
 from benchmarks.scenarios.timing import latency, pace, urgent
 
 SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "drain": drain.run,
     "distance": distance.run,
     "pools": pools.run,
+    "recovery": recovery.run,
     "latency": latency.run,
     "urgent": urgent.run,
     "pace": pace.run,

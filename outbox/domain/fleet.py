@@ -29,6 +29,15 @@ BEAT = "beat"
 """What stands in the place of the pool in the row of a beat."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """What names a process for all time: together these three never come twice."""
+
+    boot: str  # the kernel's boot, and the namespace of its process ids
+    pid: int
+    start: int  # in clock ticks after the boot
+
+
 class WorkerState(StrEnum):
     """What is known of a worker."""
 

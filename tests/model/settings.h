@@ -45,6 +45,9 @@
 #ifndef RESCUE_WITHOUT_DOUBT         /* what a lost worker was sending is given back as unsent */
 #define RESCUE_WITHOUT_DOUBT 0
 #endif
+#ifndef DEATH_GUESSED                /* a worker that is not seen is taken for dead at once */
+#define DEATH_GUESSED 0
+#endif
 #ifndef NUDGE_TRUSTED                /* a sweep comes only when it was nudged */
 #define NUDGE_TRUSTED 0
 #endif

@@ -15,6 +15,7 @@ VARIANTS: dict[str, tuple[int, str, str]] = {
     "CLAIM_UNGUARDED": (0, "never_twice", "copies: 2"),
     "RESCUE_UNCHECKED": (1, "fenced_on_the_wire", "rescues token 1"),
     "RESCUE_BLIND": (0, "doubt_needs_a_fault", "rescues token 1"),
+    "DEATH_GUESSED": (0, "doubt_needs_a_fault", "rescues token 1"),
     "RESCUE_WITHOUT_DOUBT": (1, "no_copy_under_hold", "the server takes mail 1, copies: 2"),
     "NUDGE_TRUSTED": (1, "never_lost", "nobody is nudged"),
     "RECORD_FIRST": (1, "never_lost", "copies: 0, is sent"),

@@ -79,18 +79,31 @@ inline runs_out(l) {
 	}
 }
 
+/* outbox.worker.fleet.deaths.Deaths.free_slots, outbox.store.control.lease.let_run_out
+ * The worker's host has seen it die, so no time passes, and nobody's own deadline ends.
+ */
+inline let_run_out(l) {
+	d_step {
+		lease[l].is == held && lease[l].started && (!worked_on(l) || DEATH_GUESSED) ->
+		printf("host: the worker of token %d is dead, its lease runs out\n", l);
+		lease[l].is = run_out
+	}
+}
+
+#define ENDS(l) :: runs_out(l) :: let_run_out(l)
+
 proctype Clock() {
 end:	do
 	:: comes_due(0)
 	:: comes_due(1)
-	:: runs_out(1)
-	:: runs_out(2)
-	:: runs_out(3)
-	:: runs_out(4)
-	:: runs_out(5)
+	ENDS(1)
+	ENDS(2)
+	ENDS(3)
+	ENDS(4)
+	ENDS(5)
 #if TOKENS > 5
-	:: runs_out(6)
-	:: runs_out(7)
+	ENDS(6)
+	ENDS(7)
 #endif
 	od
 }

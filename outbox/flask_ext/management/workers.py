@@ -15,7 +15,7 @@ from ...store.control import beat
 from ...store.control import fleet as table
 from ...store.control.fleet import WorkerRow
 from ...worker.fleet.inquiry import OURS
-from ...worker.fleet.own_process import has_ended
+from ...worker.process.own_process import has_ended
 from ...worker.setup.additions import tasks_of
 from .checks.fleet_table import judged
 from .results import Fleet, WorkerDetails
@@ -73,7 +73,7 @@ def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[Worker
         state_of(
             seen=row.seen_seconds,
             is_stopped=row.stopped_at is not None,
-            is_gone=has_ended(boot=row.boot, pid=row.pid, start=row.process_start),
+            is_gone=has_ended(row.process),
             tasks=row.tasks,
         )
         for row in known

@@ -1,7 +1,8 @@
 """Caps the batches in flight on a server, exactly and over all workers.
 
 A lease counts until it is ended or rescued. That holds even after it ran out, because its worker
-may still renew it. So the connection of a worker that died becomes free with its rescue.
+may still renew it. So the connection of a worker that died becomes free with its rescue, or as soon
+as its host knows of its death.
 """
 
 from __future__ import annotations

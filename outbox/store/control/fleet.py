@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
-from ...domain.fleet import KEPT, LIVING
+from ...domain.fleet import KEPT, LIVING, ProcessId
 from ..connection.database import Database
 from ..schema.clock import utc
 
@@ -38,6 +38,19 @@ class WorkerRow:
     started_seconds: float
     seen_seconds: float
 
+    @property
+    def process(self) -> ProcessId:
+        """The process that keeps the row."""
+        return ProcessId(self.boot, self.pid, self.process_start)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Living:
+    """What counts of a worker, or of a beat, that lives."""
+
+    slots: int
+    process: ProcessId
+
 
 def enter(connection: Connection, database: Database, worker: UUID, row: Mapping[str, Any]) -> None:
     """Write the row of a worker that starts."""
@@ -63,13 +76,24 @@ def leave(connection: Connection, database: Database, worker: UUID) -> None:
     connection.execute(mine.values(seen_at=now, stopped_at=now, tasks=0))
 
 
-def living_slots(connection: Connection, database: Database) -> int:
-    """Return the slots of all living workers together; 0 if none that sends is known to live."""
+def living(connection: Connection, database: Database) -> list[Living]:
+    """Return the workers and the beats that live, as far as is known, and were not asked to stop.
+
+    A dead worker counts for some time. By then the tasks that it had received are given to others.
+    """
     table = database.tables.worker.c
     # A row from the future was written before the clock was set back, and never renewed since.
     lives = table.seen_at.between(database.now(-LIVING), database.now(LIVING))
-    total = select(func.coalesce(func.sum(table.slots), 0)).where(lives, table.stopped_at.is_(None))
-    return int(connection.execute(total).scalar_one())
+    columns = table.slots, table.boot, table.pid, table.process_start
+    rows = connection.execute(select(*columns).where(lives, table.stopped_at.is_(None)))
+    return [
+        Living(slots=slots, process=ProcessId(boot, pid, start)) for slots, boot, pid, start in rows
+    ]
+
+
+def living_slots(connection: Connection, database: Database) -> int:
+    """Return the slots of all living workers together; 0 if none that sends is known to live."""
+    return sum(worker.slots for worker in living(connection, database))
 
 
 def workers(connection: Connection, database: Database) -> tuple[WorkerRow, ...]:

@@ -4,15 +4,18 @@ A claim inserts it (`transitions/claim.py`), a send task starts it (`start.py`),
 out, the rescue judges it (`rescue.py`). A batch ends it in one of three ways. `drop` deletes it
 where every result is recorded. `end` deletes it in the transaction that gives the rest back.
 `leave` lets it run out, because a person's transaction still holds some of its emails' rows.
+`let_run_out` does so for a batch whose process is known to have ended.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Delete, bindparam, delete, select, update
 
+from ...domain.fleet import ProcessId
 from ..connection.database import Database
 
 
@@ -35,6 +38,28 @@ def is_any(connection: Connection, database: Database) -> bool:
     """Return whether a batch is in flight."""
     found = select(database.tables.lease.c.token).limit(1)
     return connection.execute(found).first() is not None
+
+
+def of_boot(connection: Connection, database: Database, boot: str) -> dict[UUID, ProcessId]:
+    """Return the leases that hold and were started by a process of this boot, with the process."""
+    lease = database.tables.lease.c
+    columns = lease.token, lease.boot, lease.pid, lease.process_start
+    held = lease.boot == boot, lease.expires_at > database.now()
+    rows = connection.execute(select(*columns).where(*held).order_by(lease.token))
+    return {token: ProcessId(*process) for token, *process in rows}
+
+
+def let_run_out(connection: Connection, database: Database, tokens: Collection[UUID]) -> None:
+    """Let the leases of processes that have ended run out now, so that they take no slot.
+
+    Nothing else is decided. The emails are judged as late as those of any lease that runs out, and
+    a process that lives could still renew. Rows that others have locked are skipped.
+    """
+    lease = database.tables.lease
+    locked = select(lease.c.token).where(lease.c.token.in_(tokens)).order_by(lease.c.token)
+    free = connection.execute(locked.with_for_update(skip_locked=True)).scalars().all()
+    over = update(lease).where(lease.c.token.in_(free), lease.c.expires_at > database.now())
+    connection.execute(over.values(expires_at=database.now(), server=None))
 
 
 def drop(database: Database, token: UUID) -> None:

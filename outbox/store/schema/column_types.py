@@ -31,6 +31,7 @@ REPLY_LENGTH = 500
 ENHANCED_LENGTH = 12
 SERVER_LENGTH = 255
 WORKER_LENGTH = 100
+BOOT_LENGTH = 60
 REASON_LENGTH = 200
 """The most characters of texts that come from outside. Longer texts are cut before writing."""
 

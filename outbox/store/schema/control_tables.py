@@ -19,6 +19,7 @@ from ...domain.header.address import MAX_ADDRESS
 from ...domain.scheduling.lanes import MAX_BUCKET
 from .clock import MOMENT
 from .column_types import (
+    BOOT_LENGTH,
     EMPTY,
     ID,
     LANE,
@@ -45,6 +46,10 @@ def lease(metadata: MetaData) -> Table:
         Column("started_at", MOMENT),
         Column("suspected_at", MOMENT),
         Column("worker", String(WORKER_LENGTH)),
+        # Which process started it, as in the table of the workers; null where it is not known.
+        Column("boot", String(BOOT_LENGTH)),
+        Column("pid", Integer),
+        Column("process_start", BigInteger),
         Column("server", String(SERVER_LENGTH)),  # it counts against this server's connection cap
         **TABLE_OPTIONS,
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, Text, Uuid
 
 from .clock import MOMENT
-from .column_types import TABLE_OPTIONS
+from .column_types import BOOT_LENGTH, TABLE_OPTIONS
 
 NAME_LENGTH = 255
 """The most characters of a worker's name and of its host's. Longer ones are cut."""
 POOL_LENGTH = 50
-BOOT_LENGTH = 60
 VERSION_LENGTH = 30
 
 

@@ -71,7 +71,8 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
 def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
     """Start the lease; return the time on our clock before it was asked for, and the batch."""
     began, term = runtime.clock(), runtime.settings.lease
-    return began, start(runtime.database, token, lease_seconds=term, worker=runtime.worker)
+    who = {"worker": runtime.worker, "process": runtime.process}
+    return began, start(runtime.database, token, lease_seconds=term, **who)
 
 
 def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:

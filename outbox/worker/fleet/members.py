@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from ...domain.config.agreement import digests
 from ...domain.fleet import BEAT, SILENT
 from ...domain.version import __version__
 from ...store.schema.fleet_tables import NAME_LENGTH, POOL_LENGTH, VERSION_LENGTH
+from ..process.own_process import host, start_of, this_boot
 from ..process.queues import SEND_QUEUES
 from ..process.runtime import Runtime
-from .own_process import host, start_of, this_boot
 
 _SENDING = frozenset(SEND_QUEUES.values())
 
@@ -42,6 +43,11 @@ class WorkerMember:
     def is_well(self) -> bool:
         """Return True: what its tasks do is seen by what becomes of the emails."""
         return True
+
+    def children(self) -> Iterable[int]:
+        """Return the ids of its pool's processes; a pool of threads has none but this one."""
+        pool: Any = getattr(self._worker, "pool", None)
+        return pool.info.get("processes", ()) if pool and pool.active else ()
 
     def slots(self) -> int:
         """Return how many batches it can have in flight; 0 if it listens to no queue of batches."""
@@ -79,6 +85,10 @@ class BeatMember:
         """
         late = getattr(self._scheduler, "seconds_late", float)
         return bool(late() < SILENT)
+
+    def children(self) -> Iterable[int]:
+        """Return none: a beat runs no batches."""
+        return ()
 
 
 def _row(runtime: Runtime, name: str, pool: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -22,11 +22,12 @@ from ...store.control import fleet
 from ..process import shutdown
 from ..process.runtime import Runtime
 from ..process.steady_clock import steady
+from .deaths import Deaths
 
 _log = logging.getLogger("outbox")
 
 LOOK = 1.0
-"""Seconds between two looks whether the process was asked to stop."""
+"""Seconds between two looks whether the process was asked to stop, or another one has ended."""
 
 FAREWELL = 2.0
 """Seconds for which the end of the process waits until its row says so."""
@@ -44,6 +45,9 @@ class Member(Protocol):
     def is_well(self) -> bool:
         """Return whether the process does its work; no beat is written while it does not."""
 
+    def children(self) -> Iterable[int]:
+        """Return the ids of the processes that run its batches."""
+
 
 class Presence:
     """Writes a member's row at its start, renews it every `every` seconds, and notes its end."""
@@ -56,6 +60,7 @@ class Presence:
         )
         self._member = member
         self._slots = runtime.slots
+        self._deaths = Deaths(member.children)
         self._every = every
         self._id = uuid4()
         self._failed = False  # the last beat: an outage is logged once
@@ -83,6 +88,8 @@ class Presence:
         until = steady() + seconds
         while not self._must_end() and (left := until - steady()) > 0:
             self._ended.wait(min(LOOK, left))
+            if self._deaths.are_due():
+                self._safely(self._free_slots)
 
     def _must_end(self) -> bool:
         return self._ended.is_set() or shutdown.requested()
@@ -108,7 +115,12 @@ class Presence:
         if not fleet.renew(connection, self._database, self._id, changes):
             row = {**self._member.row(), **changes}
             fleet.enter(connection, self._database, self._id, row)
-        self._slots.tell(fleet.living_slots(connection, self._database))
+        living = fleet.living(connection, self._database)
+        self._slots.tell(sum(worker.slots for worker in living))
+        self._deaths.watch(worker.process for worker in living)
+
+    def _free_slots(self, connection: Connection) -> None:
+        self._deaths.free_slots(connection, self._database)
 
     def _leave(self, connection: Connection) -> None:
         fleet.leave(connection, self._database, self._id)

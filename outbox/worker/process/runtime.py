@@ -23,6 +23,7 @@ from ...domain.config.routing import Routes
 from ...domain.config.servers import ServerSettings
 from ...domain.config.settings import Settings
 from ...domain.errors import ConfigurationError
+from ...domain.fleet import ProcessId
 from ...domain.jobs.pace import FIRST
 from ...domain.scheduling.lanes import Lanes
 from ...smtp.connection import Connection
@@ -34,6 +35,7 @@ from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
+from .own_process import own_process
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
 from .slots import Slots
@@ -117,6 +119,11 @@ class Runtime:
     def worker(self) -> str:
         """The name of this process in the attempt log: host and process id."""
         return f"{socket.gethostname()}:{os.getpid()}"
+
+    @property
+    def process(self) -> ProcessId | None:
+        """What names this process for all time; None where this host does not tell."""
+        return own_process()
 
     def publish(self, task: str, queue: str, *args: str) -> bool:
         """Publish a task with bounded waits, unless its queue is full; as `Publisher.send`."""

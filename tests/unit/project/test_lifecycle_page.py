@@ -13,6 +13,7 @@ import pytest
 
 from outbox.domain.config.settings import Settings
 from outbox.domain.delivery.status import ARROWS, Status
+from outbox.worker.fleet.presence import LOOK
 from tests.unit.project.lifecycle_drawing import drawing
 
 ROOT = Path(__file__).parents[3]
@@ -47,8 +48,13 @@ batch, the lease runs out between two thirds of `OUTBOX_LEASE` later and a whole
 notes that. One whole `OUTBOX_LEASE` after the note, a sweep rescues the emails. This second lease
 is for a worker that lives and could not reach the database: until the rescue it may renew.
 
-With the default settings the rescue comes {least:.0f} to {most:.0f} seconds after the death, if
-beat runs. Without beat, and without `flask outbox sweep` from cron, it waits for the sweeps that
+A worker or a beat of the outbox that lives on the same host sees the death within a second: of a
+child of its own, of another worker or of one of that worker's children. A worker that starts finds
+the processes that ended before. The dead process's lease then runs out at once. Of another host, or
+of another container, nothing is known.
+
+With the default settings the rescue comes {least:.0f} to {most:.0f} seconds after the death, and
+where its host has seen it, {known_least:.0f} to {known_most:.0f}. That is if beat runs. Without beat, and without `flask outbox sweep` from cron, it waits for the sweeps that
 commits cause.
 
 | an email of the batch that | until the rescue | after the rescue |
@@ -58,9 +64,9 @@ commits cause.
 | is in the open window (`sending`), at most {window} | waits | came into doubt; {doubt} |
 
 A batch whose task never started waits for its first lease only, and nothing is charged. A dead
-worker's batch keeps its slot until the lease runs out, and its place under a server's connection
-cap until the rescue. The emails of other batches do not wait for the rescue.
-`flask outbox progress` shows the seconds until it.
+worker's batch keeps its slot until the lease runs out. It keeps its place under a server's
+connection cap until the rescue, or until its host has seen the death. The emails of other batches
+do not wait for the rescue. `flask outbox progress` shows the seconds until it.
 """
 
 _DOUBT = (
@@ -75,6 +81,8 @@ def rescue() -> str:
     return _RESCUE.format(
         least=(2 / 3 + 1) * settings.lease,
         most=2 * (settings.lease + settings.sweep_interval),
+        known_least=settings.lease,
+        known_most=LOOK + settings.lease + 2 * settings.sweep_interval,
         window=settings.window,
         doubt=_DOUBT.format(backoff=settings.backoff[0]),
     )

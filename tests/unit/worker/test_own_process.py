@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
-from outbox.worker.fleet.own_process import has_ended, start_of, this_boot
+from outbox.domain.fleet import ProcessId
+from outbox.worker.process.own_process import has_ended, own_process, start_of, this_boot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
 
 
 def ended(pid: int, start: int, boot: str | None = None) -> bool:
-    return has_ended(boot=this_boot() if boot is None else boot, pid=pid, start=start)
+    return has_ended(ProcessId(this_boot() if boot is None else boot, pid, start))
 
 
 def test_a_process_that_runs_has_not_ended_and_another_with_its_id_is_not_it() -> None:
@@ -46,3 +47,15 @@ def test_of_another_boot_or_namespace_nothing_is_known() -> None:
 
 def test_another_user_s_process_lives_though_it_may_not_be_signalled() -> None:
     assert not ended(1, start_of(1))
+
+
+def test_a_forked_process_has_a_name_of_its_own() -> None:
+    parent = own_process()
+    assert parent == ProcessId(this_boot(), os.getpid(), start_of(os.getpid()))
+    reads, writes = os.pipe()
+    if not (child := os.fork()):
+        os.write(writes, repr(own_process()).encode())
+        os._exit(0)
+    told = os.read(reads, 500).decode()
+    assert told == repr(ProcessId(this_boot(), child, start_of(child)))
+    os.waitpid(child, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +39,9 @@ class Member:
 
     def is_well(self) -> bool:
         return self.well
+
+    def children(self) -> Iterable[int]:
+        return ()
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from ...domain.fleet import ProcessId
+
 _PROC = Path("/proc")
 _STATE, _START = 0, 19
 """Fields of /proc/…/stat after the command's name (proc_pid_stat(5): the third and the 22nd)."""
@@ -42,18 +44,34 @@ def start_of(pid: int) -> int:
     return int(found[_START]) if found else 0
 
 
-def has_ended(*, boot: str, pid: int, start: int) -> bool:
+def process_of(pid: int) -> ProcessId | None:
+    """Return what names the process that has this id now; None where this host does not tell."""
+    boot, start = this_boot(), start_of(pid)
+    return ProcessId(boot, pid, start) if boot and start else None
+
+
+def own_process() -> ProcessId | None:
+    """Return what names this process, as `process_of`."""
+    return _own(os.getpid())
+
+
+@cache
+def _own(pid: int) -> ProcessId | None:
+    return process_of(pid)
+
+
+def has_ended(process: ProcessId) -> bool:
     """Return whether this process is known to have ended; of another host nothing is known."""
-    if not boot or boot != this_boot() or not start:
+    if not process.boot or process.boot != this_boot() or not process.start:
         return False
     try:
-        os.kill(pid, 0)
+        os.kill(process.pid, 0)
     except ProcessLookupError:
         return True
     except OSError:
         pass  # it is another user's, and lives
-    found = _stat(pid)  # of another user's process it may be hidden
-    return bool(found) and (found[_STATE] in _ENDED or int(found[_START]) != start)
+    found = _stat(process.pid)  # of another user's process it may be hidden
+    return bool(found) and (found[_STATE] in _ENDED or int(found[_START]) != process.start)
 
 
 def _stat(pid: int) -> list[str]:
