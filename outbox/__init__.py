@@ -8,6 +8,7 @@ from .domain.errors import (
     KeyConflict,
     KeyContention,
     OutboxError,
+    SentAgain,
 )
 from .domain.figures.figures import FailureCount, Figures, FiguresPoint, TimeToAccepted
 from .domain.figures.spans import Period
@@ -100,6 +101,7 @@ __all__ = [
     "RecipientDetails",
     "Released",
     "Restored",
+    "SentAgain",
     "ServerStatus",
     "Stats",
     "Status",

@@ -8,7 +8,16 @@ from benchmarks.bench import Bench
 from benchmarks.results import Row
 from benchmarks.scenarios.cost import dashboard, encryption, idle, lanes, memory, roundtrips
 from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
-from benchmarks.scenarios.sending import distance, drain, growth, horizon, pools, purge, recovery, sqlite
+from benchmarks.scenarios.sending import (
+    distance,
+    drain,
+    growth,
+    horizon,
+    pools,
+    purge,
+    recovery,
+    sqlite,
+)
 from benchmarks.scenarios.timing import latency, pace, urgent
 
 SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {

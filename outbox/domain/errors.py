@@ -67,6 +67,10 @@ class KeyContention(OutboxError):
     """
 
 
+class SentAgain(OutboxError):
+    """The email was sent again since the person looked who asks for it once more; see `seen`."""
+
+
 class ConfigurationError(OutboxError):
     """A setting is unknown, has the wrong type or contradicts another one.
 

@@ -25,7 +25,7 @@ def note_beat(runtime: Runtime) -> None:
         return
     is_first, runtime.beat_noted_until = not runtime.beat_noted_until, now + beat.EVERY
     try:
-        runtime.database.run(lambda connection: beat.note(connection, runtime.database))
+        beat.note(runtime.database)
         told = skew_warnings(seconds_ahead(runtime.database)) if is_first else []
     except SQLAlchemyError as error:
         told = [] if is_outage(error) else [f"beat's mark was not left ({describe(error)})"]
@@ -39,13 +39,11 @@ def note_task(runtime: Runtime) -> None:
     A mark that another process left just now is only read. An outage keeps no email back, and the
     next task tries again.
     """
-    now, database = runtime.clock(), runtime.database
+    now = runtime.clock()
     if now < runtime.task_noted_until:
         return
     try:
-        age = database.read(lambda connection: beat.task_age(connection, database))
-        if age is None or age >= beat.TASK_EVERY:
-            database.run(lambda connection: beat.note_task(connection, database))
+        beat.note_task(runtime.database)
     except SQLAlchemyError as error:
         if not is_outage(error):
             _log.warning("outbox: a task's mark was not left (%s)", describe(error))

@@ -47,6 +47,7 @@ def sweep(
     except Exception:
         runtime.instance.forget()  # when the tables are back, they may be a backup's
         raise
+    runtime.has_jobs = state.jobs
     if not runtime.suppressed() and runtime.instance.refusal(state.instance):
         return 0
     if state.overdue:

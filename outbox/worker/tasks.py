@@ -66,7 +66,7 @@ def sweep(self: Task[Any, Any]) -> int:
         if not self.request.get(OWN):
             note_beat(runtime)
         claimed = go_on(runtime)
-        if take_turn(runtime):
+        if runtime.has_jobs and take_turn(runtime):
             runtime.nudge.wake()
         return claimed
     return 0

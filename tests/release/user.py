@@ -57,6 +57,7 @@ from outbox import (
     RecipientDetails,
     Released,
     Restored,
+    SentAgain,
     ServerStatus,
     Stats,
     Status,
@@ -175,7 +176,10 @@ def manage() -> None:
     assert_type(outbox.suppress_many([("a@x.example", "left")]), Suppressions)
     assert_type(outbox.cancel_now([7], by="ada"), Corrections)
     assert_type(outbox.source(7), bytes | None)
-    assert_type(outbox.send_again(7, by="ada"), Email)
+    try:
+        assert_type(outbox.send_again(7, by="ada", seen=12), Email)
+    except SentAgain as refusal:
+        print(refusal)
     assert_type(outbox.audit(email=7), tuple[AuditEntry, ...])
     counts: dict[Status, int] = outbox.counts("order")
     stats: Stats = outbox.stats()

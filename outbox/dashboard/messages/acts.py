@@ -5,11 +5,11 @@ from __future__ import annotations
 from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
+from ...domain.errors import SentAgain
 from ...flask_ext.management.management import Management
 from ...flask_ext.restore.verbs import Restoring
 from ..site.render import here
 from ..site.site import Site, visitor
-from .life import AGAIN, newest_acts
 
 
 def add_to(site: Site) -> None:
@@ -57,9 +57,10 @@ def send_again(email_id: int) -> ResponseReturnValue:
     A second click, and a person whose page does not show that another one did it, change nothing.
     """
     seen = request.form.get("seen", 0, type=int)
-    if any(act.id > seen and act.action == AGAIN for act in newest_acts(email_id)):
+    try:
+        made = Management().send_again(email_id, by=visitor().who, seen=seen)
+    except SentAgain:
         return redirect(here("one_show", email_id=email_id, again=1), 303)
-    made = Management().send_again(email_id, by=visitor().who)
     return redirect(here("one_show", email_id=made.id, copy_of=email_id), 303)
 
 

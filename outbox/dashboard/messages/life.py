@@ -11,6 +11,7 @@ from ...domain.counted import counted
 from ...domain.delivery.status import FINISHED, Status
 from ...domain.delivery.transaction import Verdict
 from ...flask_ext.management.management import Management
+from ...flask_ext.management.source import ACTS
 from ...store.report_records import AttemptDetails, AuditEntry, EmailDetails
 
 Tone = Literal["plain", "good", "bad", "doubt", "act"]
@@ -36,12 +37,6 @@ _ENDS: dict[Status, tuple[str, Tone]] = {
 }
 
 
-AGAIN = "send again"
-"""What the audit calls it where a message was sent once more as a new one."""
-_ACTS = 20
-"""How many of the newest acts on a message its page shows."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """Something that happened to the message."""
@@ -55,7 +50,7 @@ class Event:
 
 def newest_acts(email_id: int) -> tuple[AuditEntry, ...]:
     """Return what people did to a message, the newest first."""
-    return Management().audit(email=email_id, limit=_ACTS)
+    return Management().audit(email=email_id, limit=ACTS)
 
 
 def life_of(email: EmailDetails, entries: Sequence[AuditEntry]) -> list[Event]:

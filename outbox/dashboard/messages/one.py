@@ -11,6 +11,7 @@ from flask.typing import ResponseReturnValue
 from ...domain.delivery.status import LEASED, Status
 from ...domain.header.address import CONTROL
 from ...flask_ext.management.management import Management
+from ...flask_ext.management.source import AGAIN
 from ...flask_ext.previews.shown import ShownEmail
 from ...store.due_times import HELD
 from ...store.report_records import AuditEntry, EmailDetails
@@ -18,7 +19,7 @@ from ..access.role import Role
 from ..site.render import render
 from ..site.site import Site, visitor
 from .content import MOST_SOURCE, content_of, is_large, shown_email
-from .life import AGAIN, life_of, newest_acts
+from .life import life_of, newest_acts
 
 FRAME_POLICY = (
     "sandbox; default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline';"

@@ -97,14 +97,22 @@ class Management(Searching, PrivacyVerbs):
         """
         return source.source(self._runtime, id)
 
-    def send_again(self, id: int, *, by: str | None = None) -> Email:  # noqa: A002
+    def send_again(
+        self,
+        id: int,  # noqa: A002
+        *,
+        by: str | None = None,
+        seen: int | None = None,
+    ) -> Email:
         """Enqueue the content of an email once more, as a new message to the same recipients.
 
         It has a Message-ID and a Date of its own, no key and no `expires_at`, and is due now. It is
         committed when this returns. Raises InvalidMessage where the email or its content is
-        missing, and for a message that is signed with DKIM.
+        missing, and for a message that is signed with DKIM. A form that is sent twice enqueues
+        once if it tells the id of the newest entry of the audit that its page has `seen`, or 0: if
+        the email was sent again after that, SentAgain is raised.
         """
-        return source.send_again(self._writer_runtime, id, by)
+        return source.send_again(self._writer_runtime, id, by, seen)
 
     def suppress(self, address: str, reason: str = "by hand", *, by: str | None = None) -> bool:
         """Put an address on the suppression list; return False where it was on it already.

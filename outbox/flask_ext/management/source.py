@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import Options
-from ...domain.errors import InvalidMessage
+from ...domain.errors import InvalidMessage, SentAgain
 from ...domain.message.render import RenderedMessage
 from ...domain.message.renew import renewed
+from ...store.connection.row_locks import lock_by_id
+from ...store.control import audit
 from ...store.new_email import NewEmail
 from ...store.queries import whole_emails
 from ...store.queries.whole_emails import Original
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 
+AGAIN = "send again"
+"""What the audit calls it where a message was sent once more as a new one."""
+ACTS = 20
+"""How many of the newest acts on an email are looked at."""
+
+
 def source(runtime: Runtime, id: Any) -> bytes | None:  # noqa: A002
     """Return an email's octets, or None."""
     database, wanted = runtime.database, one_id(id)
@@ -30,12 +38,20 @@ def source(runtime: Runtime, id: Any) -> bytes | None:  # noqa: A002
     return None if found is None else found.octets
 
 
-def send_again(runtime: Runtime, id: Any, by: Any) -> Email:  # noqa: A002
-    """Enqueue an email's content once more, as a message of its own."""
-    wanted, deed = one_id(id), deed_of(by, "send again")
+def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  # noqa: A002
+    """Enqueue an email's content once more, as a message of its own.
+
+    Raises SentAgain if somebody did so after the audit's entry `seen`, also at the same moment.
+    """
+    wanted, deed = one_id(id), deed_of(by, AGAIN)
     database = runtime.database
 
     def enqueue(connection: Connection) -> Email:
+        if seen is not None:
+            lock_by_id(connection, database, database.tables.email.c.id == wanted)
+            newest = audit.entries(connection, database, limit=ACTS, email_id=wanted)
+            if any(one.id > seen and one.action == AGAIN for one in newest):
+                raise SentAgain("the email was sent again since this person looked")
         found = whole_emails.by_id(connection, database, wanted)
         if found is None:
             raise InvalidMessage("id", "is that of no email whose content is there")

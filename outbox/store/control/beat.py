@@ -8,8 +8,9 @@ until somebody commits. The second shows that tasks come from the broker, whoeve
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
@@ -25,14 +26,14 @@ TASK_EVERY = 5.0
 that works is never older than twice as much."""
 
 
-def note(connection: Connection, database: Database) -> None:
-    """Leave a mark of beat, unless another process did so just now or is about to."""
-    _note(connection, database, BEAT, EVERY)
+def note(database: Database) -> None:
+    """Leave a mark of beat, unless there is one from just now."""
+    _note(database, BEAT, EVERY)
 
 
-def note_task(connection: Connection, database: Database) -> None:
-    """Leave a mark of a task, unless another process did so just now or is about to."""
-    _note(connection, database, TASK, TASK_EVERY)
+def note_task(database: Database) -> None:
+    """Leave a mark of a task, unless there is one from just now."""
+    _note(database, TASK, TASK_EVERY)
 
 
 def age(connection: Connection, database: Database) -> float | None:
@@ -45,25 +46,36 @@ def task_age(connection: Connection, database: Database) -> float | None:
     return _age(connection, database, TASK)
 
 
-def _note(connection: Connection, database: Database, name: str, every: float) -> None:
+def _note(database: Database, name: str, every: float) -> None:
+    """Look at the mark, and replace it if it is old. One that somebody holds is passed over."""
     table = database.tables.counter
-    mine = table.c.name == name
-    marked = select(table.c.value).where(mine)
-    now = _seconds(connection, database)
-    found = connection.execute(marked.with_for_update(skip_locked=True)).scalar()
-    if found is not None:
-        if now - found >= every:
-            connection.execute(update(table).where(mine).values(value=now))
-    elif connection.execute(marked).scalar() is None:  # nobody holds it: there is none yet
-        insert_if_absent(connection, table, name=name, value=now)
+    found = database.read(lambda connection: _look(connection, database, name))
+    now = _seconds(found.now)
+
+    def work(connection: Connection) -> None:
+        if found.value is None:
+            insert_if_absent(connection, table, name=name, value=now)
+            return
+        same = table.c.name == name, table.c.value == found.value
+        free = select(table.c.value).where(*same).with_for_update(skip_locked=True)
+        if connection.execute(free).first() is not None:
+            connection.execute(update(table).where(*same).values(value=now))
+
+    if found.value is None or now - found.value >= every:
+        database.run(work)
 
 
 def _age(connection: Connection, database: Database, name: str) -> float | None:
-    table = database.tables.counter
-    found = connection.execute(select(table.c.value).where(table.c.name == name)).scalar()
-    return None if found is None else max(0.0, _seconds(connection, database) - found)
+    found = _look(connection, database, name)
+    return None if found.value is None else max(0.0, _seconds(found.now) - found.value)
 
 
-def _seconds(connection: Connection, database: Database) -> int:
-    moment: datetime = connection.execute(select(database.now())).scalar_one()
+def _look(connection: Connection, database: Database, name: str) -> Row[Any]:
+    table = database.tables.counter.c
+    value = select(table.value).where(table.name == name).scalar_subquery()
+    looked = select(value.label("value"), database.now().label("now"))
+    return connection.execute(looked).one()
+
+
+def _seconds(moment: datetime) -> int:
     return int(utc(moment).timestamp())

@@ -88,6 +88,7 @@ class Runtime:
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.task_noted_until = 0.0  # until then it leaves no mark of any task
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
+        self.has_jobs = False  # as the last sweep of this process saw it
         self.jobs_after = 0.0  # until then this process does not look for jobs
         self.job_size = FIRST  # emails that the next step of a job changes
         self.nudge = Nudge(self.publish_sweep, gap=GAP)

@@ -50,7 +50,7 @@ def _fill(desk: Desk) -> None:
     scene.worker(shop, "celery@mail-1")
     scene.worker(shop, "celery@mail-2", tasks=0)
     scene.worker(shop, "beat@mail-1", pool="beat", queues="", slots=0, concurrency=0, tasks=0)
-    shop.database.run(lambda connection: beat.note(connection, shop.database))
+    beat.note(shop.database)
     scene.send(shop, "news-42", 240)
     shop.outbox.pause("bulk", by="ada")
 

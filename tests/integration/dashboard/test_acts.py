@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from email import message_from_bytes
 from io import BytesIO
 from typing import Any
 
 import pytest
 
-from outbox import Status
+from outbox import SentAgain, Status
 from outbox.dashboard.controls import suppression_file
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import message
@@ -108,6 +109,24 @@ def test_a_second_click_on_send_again_makes_no_second_message(desk: Desk) -> Non
     assert f"ada sent it again just now: enqueued as {email_id + 1}" in page
     desk.post(f"{path}/send-again", path, seen=seen(page))
     assert len(desk.shop.outbox.list().emails) == 3
+
+
+@pytest.mark.databases("sqlite", "postgresql")
+def test_two_clicks_at_the_same_moment_make_one_message(desk: Desk) -> None:
+    email_id = desk.enqueue(message())
+    outbox, app = desk.shop.outbox, desk.shop.app
+
+    def click(_: int) -> bool:
+        with app.app_context():
+            try:
+                outbox.send_again(email_id, by="ada", seen=0)
+            except SentAgain:
+                return False
+            return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(click, range(8))) == [*[False] * 7, True]
+    assert len(outbox.list().emails) == 2
 
 
 def seen(page: str) -> str:

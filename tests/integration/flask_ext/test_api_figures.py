@@ -119,7 +119,7 @@ def test_health_sees_an_email_whose_worker_died_while_nothing_sweeps(shop: Shop)
 
 
 def test_health_sees_that_beat_has_stopped_before_an_email_is_late(shop: Shop) -> None:
-    shop.database.run(lambda connection: beat.note(connection, shop.database))
+    beat.note(shop.database)
     shop.later(600)
     assert shop.outbox.health().healthy
     shop.later(100)

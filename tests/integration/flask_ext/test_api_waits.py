@@ -49,7 +49,7 @@ def put_off(shop: Shop, *, attempts: int) -> int:
 def test_an_email_that_is_due_waits_for_a_sweep(shop: Shop) -> None:
     email = shop.enqueue()
     assert waits(shop, email.id) == [NEVER]
-    shop.database.run(lambda connection: beat.note(connection, shop.database))
+    beat.note(shop.database)
     shop.later(30)
     (reason,) = waits(shop, email.id)
     assert reason.startswith("due, and waits for the next sweep (beat was seen 3")

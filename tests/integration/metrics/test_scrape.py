@@ -114,7 +114,7 @@ def test_a_scrape_tells_what_stands_still_and_what_was_rare(shop: Shop) -> None:
     database = shop.database
     circuit_breaker.trip(database, "mx:25", cause=Cause.SESSION, reason="refused", alert=True)
     shop.outbox.pause("bulk")
-    database.run(lambda c: beat.note(c, database))
+    beat.note(database)
     database.run(lambda c: bump(c, database, "lease_lost", 2))
     database.run(lambda c: bump(c, database, UNKNOWN))
     shop.later(100)

@@ -95,7 +95,7 @@ class Trial:
     def beats(self) -> None:
         """Leave the mark of beat's sweep."""
         database = self.runtime.database
-        database.run(lambda connection: beat.note(connection, database))
+        beat.note(database)
 
     def enqueue(self, **options: Any) -> None:
         """Enqueue an email and commit."""

@@ -18,8 +18,8 @@ PUBLIC = {
     "AttemptDetails", "ConfigurationError", "Corrections", "Email", "EmailDetails", "EmailSummary",
     "Health", "InvalidMessage", "KeyConflict", "KeyContention", "OnUnknown", "Outbox",
     "OutboxError", "OutboxMail", "Priority", "RateLimited", "Reason", "RecipientDetails",
-    "ServerStatus", "Stats", "Status", "Suppression", "Unchanged", "email_failed", "email_sent",
-    "email_unknown",
+    "SentAgain", "ServerStatus", "Stats", "Status", "Suppression", "Unchanged",
+    "email_failed", "email_sent", "email_unknown",
 }  # fmt: skip
 
 

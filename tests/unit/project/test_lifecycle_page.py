@@ -54,8 +54,8 @@ the processes that ended before. The dead process's lease then runs out at once.
 of another container, nothing is known.
 
 With the default settings the rescue comes {least:.0f} to {most:.0f} seconds after the death, and
-where its host has seen it, {known_least:.0f} to {known_most:.0f}. That is if beat runs. Without beat, and without `flask outbox sweep` from cron, it waits for the sweeps that
-commits cause.
+{known_least:.0f} to {known_most:.0f} where its host has seen it, if beat runs. Without beat, and
+without `flask outbox sweep` from cron, it waits for the sweeps that commits cause.
 
 | an email of the batch that | until the rescue | after the rescue |
 | --- | --- | --- |

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from ....domain.config.servers import ServerSettings
+from ....domain.jobs.order import JobState
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ....domain.scheduling.lanes import Lanes
@@ -47,6 +48,7 @@ class Survey:
     ahead: tuple[str, ...]  # buckets last taken from in the future, when the clock was ahead
     overdue: bool  # a lease has run out
     expired: bool  # a waiting email's time has run out
+    jobs: bool  # a job of somebody's runs, a little in each sweep
     servers: Mapping[str, int | None]  # the limits of `server_limits` by name; None: no limit
     instance: str = ""  # the id of the instance; "": none is noted yet
 
@@ -112,7 +114,7 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
     )
 
 
-_FLAGS = ("overdue", "expired")
+_FLAGS = ("overdue", "expired", "jobs")
 
 
 def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[LaneKey, Mark]:
@@ -132,11 +134,12 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
 
     It names no lane, domain or server, so it is the same for five thousand lanes.
     """
-    moment, lease = database.now(), database.tables.lease.c
+    moment, lease, job = database.now(), database.tables.lease.c, database.tables.job.c
     return union_all(
         now(database),
         _flag("overdue", lease.expires_at <= moment),
         _flag("expired", expired(database), database.tables.email.c.expires_at),
+        _flag("jobs", job.state == JobState.RUNNING),
         # A lease that ran out holds no slot: its worker is most likely dead.
         finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.emails))
         .where(lease.expires_at > moment)

@@ -18,7 +18,7 @@ def age(shop: Shop) -> float | None:
 
 
 def note(shop: Shop) -> None:
-    shop.database.run(lambda connection: beat.note(connection, shop.database))
+    beat.note(shop.database)
 
 
 def test_a_mark_is_left_once_a_minute_and_is_no_counter(shop: Shop) -> None:

@@ -1,4 +1,4 @@
-"""A process that has ended on this host keeps no slot; its emails are judged no earlier for that."""
+"""A process that has ended keeps no slot, if its host knows; its emails are judged no earlier."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ def started(shop: Shop, process: ProcessId | None) -> Claim:
     """Enqueue an email, and have a process start its batch."""
     shop.enqueue()
     (made,) = shop.claim()
-    found = start(
-        shop.database, made.token, lease_seconds=LEASE, worker=WORKER, process=process
-    )
+    found = start(shop.database, made.token, lease_seconds=LEASE, worker=WORKER, process=process)
     assert found is not None
     return made
 
