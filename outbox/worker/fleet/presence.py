@@ -88,8 +88,16 @@ class Presence:
         until = steady() + seconds
         while not self._must_end() and (left := until - steady()) > 0:
             self._ended.wait(min(LOOK, left))
-            if self._deaths.are_due():
-                self._safely(self._free_slots)
+            self._look_for_the_dead()
+
+    def _look_for_the_dead(self) -> None:
+        try:
+            are_due = self._deaths.are_due()
+        except Exception as error:  # noqa: BLE001  (Celery's pool may change while it is read)
+            _log.debug("outbox: the processes of this host were not seen (%s)", describe(error))
+            return
+        if are_due:
+            self._safely(self._free_slots)
 
     def _must_end(self) -> bool:
         return self._ended.is_set() or shutdown.requested()

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from outbox.store.control.pause import pause, resume
+from outbox.worker.fleet.deaths import Deaths
 from outbox.worker.process.queues import QUEUES, SWEEP_QUEUE
 from outbox.worker.sweep import sweep
 from tests.kill.stage.shop import LEASE, Shop, message, stop_clock
@@ -52,6 +53,7 @@ class Worker:
     rounds: int = ROUNDS
     delivery: Delivery = Delivery.ONCE
     task: int = -1  # which one is delivered so
+    sees_deaths: bool = False  # as a worker does that starts on the same host
     by_clock: bool = True  # it also does what is due now and then, such as to sum the figures up
     tasks: int = 0
     failures: list[str] = field(default_factory=list)
@@ -67,6 +69,8 @@ class Worker:
         """
         if not self.by_clock:
             stop_clock(self.shop.runtime)
+        if self.sees_deaths:
+            free_slots_of_the_dead(self.shop)
         with _inbox(self.shop, every=self.delivery is Delivery.REVERSED) as take:
             for left in reversed(range(self.rounds)):
                 if self.beat:
@@ -102,6 +106,13 @@ class Worker:
             self.shop.celery.tasks[name](*arguments)
         except Exception as error:  # noqa: BLE001  (as in Celery: the next one finds it alive)
             self.failures.append(f"{name}: {type(error).__name__}")
+
+
+def free_slots_of_the_dead(shop: Shop) -> None:
+    """Have the leases of the processes of this host that have ended run out."""
+    deaths, database = Deaths(lambda: ()), shop.runtime.database
+    while deaths.are_due():
+        database.run(lambda connection: deaths.free_slots(connection, database))
 
 
 def rescue_only(shop: Shop) -> None:

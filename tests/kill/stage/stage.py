@@ -124,9 +124,9 @@ class Stage:
         tally.expect(moment, "stopped at", end.facts["point"], moment.what)
         return end
 
-    def go_on(self, offset: float) -> End:
+    def go_on(self, offset: float, *, sees_deaths: bool = False) -> End:
         """Have another worker go on from there until nothing is due."""
-        end = self.nursery.run("worker", offset=offset)
+        end = self.nursery.run("worker", offset=offset, sees_deaths=sees_deaths)
         assert end.done
         self.ledger.wait_idle()
         return end

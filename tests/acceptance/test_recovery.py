@@ -1,0 +1,88 @@
+"""A process is killed, and its host knows: no slot waits for the dead one's lease."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.system.system import WINDOW, System, running
+from tests.support.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.one_broker("redis"),
+    pytest.mark.one_database("postgresql"),
+]
+
+LONG = 600.0
+"""Seconds of a lease, for which no test waits."""
+
+
+@pytest.fixture
+def settings() -> dict[str, object]:
+    return {"WORKER_BEATS": 0.3, "OUTBOX_LEASE": LONG, "OUTBOX_BATCH": WINDOW}
+
+
+@pytest.fixture
+def system(
+    database_url: str, broker: Broker, catcher: Catcher, settings: dict[str, object]
+) -> Iterator[System]:
+    with running(database_url, broker, catcher, **settings) as made:
+        yield made
+
+
+def holders(system: System) -> list[int]:
+    """Return the process ids of the batches whose leases hold."""
+    lease, database = system.runtime.tables.lease.c, system.runtime.database
+    held = select(lease.pid).where(lease.expires_at > database.now(), lease.pid.is_not(None))
+    found: Any = database.read(lambda connection: connection.execute(held).scalars().all())
+    return sorted(found)
+
+
+def test_while_a_child_is_dead_the_others_and_its_successor_go_on(system: System) -> None:
+    gate = system.catcher.hold_at("reply")
+    system.newsletter(10 * WINDOW)
+    worker = system.worker(concurrency=2)
+    system.beat()
+    wait_until(lambda: gate.reached == 2, 60, "each of two processes has a batch")
+    children = sorted(member.pid for member in worker.processes() if member.pid != worker.pid)
+    wait_until(lambda: holders(system) == children, 60, "the leases name their processes")
+    os.kill(children[0], signal.SIGKILL)
+    wait_until(lambda: gate.reached == 3, 60, "its successor has a batch, though two are in flight")
+    assert children[1] in holders(system)
+    assert system.counters().get("leases_rescued", 0) == 0, "and its emails are not judged yet"
+
+
+def test_a_killed_worker_s_batches_are_given_up_by_another_worker_of_its_host(
+    system: System,
+) -> None:
+    gate = system.catcher.hold_at("reply")
+    system.newsletter(10 * WINDOW)
+    first = system.worker(concurrency=2)
+    system.sweep()
+    wait_until(lambda: gate.reached == 2, 60, "each of its processes has a batch")
+    system.worker(concurrency=1)
+    first.kill_9()
+    wait_until(lambda: holders(system) == [], 60, "the batches hold no slot")
+    system.sweep()
+    wait_until(lambda: gate.reached == 3, 60, "the other worker has a batch")
+    assert len(holders(system)) == 1
+
+
+def test_a_worker_that_starts_finds_what_a_whole_host_has_left(system: System) -> None:
+    gate = system.catcher.hold_at("reply")
+    system.newsletter(10 * WINDOW)
+    first = system.worker(concurrency=2)
+    system.sweep()
+    wait_until(lambda: gate.reached == 2, 60, "each of its processes has a batch")
+    first.kill_9()
+    assert len(holders(system)) == 2
+    system.worker(concurrency=1)
+    wait_until(lambda: holders(system) == [], 60, "nobody holds a slot")
