@@ -71,8 +71,9 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
 def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
     """Start the lease; return the time on our clock before it was asked for, and the batch."""
     began, term = runtime.clock(), runtime.settings.lease
-    who = {"worker": runtime.worker, "process": runtime.process}
-    return began, start(runtime.database, token, lease_seconds=term, **who)
+    worker, process = runtime.worker, runtime.process
+    found = start(runtime.database, token, lease_seconds=term, worker=worker, process=process)
+    return began, found
 
 
 def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:

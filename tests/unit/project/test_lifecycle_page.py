@@ -53,9 +53,10 @@ child of its own, of another worker or of one of that worker's children. A worke
 the processes that ended before. The dead process's lease then runs out at once. Of another host, or
 of another container, nothing is known.
 
-With the default settings the rescue comes {least:.0f} to {most:.0f} seconds after the death, and
-{known_least:.0f} to {known_most:.0f} where its host has seen it, if beat runs. Without beat, and
-without `flask outbox sweep` from cron, it waits for the sweeps that commits cause.
+If beat runs, the rescue comes {least:.0f} to {most:.0f} seconds after the death with the default
+settings. Where its host has seen the death, it comes after {known_least:.0f} to {known_most:.0f}.
+Without beat, and without `flask outbox sweep` from cron, it waits for the sweeps that commits
+cause.
 
 | an email of the batch that | until the rescue | after the rescue |
 | --- | --- | --- |

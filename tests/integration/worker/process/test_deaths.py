@@ -77,6 +77,10 @@ def held(shop: Shop) -> int:
     return len(shop.rows(table, table.c.expires_at > shop.database.now()))
 
 
+def taken(shop: Shop) -> dict[str, int]:
+    return shop.database.run(lambda connection: in_flight(connection, shop.database))
+
+
 def judged(shop: Shop) -> int:
     return rescue(shop.database, shop.runtime.settings, random=lambda: 0.5).leases
 
@@ -166,8 +170,7 @@ def test_a_dead_process_holds_no_connection_to_a_server_with_a_cap(
 ) -> None:
     made = started(shop, other.id)
     assert take_server(shop.database, made.token, [SERVER], {SERVER: 1}) == SERVER
-    taken = lambda: shop.database.run(lambda c: in_flight(c, shop.database))  # noqa: E731
-    assert taken() == {SERVER: 1}
+    assert taken(shop) == {SERVER: 1}
     other.kill()
     quiet(shop)
-    assert taken() == {}
+    assert taken(shop) == {}
