@@ -21,7 +21,7 @@ def deal(items: Sequence[pytest.Item], hands: int) -> list[pytest.Item]:
     """
     if hands < 2:
         return list(items)
-    systems = [item for item in items if _is_of_a_system(item)]
+    systems = sorted((item for item in items if _is_of_a_system(item)), key=_dearest_first)
     apart = set(systems)
     long = [item for item in items if item not in apart and item.get_closest_marker("long")]
     apart.update(long)
@@ -37,6 +37,11 @@ def deal(items: Sequence[pytest.Item], hands: int) -> list[pytest.Item]:
 def _is_of_a_system(item: pytest.Item) -> bool:
     """Also what needs a RabbitMQ: to start one takes longer than the tests."""
     return bool(_folders(item) & _SYSTEMS) or "rabbitmq" in item.name
+
+
+def _dearest_first(item: pytest.Item) -> int:
+    """Put first what needs a server of its own kind: another process takes from the end."""
+    return 0 if "rabbitmq" in item.name else 1 if "browser" in _folders(item) else 2
 
 
 def _folders(item: pytest.Item) -> set[str]:
