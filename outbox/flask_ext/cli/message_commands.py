@@ -16,7 +16,9 @@ def source(id: int) -> None:  # noqa: A002
     """Print one email as it is sent, for an .eml file."""
     octets = current_outbox().source(id)
     if octets is None:
-        raise click.ClickException(f"there is no email {id}, or its content is damaged or removed")
+        raise click.ClickException(
+            f"there is no email {id}, or its content is damaged or removed, or its key is missing"
+        )
     click.echo(octets, nl=False)
 
 

@@ -93,7 +93,8 @@ class Management(Searching, PrivacyVerbs):
     def source(self, id: int) -> bytes | None:  # noqa: A002  (the public name)
         """Return the octets of a committed email as they are sent: headers, texts, attachments.
 
-        None where it is missing, or its content is damaged, or its body was removed.
+        None where it is missing, or its content is damaged, its body was removed, or the key is
+        missing with which it was encrypted.
         """
         return source.source(self._runtime, id)
 

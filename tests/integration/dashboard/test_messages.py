@@ -188,7 +188,10 @@ def test_a_content_that_is_damaged_is_said_to_be(desk: Desk) -> None:
     email_id = desk.enqueue(whole())
     with desk.shop.engine.begin() as connection:
         connection.execute(sa.update(desk.shop.tables.content).values(body=b"x"))
-    assert "is not there, or is damaged" in desk.get(f"/messages/{email_id}").text
+    assert (
+        "is not there, is damaged, or needs an encryption key"
+        in desk.get(f"/messages/{email_id}").text
+    )
     desk.get(f"/messages/{email_id}/message.eml", 404)
     assert (
         "is that of no email"
