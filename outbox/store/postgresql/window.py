@@ -17,6 +17,7 @@ from ...domain.delivery.transaction import Verdict
 from ...domain.figures.histogram import MICROSECONDS, NO_BIN
 from ..connection.database import Database
 from ..connection.error_codes import code_of
+from ..connection.value_lists import array_text, quoted
 from ..records import EmailResult
 from ..schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH, SERVER_LENGTH, WORKER_LENGTH
 
@@ -150,10 +151,10 @@ def advance(
     values = {
         **(_one_for_all(results) if is_alike else _results(results)),
         **_attempts(results, worker),
-        "ids": _array([str(entry.email_id) for entry in results]),
+        "ids": array_text([str(entry.email_id) for entry in results]),
         "offset": database.offset,
         "token": token,
-        "following": _array([str(email_id) for email_id in sorted(following)]),
+        "following": array_text([str(email_id) for email_id in sorted(following)]),
     }
     try:
         statement = database.built(_in_a_hurry, is_alike)
@@ -181,7 +182,7 @@ def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, 
         "email": database.name(database.tables.email),
         "attempt": database.name(database.tables.attempt),
         "tally": database.name(database.tables.tally),
-        "bounds": _array([str(bound) for bound in MICROSECONDS]),
+        "bounds": array_text([str(bound) for bound in MICROSECONDS]),
         "no_bin": str(NO_BIN),
     }
     words = {key: word.format(**names) for key, word in locks.items()}  # `free` names the table
@@ -204,11 +205,11 @@ def _one_for_all(entries: Sequence[EmailResult]) -> dict[str, Any]:
 def _results(entries: Sequence[EmailResult]) -> dict[str, Any]:
     ends = [entry.outcome for entry in entries]
     return {
-        "statuses": _array([end.status for end in ends]),
-        "attempts": _array([str(end.attempts_added) for end in ends]),
-        "crashes": _array([str(end.crashes_added) for end in ends]),
-        "unknown_count": _array([str(end.unknown_total) for end in ends]),
-        "delays": _array([str(end.delay) for end in ends]),
+        "statuses": array_text([end.status for end in ends]),
+        "attempts": array_text([str(end.attempts_added) for end in ends]),
+        "crashes": array_text([str(end.crashes_added) for end in ends]),
+        "unknown_count": array_text([str(end.unknown_total) for end in ends]),
+        "delays": array_text([str(end.delay) for end in ends]),
     }
 
 
@@ -216,29 +217,19 @@ def _attempts(entries: Sequence[EmailResult], worker: str) -> dict[str, Any]:
     kept = [entry for entry in entries if entry.verdict is not Verdict.HALT]
     replies = [entry.outcome.reply for entry in kept]
     return {
-        "logged": _array([str(entry.email_id) for entry in kept]),
-        "started": _array([_microseconds(entry.started_at) for entry in kept]),
-        "finished": _array([_microseconds(entry.finished_at) for entry in kept]),
-        "verdicts": _array([entry.verdict for entry in kept]),
-        "phases": _array([entry.phase for entry in kept]),
-        "codes": _array([str(reply.code) for reply in replies]),
-        "enhanced": _array([_quoted(reply.enhanced[:ENHANCED_LENGTH]) for reply in replies]),
-        "replies": _array([_quoted(reply.text[:REPLY_LENGTH]) for reply in replies]),
+        "logged": array_text([str(entry.email_id) for entry in kept]),
+        "started": array_text([_microseconds(entry.started_at) for entry in kept]),
+        "finished": array_text([_microseconds(entry.finished_at) for entry in kept]),
+        "verdicts": array_text([entry.verdict for entry in kept]),
+        "phases": array_text([entry.phase for entry in kept]),
+        "codes": array_text([str(reply.code) for reply in replies]),
+        "enhanced": array_text([quoted(reply.enhanced[:ENHANCED_LENGTH]) for reply in replies]),
+        "replies": array_text([quoted(reply.text[:REPLY_LENGTH]) for reply in replies]),
         "worker": worker[:WORKER_LENGTH],
-        "servers": _array([_quoted(entry.server[:SERVER_LENGTH]) for entry in kept]),
+        "servers": array_text([quoted(entry.server[:SERVER_LENGTH]) for entry in kept]),
     }
-
-
-def _array(elements: Sequence[str]) -> str:
-    """Return PostgreSQL's text form of an array. The driver's own form takes ten times as long."""
-    return "{" + ",".join(elements) + "}"
 
 
 def _microseconds(seconds: float) -> str:
     """Return a whole number, which is written and read much faster than a date."""
     return str(round(seconds * 1_000_000))
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

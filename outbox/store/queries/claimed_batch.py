@@ -21,7 +21,7 @@ from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..control import circuit_breaker
-from ..control.barring.barred import any_barred, barred_among
+from ..control.barring.barred import any_erased, any_listed, barred_among
 from ..records import Batch, Breaker, ClaimedEmail, traits_of
 from ..schema.clock import utc
 from .sweep import server_limits
@@ -37,8 +37,8 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch:
     several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
     now = utc(standing.now)
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
-    # Most apps have an empty suppression list: then no recipient is looked up.
-    if standing.any_barred and (barred := _barred(connection, database, waiting)):
+    # In most apps both lists are empty: then no recipient is looked up.
+    if barred := _barred(connection, database, standing, waiting):
         waiting = [_without(email, barred) for email in waiting]
     breakers = circuit_breaker.read(connection, database) if standing.any_known else {}
     return Batch(
@@ -60,7 +60,8 @@ def _standing(database: Database) -> Select[*tuple[Any, ...]]:
         lease.lane,
         lease.priority,
         database.now().label("now"),
-        any_barred(database).label("any_barred"),
+        any_listed(database).label("listed"),
+        any_erased(database).label("erased"),
         server_limits.any_known(database).label("any_known"),
         server_limits.recovering(database).label("any_recovering"),
     ).where(lease.token == bindparam("claim"))
@@ -154,9 +155,14 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
 
 
 def _barred(
-    connection: Connection, database: Database, emails: Iterable[ClaimedEmail]
+    connection: Connection, database: Database, standing: Any, emails: Iterable[ClaimedEmail]
 ) -> frozenset[str]:
-    return barred_among(connection, database, {a for e in emails for a in e.envelope.recipients})
+    """Return the recipients that get no email. `standing` tells which lists are not empty."""
+    listed, erased = bool(standing.listed), bool(standing.erased)
+    if not (listed or erased):
+        return _NONE
+    addresses = (address for email in emails for address in email.envelope.recipients)
+    return barred_among(connection, database, addresses, listed=listed, erased=erased)
 
 
 def _without(email: ClaimedEmail, barred: frozenset[str]) -> ClaimedEmail:

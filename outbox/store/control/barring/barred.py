@@ -4,28 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, Connection, exists, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, select
 
 from ....domain.header.address import suppression_key
 from ...connection.database import Database
 from ...connection.list_parts import parts
+from ...connection.value_lists import as_parameter, is_among_values
 from .erased import erased_among
 
 
-def any_barred(database: Database) -> ColumnElement[bool]:
-    """Return the condition: somebody is on the suppression list or erased."""
-    tables = database.tables
-    listed, erased = tables.suppression.c.address, tables.erased.c.digest
-    return exists(select(listed)) | exists(select(erased))
+def any_listed(database: Database) -> ColumnElement[bool]:
+    """Return the condition: somebody is on the suppression list."""
+    return exists(select(database.tables.suppression.c.address))
+
+
+def any_erased(database: Database) -> ColumnElement[bool]:
+    """Return the condition: somebody was erased."""
+    return exists(select(database.tables.erased.c.digest))
 
 
 def barred_among(
-    connection: Connection, database: Database, addresses: Iterable[str]
+    connection: Connection,
+    database: Database,
+    addresses: Iterable[str],
+    *,
+    listed: bool = True,
+    erased: bool = True,
 ) -> frozenset[str]:
-    """Return which of these addresses get no email, as `suppression_key` writes them."""
-    keys = sorted(set(map(suppression_key, addresses)))
-    listed = database.tables.suppression.c.address
-    found = set(erased_among(connection, database, keys))
-    for part in parts(keys):
-        found.update(connection.execute(select(listed).where(listed.in_(part))).scalars())
+    """Return which of these addresses get no email, as `suppression_key` writes them.
+
+    The caller may know that nobody is `listed`, or that nobody is `erased`: then it is not asked.
+    """
+    keys = list(set(map(suppression_key, addresses)))
+    found = set(erased_among(connection, database, keys)) if erased else set[str]()
+    for part in parts(keys) if listed else ():
+        values = {"keys": as_parameter(database, part)}
+        found.update(connection.execute(database.built(_listed), values).scalars())
     return frozenset(found)
+
+
+def _listed(database: Database) -> Select[str]:
+    """Return the statement for the listed ones of `keys`, each found by the primary key."""
+    address = database.tables.suppression.c.address
+    return select(address).where(is_among_values(database, address, "keys"))

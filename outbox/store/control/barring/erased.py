@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, exists, select
+from sqlalchemy import Connection, Select, delete, exists, select
 
-from ....domain.header.address import suppression_key
 from ...connection.database import Database
 from ...connection.insert_if_absent import insert_if_absent
 from ...connection.list_parts import parts
+from ...connection.value_lists import as_parameter, is_among_values
 
 
 def bury(connection: Connection, database: Database, address: str) -> bool:
@@ -30,19 +30,24 @@ def readmit(connection: Connection, database: Database, address: str) -> bool:
     return connection.execute(gone).rowcount == 1
 
 
-def erased_among(
-    connection: Connection, database: Database, addresses: Iterable[str]
-) -> frozenset[str]:
-    """Return which of these addresses are erased, as `suppression_key` writes them."""
-    tombstones, column = database.tombstones, database.tables.erased.c.digest
+def erased_among(connection: Connection, database: Database, keys: Iterable[str]) -> frozenset[str]:
+    """Return which of these addresses, as `suppression_key` writes them, are erased."""
+    tombstones = database.tombstones
     if tombstones.secret_id is None:
         return frozenset()
-    keys = {tombstones.digest(key): key for key in map(suppression_key, addresses)}
+    of_digest = {tombstones.digest(key): key for key in keys}
     found = set[str]()
-    for part in parts(sorted(keys)):
-        rows = connection.execute(select(column).where(column.in_(part))).scalars()
-        found.update(keys[bytes(digest)] for digest in rows)
+    for part in parts(sorted(of_digest)):
+        values = {"digests": as_parameter(database, part)}
+        rows = connection.execute(database.built(_erased), values).scalars()
+        found.update(of_digest[bytes(digest)] for digest in rows)
     return frozenset(found)
+
+
+def _erased(database: Database) -> Select[bytes]:
+    """Return the statement for the known ones of `digests`, each found by the primary key."""
+    digest = database.tables.erased.c.digest
+    return select(digest).where(is_among_values(database, digest, "digests"))
 
 
 def is_illegible(connection: Connection, database: Database) -> bool:

@@ -6,23 +6,20 @@ priority and no moment, and expects to find at once what is not there at all.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from outbox import Priority
 from outbox.store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.transitions.expire import expire
+from tests.integration.store.queries.generic_plans import Look, each, plans
 from tests.support.shop.shop import Shop, addresses, newsletter
 
 MAILS = 3000
 
-LOOKS: dict[str, Callable[[Shop], object]] = {
+LOOKS: dict[str, Look] = {
     "survey": lambda shop: survey(
         shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1600
     ),
@@ -63,30 +60,3 @@ def test_a_plan_without_values_goes_by_the_indexes(backlog: Shop, look: str) -> 
         "ix_outbox_email_due",
         "ix_outbox_email_expires",
     }
-
-
-def plans(shop: Shop, look: Callable[[Shop], object]) -> list[dict[str, Any]]:
-    """Return the plan of every statement of a look, as it is made for any values."""
-    seen: list[str] = []
-
-    def note(conn: object, cursor: object, statement: str, *rest: object) -> None:
-        seen.append(statement)
-
-    event.listen(shop.engine, "before_cursor_execute", note)
-    look(shop)
-    event.remove(shop.engine, "before_cursor_execute", note)
-    with shop.engine.connect() as connection:
-        explained = (f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(each)}" for each in seen)
-        return [connection.exec_driver_sql(text).scalar_one()[0]["Plan"] for text in explained]
-
-
-def numbered(statement: str) -> str:
-    """Write the driver's parameters as PostgreSQL's own."""
-    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", statement)))
-    return re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", statement)
-
-
-def each(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from each(child)
