@@ -18,9 +18,12 @@ def address(number: int) -> str:
 
 def message(number: int) -> flask_mail.Message:
     """Return one customer's confirmation; needs an app context."""
-    return flask_mail.Message(
-        SUBJECT, sender=SENDER, recipients=[address(number)], body=TEXT, html=HTML
-    )
+    return message_to(address(number))
+
+
+def message_to(recipient: str) -> flask_mail.Message:
+    """Return a confirmation to this address; needs an app context."""
+    return flask_mail.Message(SUBJECT, sender=SENDER, recipients=[recipient], body=TEXT, html=HTML)
 
 
 def newsletter(reader: str = "reader") -> flask_mail.Message:

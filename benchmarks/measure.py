@@ -12,6 +12,7 @@ STALL = 90.0
 """Seconds without a new email after which a contestant is given up."""
 
 _LOOK = 0.002
+_WARM_UP = 20
 
 
 def rate(sink: SmtpSink, emails: int, go: Callable[[], object]) -> float:
@@ -46,6 +47,16 @@ def quantile(values: Sequence[float], part: float) -> float:
     """Return the quantile: the value that this part of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
+
+
+def milliseconds(work: Callable[[], object], times: int) -> float:
+    """Return how long this work takes in the median of so many times, after a warm-up."""
+    taken = []
+    for _ in range(_WARM_UP + times):
+        begun = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - begun) * 1000)
+    return quantile(taken[_WARM_UP:], 0.5)
 
 
 def forget_peak(pid: int) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.results import Row
-from benchmarks.scenarios.cost import dashboard, encryption, idle, lanes, memory, roundtrips
+from benchmarks.scenarios.cost import (
+    dashboard,
+    encryption,
+    idle,
+    lanes,
+    memory,
+    roundtrips,
+    saturation,
+)
 from benchmarks.scenarios.enqueueing import bulk, enqueue, fields, newsletter
 from benchmarks.scenarios.sending import (
     distance,
@@ -16,6 +24,7 @@ from benchmarks.scenarios.sending import (
     pools,
     purge,
     recovery,
+    rules,
     sqlite,
 )
 from benchmarks.scenarios.timing import latency, pace, urgent
@@ -38,6 +47,8 @@ SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "dashboard": dashboard.run,
     "idle": idle.run,
     "lanes": lanes.run,
+    "rules": rules.run,
+    "saturation": saturation.run,
     "roundtrips": roundtrips.run,
     "memory": memory.run,
     "sqlite": sqlite.run,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import flask_mail
-
 from benchmarks.bench import Bench
-from benchmarks.load import HTML, SENDER, SUBJECT, TEXT
-from benchmarks.measure import quantile
+from benchmarks.instruments.looks import look_and_plan
+from benchmarks.load import message_to
+from benchmarks.measure import milliseconds
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
-from outbox.domain.scheduling.claim_plan import LaneKey, contenders, plan_claims
 from outbox.store.queries.sweep.preemption import should_yield_to_urgent
-from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
 from outbox.worker.sweep import sweep
 
 DOMAINS = 1000
@@ -24,7 +20,6 @@ ROUTES = ("second", "third", "fourth", "fifth")
 OCCUPIED = 300
 EMAILS = 20
 _TIMES = 200
-_WARM_UP = 20
 
 
 def run(bench: Bench) -> list[Row]:
@@ -41,16 +36,17 @@ _WHATS = (_EMPTY, _PLAN, _URGENT)
 
 
 def _round(bench: Bench) -> dict[str, float]:
+    times = bench.size(_TIMES, least=5)
     with _outbox(bench) as made:
         runtime = made.runtime
-        empty = _median(bench, lambda: sweep(runtime, lambda _: None))
+        empty = milliseconds(lambda: sweep(runtime, lambda _: None), times)
         _occupy(made, bench.size(OCCUPIED, least=10))
-        plan = _median(bench, lambda: _plan(made))
-        urgent = _median(
-            bench,
+        plan = milliseconds(lambda: look_and_plan(made), times)
+        urgent = milliseconds(
             lambda: should_yield_to_urgent(
                 runtime.database, runtime.lanes, slots=4, routes=runtime.routes
             ),
+            times,
         )
     return {_EMPTY: empty, _PLAN: plan, _URGENT: urgent}
 
@@ -70,41 +66,7 @@ def _occupy(made: Ours, lanes: int) -> None:
     """Commit some emails to each of so many domains, over the routes in turn."""
     tags = [None, *ROUTES]
     for number in range(lanes):
-        emails = (_message(f"reader-{n}@d{number}.example") for n in range(EMAILS))
+        emails = (message_to(f"reader-{n}@d{number}.example") for n in range(EMAILS))
         made.app.outbox.enqueue_many(emails, tag=tags[number % len(tags)])
     made.app.db.session.commit()
     made.run("VACUUM (ANALYZE) outbox_email")
-
-
-def _message(address: str) -> flask_mail.Message:
-    return flask_mail.Message(SUBJECT, sender=SENDER, recipients=[address], body=TEXT, html=HTML)
-
-
-def _plan(made: Ours) -> None:
-    """Do what a sweep does before its claims."""
-    runtime = made.runtime
-    settings, lanes = runtime.settings, runtime.lanes
-    slots, batch, window = runtime.slots(), settings.batch, settings.window
-
-    def choose(state: Survey) -> list[LaneKey]:
-        return contenders(state.due, state.flight, lanes=lanes, lags=state.lags, slots=slots)
-
-    state = survey(runtime.database, lanes, runtime.servers, limit=slots * batch, choose=choose)
-    plan_claims(
-        state.due,
-        state.flight,
-        lanes=lanes,
-        lags=state.lags,
-        slots=slots,
-        batch=batch,
-        window=window,
-    )
-
-
-def _median(bench: Bench, work: Callable[[], object]) -> float:
-    taken = []
-    for _ in range(_WARM_UP + bench.size(_TIMES, least=5)):
-        begun = time.perf_counter()
-        work()
-        taken.append((time.perf_counter() - begun) * 1000)
-    return quantile(taken[_WARM_UP:], 0.5)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, LargeBinary, Text, any_, bindparam, cast
+from sqlalchemy import Column, ColumnElement, LargeBinary, Text, any_, bindparam, cast, func
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from .database import Database
+
+_BREAK = "\n"
 
 
 def is_among_values(database: Database, key: Column[Any], name: str) -> ColumnElement[bool]:
@@ -22,16 +24,24 @@ def is_among_values(database: Database, key: Column[Any], name: str) -> ColumnEl
     """
     if not database.facts.arrays:
         return key.in_(bindparam(name, expanding=True))
-    item = LargeBinary() if isinstance(key.type, LargeBinary) else Text()
-    return key == any_(cast(bindparam(name, type_=Text()), ARRAY(item)))
+    given = bindparam(name, type_=Text())
+    if isinstance(key.type, LargeBinary):
+        return key == any_(cast(given, ARRAY(LargeBinary())))
+    # Faster than an array's text form: PostgreSQL reads that octet by octet.
+    return key == any_(func.string_to_array(given, func.chr(ord(_BREAK)), type_=ARRAY(Text())))
 
 
 def as_parameter(database: Database, values: Sequence[str] | Sequence[bytes]) -> Any:
-    """Return the values as the one parameter that `is_among_values` takes."""
+    """Return the values as the one parameter that `is_among_values` takes.
+
+    A text with a line break is not found. No address has one.
+    """
     if not database.facts.arrays:
         return list(values)
-    texts = (value if isinstance(value, str) else f"\\x{value.hex()}" for value in values)
-    return array_text(list(map(quoted, texts)))
+    octets = [value for value in values if isinstance(value, bytes)]
+    if octets:
+        return array_text([f'"\\\\x{value.hex()}"' for value in octets])
+    return _BREAK.join(map(str, values))
 
 
 def array_text(elements: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ def barred_among(
 
     The caller may know that nobody is `listed`, or that nobody is `erased`: then it is not asked.
     """
-    keys = list(set(map(suppression_key, addresses)))
+    keys = list(map(suppression_key, addresses))
     found = set(erased_among(connection, database, keys)) if erased else set[str]()
     for part in parts(keys) if listed else ():
         values = {"keys": as_parameter(database, part)}
