@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from ...domain.errors import InvalidMessage
+from ...domain.header.address import check_address
 from ...flask_ext.management.management import Management
 
 MOST_OCTETS = 1_000_000
@@ -75,8 +76,21 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(text: str) -> str:
-    """Return what ends the first line's address: a spreadsheet's language decides it."""
-    return ";" if ";" in text.partition("\n")[0].partition(",")[0] else ","
+    """Return what ends the first address of a line: a spreadsheet's language decides it."""
+    for line in text.splitlines():
+        for delimiter in ",;":
+            if _begins_with_an_address(line, delimiter):
+                return delimiter
+    return ","
+
+
+def _begins_with_an_address(line: str, delimiter: str) -> bool:
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter), []) or [""]
+        check_address(_plain(cells[0].strip()), "address")
+    except (csv.Error, InvalidMessage):
+        return False
+    return True
 
 
 def lines() -> Iterator[str]:

@@ -73,9 +73,8 @@ def plan_claims(
     """Spread the due emails over the free slots, urgent first; `lags` are the buckets' lags.
 
     A small backlog is spread evenly, but a batch gets one window or more. Lanes of one priority get
-    slots in turn, those with the fewest batches in flight first. Where there are two slots or more,
-    bulk leaves the last free one to email of another priority that waits or is in flight. While
-    there is none, bulk takes all: a batch gives way between its windows to urgent email that comes.
+    slots in turn, those with the fewest batches in flight first. Bulk never takes the last free
+    slot where there are two slots or more.
 
     One urgent batch may go beyond the slots. So may one window each of normal and of bulk email
     that has waited longer than `AGED`. Each goes only while nothing of its priority is in flight.
@@ -156,8 +155,6 @@ class _ClaimPlanner:
         self._loads = Counter[str]()  # batches in flight by lane
         self._running = Counter[Priority]()
         self._used = Counter[str]()  # batches by route, the requests' included
-        others = any(which is not Priority.BULK for _, which in (*self.due, *self.flight))
-        self._spares = others and self.slots > 1
         for (lane, priority), found in self.flight.items():
             self._loads[lane] += found.batches
             self._running[priority] += found.batches
@@ -214,11 +211,11 @@ class _ClaimPlanner:
         self._used[route_of_lane(lane)] += batches
 
     def _free_slots(self, priority: Priority) -> int:
-        """Return how many slots are left for this priority: bulk may have to leave one free."""
+        """Return how many slots are left for this priority: bulk leaves the last one free."""
         free = self.slots - self._running.total() - sum(made.batches for made in self.requests)
         if priority is Priority.URGENT and not self._running[priority]:
             return max(free, 1)
-        return free - 1 if priority is Priority.BULK and self._spares else free
+        return free - 1 if priority is Priority.BULK and self.slots > 1 else free
 
     def _claimable(self, waiting: Sequence[str], priority: Priority) -> dict[str, int]:
         """Return how many emails of each lane its rates allow to be claimed now.

@@ -32,6 +32,8 @@ def this_boot() -> str:
     namespace is a part of it.
     """
     with suppress(OSError):
+        if os.readlink(_PROC / "self") != str(os.getpid()):
+            return ""  # a namespace of process ids that has another one's /proc
         kernel = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         namespace = os.readlink(_PROC / "self/ns/pid")
         return f"{kernel} {namespace}"

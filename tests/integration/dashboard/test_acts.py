@@ -194,9 +194,12 @@ def test_a_file_is_brought_in_and_its_wrong_lines_are_told(desk: Desk) -> None:
 def test_a_spreadsheet_may_write_semicolons(desk: Desk) -> None:
     bring_in(desk, b'address;reason\r\na@x.example;"left, with thanks"\r\nb@x.example;x, y\r\n')
     bring_in(desk, b"c@x.example,first; then\r\n")
+    bring_in(desk, b'# bounces; of May\r\nd@x.example,gone\r\n"""a;b""@x.example",odd\r\n')
+    bring_in(desk, b"\r\ne@x.example;gone\r\n")
     found = {one.address: one.reason for one in desk.shop.outbox.suppressed()}
     assert found == {
         "a@x.example": "left, with thanks", "b@x.example": "x, y", "c@x.example": "first; then",
+        "d@x.example": "gone", '"a;b"@x.example': "odd", "e@x.example": "gone",
     }  # fmt: skip
 
 

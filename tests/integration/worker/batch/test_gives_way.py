@@ -68,13 +68,8 @@ def test_a_free_slot_lets_the_bulk_batch_go_on(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preemption, "_LEFT", 60.0)  # or else somebody should have claimed it by now
-    shop = windowed(shops, catcher, OUTBOX_SLOTS=1)
-
-    def a_worker_more() -> None:
-        monkeypatch.setattr(shop.runtime, "slots", lambda: 2)
-        shop.enqueue("u@x.example", priority=Priority.URGENT)
-
-    during_a_batch(shop, catcher, a_worker_more)
+    shop = windowed(shops, catcher, OUTBOX_SLOTS=2)
+    during_a_batch(shop, catcher, lambda: shop.enqueue("u@x.example", priority=Priority.URGENT))
     assert standing(shop) == {SENT: 20, UNTOUCHED: 1}
 
 
