@@ -65,7 +65,7 @@ inline comes_due(i) {
 	|| (sweep[1].token == l && sweep[1].at == unpublished))
 
 /* environment: a lease that somebody lives to serve runs out, as he sleeps, or his task is late.
- * outbox.worker.batch.heartbeat.Heartbeat.holds: his own deadline was started first, so it ends first.
+ * outbox.worker.leases.heartbeat.Heartbeat.holds: his own deadline was started first, so it ends first.
  */
 inline runs_out(l) {
 	d_step {

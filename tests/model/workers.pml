@@ -207,7 +207,7 @@ inline finish(i) {
 	}
 }
 
-/* outbox.worker.batch.heartbeat.Heartbeat._renew, outbox.store.control.lease.renew */
+/* outbox.worker.leases.heartbeats.Heartbeats._renew, outbox.store.control.lease.renew */
 inline renew(i) {
 	d_step {
 		me.token && me.at != idle && (lease[me.token].is == run_out || lease[me.token].is == suspected) ->

@@ -81,7 +81,10 @@ def programs(
             "--threads", "8", "--graceful-timeout", "1", "--no-control-socket",
             "webapp:create_app()",
         ],
-        "worker": [*celery, "worker", "--concurrency", "2", "--events", "--loglevel", "INFO"],
+        "worker": [
+            *celery, "worker", "--pool", "threads", "--concurrency", "4", "--events",
+            "--loglevel", "INFO",
+        ],
         "beat": [*celery, "beat", "--schedule", str(state / "beat-schedule")],
         "flower": [
             *celery, "flower", "--address=127.0.0.1", f"--port={ports.flower}", "--read_only",

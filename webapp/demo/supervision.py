@@ -78,7 +78,7 @@ class Supervised:
     def _left(self) -> list[str]:
         """Return who has still something to finish."""
         found = self._info()
-        return [name for name in FIRST if name in found and not _is_over(name, found[name])]
+        return [name for name in FIRST if name in found and found[name]["statename"] not in _GONE]
 
     def _info(self) -> dict[str, dict[str, Any]]:
         """Return what supervisord knows of each process; nothing while it is away."""
@@ -91,22 +91,6 @@ class Supervised:
     def _rpc(self) -> Any:
         transport = SupervisorTransport(None, None, f"unix://{self.socket}")
         return ServerProxy("http://127.0.0.1", transport=transport)
-
-
-def _is_over(name: str, info: dict[str, Any]) -> bool:
-    """Return whether a process has ended, or has nothing more to finish.
-
-    The processes of the worker's pool send. When they have ended, everything is recorded, and their
-    parent only takes itself apart.
-    """
-    if info["statename"] in _GONE:
-        return True
-    if name != "worker":
-        return False
-    try:
-        return not psutil.Process(info["pid"]).children()
-    except psutil.Error:
-        return True
 
 
 def _reason(name: str) -> str:

@@ -25,6 +25,7 @@ from .error_codes import is_transient, refuse_missing_tables
 from .facts import facts_of
 from .prepared_statements import asked
 from .sqlite_memory import Shared
+from .turns import Turns
 
 Result = TypeVar("Result")
 
@@ -70,6 +71,7 @@ class Database:
         self.cipher = cipher or Cipher()
         self.tombstones = tombstones or Tombstones()
         self._shared = Shared(engine, patience) if in_memory(engine) else None
+        self._turns: Turns | None = None
         self._built: dict[Hashable, Any] = {}
 
     @property
@@ -80,6 +82,27 @@ class Database:
         if not isinstance(pool, QueuePool) or pool.size() == 0 or overflow < 0:
             return inf
         return float(pool.size() + overflow)
+
+    @property
+    def kept(self) -> float:
+        """The connections that the engine's pool keeps open; infinite if it has no bound."""
+        pool = self.engine.pool
+        if isinstance(pool, QueuePool) and self.connections < inf:
+            return float(pool.size())
+        return inf
+
+    def share(self, places: int) -> None:
+        """Have all threads of this process share so many connections, each in turn.
+
+        They use no more than the pool keeps open: it would close each connection above that after
+        its use, and a new one costs more than a short wait.
+        """
+        self._turns = Turns(max(1, int(min(places, self.kept))))
+
+    def after_fork(self) -> None:
+        """Have a child of a fork share nothing with its parent: not even who is inside."""
+        if self._turns is not None:
+            self._turns = Turns(self._turns.places)
 
     def name(self, table: Table) -> str:
         """Return the table's name for a statement that is written by hand."""
@@ -173,7 +196,14 @@ class Database:
         """Return a connection for the outbox. Raises Busy if the only one is in a transaction."""
         if self._shared is not None:
             return self._shared.lent(isolation)
+        if self._turns is not None:
+            return self._in_turn(self._turns, isolation)
         return _isolated(self.engine.connect(), isolation)
+
+    @contextmanager
+    def _in_turn(self, turns: Turns, isolation: str) -> Iterator[Connection]:
+        with turns, _isolated(self.engine.connect(), isolation) as connection:
+            yield connection
 
 
 def _isolated(connection: Connection, isolation: str) -> Connection:

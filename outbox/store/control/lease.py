@@ -9,7 +9,8 @@ where every result is recorded. `end` deletes it in the transaction that gives t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -19,19 +20,52 @@ from ...domain.fleet import ProcessId
 from ..connection.database import Database
 
 
-def renew(database: Database, token: UUID, *, lease_seconds: float) -> bool:
-    """Extend the lease to `lease_seconds` from now; return False if it is lost."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Renewal:
+    """What became of leases that were to be renewed."""
 
-    def work(connection: Connection) -> bool:
-        table = database.tables.lease
-        renewed = connection.execute(
-            update(table)
-            .where(table.c.token == token)
-            .values(expires_at=database.now(lease_seconds), suspected_at=None)
-        )
-        return renewed.rowcount == 1
+    held: frozenset[UUID]
+    """They last for a whole term again."""
+
+    lost: frozenset[UUID]
+    """They are gone. Those that are in neither set could not be renewed now."""
+
+
+def renew(database: Database, tokens: Sequence[UUID], *, lease_seconds: float) -> Renewal:
+    """Extend these leases to `lease_seconds` from now; return which are held, and which lost.
+
+    It waits for no other transaction. A host that vanished within its own may hold a row for hours,
+    and the other leases must not run out meanwhile.
+    """
+
+    def work(connection: Connection) -> Renewal:
+        held = frozenset(_renewed(connection, database, tokens, lease_seconds))
+        missing = [token for token in tokens if token not in held]
+        there: Sequence[UUID] = ()
+        if missing:
+            lease = database.tables.lease.c
+            locked = select(lease.token).where(lease.token.in_(missing))
+            there = connection.execute(locked).scalars().all()
+        return Renewal(held=held, lost=frozenset(missing).difference(there))
 
     return database.run(work)
+
+
+def _renewed(
+    connection: Connection, database: Database, tokens: Sequence[UUID], lease_seconds: float
+) -> Sequence[UUID]:
+    """Renew the leases that nobody else has locked; return their tokens."""
+    table = database.tables.lease
+    ours = table.alias("ours")  # its rows are locked in one order, so two lockers cannot deadlock
+    listed = select(ours.c.token).where(ours.c.token.in_(tokens)).order_by(ours.c.token)
+    free = listed.with_for_update(skip_locked=True)
+    values = {"expires_at": database.now(lease_seconds), "suspected_at": None}
+    if database.facts.returning:
+        renewal = update(table).where(table.c.token.in_(free)).values(**values)
+        return connection.execute(renewal.returning(table.c.token)).scalars().all()
+    found = connection.execute(free).scalars().all()
+    connection.execute(update(table).where(table.c.token.in_(found)).values(**values))
+    return found
 
 
 def is_any(connection: Connection, database: Database) -> bool:

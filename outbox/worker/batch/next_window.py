@@ -9,10 +9,10 @@ from itertools import islice
 
 from ...store.control.rate_limits import seconds_until_open
 from ...store.records import ClaimedEmail
+from ..leases.heartbeat import Heartbeat
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 from .batch_end import BatchEnd
-from .heartbeat import Heartbeat
 from .server_choice import ServerChoice
 from .throttle import Throttle
 

@@ -20,12 +20,12 @@ from ...store.records import Batch, ClaimedEmail
 from ...store.transitions import release
 from ...store.transitions.start import start
 from ...store.transitions.window import abandon, finish
+from ..leases.heartbeat import Heartbeat
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 from .batch_end import BatchEnd, BatchReport
 from .batch_results import Results
-from .heartbeat import Heartbeat
 from .next_window import NextWindow
 from .relief import Relief
 from .result_factory import ResultFactory
@@ -79,7 +79,7 @@ def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
 def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:
     settings = runtime.settings
     return Heartbeat(
-        runtime.database,
+        runtime.heartbeats,
         token,
         term=settings.lease,
         patience=settings.dot_timeout + settings.command_timeout,

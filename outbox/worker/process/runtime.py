@@ -35,6 +35,7 @@ from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
+from ..leases.heartbeats import Heartbeats
 from .own_process import own_process
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
@@ -92,6 +93,9 @@ class Runtime:
         self.jobs_after = 0.0  # until then this process does not look for jobs
         self.job_size = FIRST  # emails that the next step of a job changes
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
+        self.heartbeats = Heartbeats(
+            lambda: self.database, term=lambda: self.settings.lease, clock=lambda: self.clock()
+        )
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
         self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
@@ -201,6 +205,9 @@ class Runtime:
     def renew_locks(self) -> None:
         """Make new locks after a fork: a lock that another thread held would never be released."""
         self._lock = threading.Lock()
+        self.heartbeats.after_fork()
+        if "database" in self.__dict__:
+            self.database.after_fork()
         self.nudge.renew_lock()
         if "_publisher" in self.__dict__:
             self._publisher.renew_lock()

@@ -1,9 +1,10 @@
-"""What our tasks need from the worker that runs them: a database connection each, and time."""
+"""What our tasks need from the worker that runs them: database connections, and time."""
 
 from __future__ import annotations
 
 import logging
 import os
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from celery.concurrency import ALIASES
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger("outbox")
 
 _IN_ONE_PROCESS = tuple(f"celery.concurrency.{name}" for name in ("thread", "gevent", "eventlet"))
+SHARE = 4
+"""How many tasks of one process share a database connection. A window's statement takes a few
+milliseconds, and to send the window takes at least ten times as long."""
+
+_FEWEST = 4
+"""Connections that few tasks have, too: a sweep may need one for longer."""
+
 _OURS = ("outbox.send", "outbox.sweep")
 """Both tasks send: a sweep itself sends what fits in one window."""
 
@@ -34,19 +42,31 @@ def configured(runtime: Runtime, app: Celery) -> list[str]:
     return [*few, *too_short(app, runtime.settings)]
 
 
-def too_few_connections(runtime: Runtime, pool: str, concurrency: int) -> list[str]:
-    """Return a line if tasks that run in one process would wait for each other's connections.
+def share_connections(runtime: Runtime, pool: str, concurrency: int) -> None:
+    """Have the tasks that run in one process share few connections, and never time out for one.
 
     `pool` is Celery's, as "module:class". With prefork each process has an engine of its own.
     """
-    most = runtime.database.connections
-    if not pool.startswith(_IN_ONE_PROCESS) or most >= concurrency:
+    if pool.startswith(_IN_ONE_PROCESS):
+        runtime.database.share(max(_FEWEST, _needed(concurrency)))
+
+
+def too_few_connections(runtime: Runtime, pool: str, concurrency: int) -> list[str]:
+    """Return a line if tasks that run in one process would wait long for each other's connections.
+
+    `pool` is Celery's, as "module:class".
+    """
+    kept, needed = runtime.database.kept, _needed(concurrency)
+    if not pool.startswith(_IN_ONE_PROCESS) or kept >= needed:
         return []
-    given = counted(int(most), "connection")
     return [
-        f"the engine's pool gives out {given}, and a worker runs {counted(concurrency, 'task')}"
-        f" at once: set pool_size + max_overflow to {concurrency} or more"
+        f"the engine's pool keeps {counted(int(kept), 'connection')} open, and a worker runs"
+        f" {counted(concurrency, 'task')} at once: set pool_size to {needed} or more"
     ]
+
+
+def _needed(concurrency: int) -> int:
+    return ceil(concurrency / SHARE)
 
 
 def too_short(app: Celery, settings: Settings) -> list[str]:

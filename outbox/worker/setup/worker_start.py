@@ -20,7 +20,7 @@ from .green_pools import blocked
 from .idle_sweeps import lower_idle_sweeps
 from .late_settings import late_settings
 from .pairing import runtime_of
-from .worker_limits import give_time, too_few_connections, too_short
+from .worker_limits import give_time, share_connections, too_few_connections, too_short
 
 _log = logging.getLogger("outbox")
 
@@ -44,6 +44,7 @@ def _start(instance: Any, **_: Any) -> None:
             _log.error("outbox: %s", error)
         return
     give_time(app, runtime.settings, soft=instance.soft_time_limit, hard=instance.time_limit)
+    share_connections(runtime, *_size(instance))
     for text in _warnings(runtime, instance):
         _log.warning("outbox: %s", text)
     join_as_worker(runtime, instance)
@@ -67,12 +68,16 @@ def _start_beat(sender: Any, **_: Any) -> None:
     join_as_beat(runtime, sender)
 
 
-def _warnings(runtime: Runtime, worker: Any) -> list[str]:
+def _size(worker: Any) -> tuple[str, int]:
+    """Return the worker's pool, as "module:class", and how many tasks it runs at most."""
     pool = f"{worker.pool_cls.__module__}:{worker.pool_cls.__qualname__}"
-    autoscale = getattr(worker, "max_concurrency", None)
-    most = max(worker.concurrency, autoscale or 0)
+    return pool, max(worker.concurrency, getattr(worker, "max_concurrency", None) or 0)
+
+
+def _warnings(runtime: Runtime, worker: Any) -> list[str]:
+    pool, most = _size(worker)
     return [
-        *_unfit(worker, autoscale),
+        *_unfit(worker, getattr(worker, "max_concurrency", None)),
         *too_few_connections(runtime, pool, most),
         *blocked(pool, runtime.database.engine),
         *too_short(worker.app, runtime.settings),

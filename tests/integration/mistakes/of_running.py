@@ -161,9 +161,9 @@ def _(trial: Trial) -> None:
 
 
 @mistake(
-    "a pool of connections smaller than the worker's threads",
-    start="the engine's pool gives out 15 connections, and a worker runs 24 tasks at once",
-    check="the engine's pool gives out 15 connections, and a worker runs 24 tasks at once",
+    "a pool of connections smaller than a quarter of the worker's threads",
+    start="the engine's pool keeps 5 connections open, and a worker runs 24 tasks at once",
+    check="the engine's pool keeps 5 connections open, and a worker runs 24 tasks at once",
 )
 def _(trial: Trial) -> None:
     trial.app()

@@ -76,8 +76,8 @@ def test_a_limit_that_is_meant_for_our_tasks_stays_and_is_told_of(
     ("options", "tasks"),
     [
         ({"pool_cls": Threads, "concurrency": 40}, 40),
-        ({"pool_cls": Threads, "concurrency": 2, "max_concurrency": 30}, 30),  # --autoscale
-        ({"pool_cls": Threads, "concurrency": 15, "max_concurrency": None}, None),
+        ({"pool_cls": Threads, "concurrency": 2, "max_concurrency": 40}, 40),  # --autoscale
+        ({"pool_cls": Threads, "concurrency": 20, "max_concurrency": None}, None),
         ({"pool_cls": Prefork, "concurrency": 40}, None),
     ],
 )
@@ -85,15 +85,15 @@ def test_options_that_need_more_connections_are_told_of(
     caplog: pytest.LogCaptureFixture, options: dict[str, Any], tasks: int | None
 ) -> None:
     flask = Flask("shop")
-    pool = sa.QueuePool  # SQLAlchemy's default for a server: 5 + 10
+    pool = sa.QueuePool  # SQLAlchemy's default for a server keeps 5 open
     engine = sa.create_engine("sqlite:////of/nobody.db", poolclass=pool)
     Outbox().init_app(flask, metadata=sa.MetaData(), engine=engine)
     started(flask, **options)
     told = [one.getMessage() for one in caplog.records if "engine" in one.getMessage()]
     assert told == (
         [
-            "outbox: the engine's pool gives out 15 connections, and a worker runs"
-            f" {tasks} tasks at once: set pool_size + max_overflow to {tasks} or more"
+            "outbox: the engine's pool keeps 5 connections open, and a worker runs"
+            f" {tasks} tasks at once: set pool_size to {tasks // 4} or more"
         ]
         if tasks
         else []

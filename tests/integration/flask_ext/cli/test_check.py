@@ -188,24 +188,26 @@ def test_check_names_the_beat_that_a_clock_set_back_does_not_stop(
 @pytest.mark.parametrize(
     ("pool", "concurrency", "size", "said"),
     [
-        ("threads", 24, {}, True),  # SQLAlchemy's default: 5 + 10
-        ("gevent", "16", {}, True),
+        ("threads", 24, {}, True),  # SQLAlchemy's default: 5 are kept open
+        ("gevent", "21", {}, True),
+        ("gevent", "20", {}, False),
         ("threads", "auto", {}, False),
         ("somebody.elses:Pool", 24, {}, False),
-        ("threads", 15, {}, False),
-        ("threads", 24, {"pool_size": 24}, False),
+        ("threads", 20, {}, False),
+        ("threads", 24, {"max_overflow": 40}, True),
+        ("threads", 24, {"pool_size": 6, "max_overflow": 0}, False),
         ("threads", 24, {"max_overflow": -1}, False),
         ("threads", 24, {"pool_size": 0}, False),
         ("threads", 24, {"poolclass": NullPool}, False),
         ("prefork", 24, {}, False),
     ],
 )
-def test_check_tells_of_a_pool_that_has_no_connection_for_each_task(
+def test_check_tells_of_a_pool_that_keeps_no_connection_for_each_four_tasks(
     shops: Shops, pool: str, concurrency: int | str, size: dict[str, Any], said: bool
 ) -> None:
     shop = shops.open_on(sa.create_engine(shops.url, **size))
     with_celery(shop).conf.update(worker_pool=pool, worker_concurrency=concurrency)
-    text = f"the engine's pool gives out 15 connections, and a worker runs {concurrency} tasks"
+    text = f"the engine's pool keeps 5 connections open, and a worker runs {concurrency} tasks"
     assert (text in runner(shop)("check", code=1).output) is said
 
 
@@ -283,7 +285,7 @@ def test_a_worker_tells_at_its_start_what_it_lacks(
     celeryd_after_setup.send(sender="host", instance=worker, conf=app.conf)
     told = [record.getMessage() for record in caplog.records]
     assert sorted(text[:40] for text in told) == [
-        "outbox: the engine's pool gives out 15 c",
+        "outbox: the engine's pool keeps 5 connec",
     ]
     caplog.clear()
     worker.app = Celery("somebody else's")

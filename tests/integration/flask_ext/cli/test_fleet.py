@@ -111,7 +111,7 @@ def test_workers_that_are_told_their_queues_need_no_task_queues(redis: RedisServ
 def test_the_running_workers_tell_what_their_command_lines_said(
     shops: Shops, redis: RedisServer
 ) -> None:
-    shop = shops.open_on(sa.create_engine(shops.url, poolclass=sa.QueuePool))  # 5 + 10
+    shop = shops.open_on(sa.create_engine(shops.url, poolclass=sa.QueuePool))  # it keeps 5 open
     app = celery(redis.url, worker_disable_prefetch=False)
 
     def told() -> str:
@@ -121,7 +121,7 @@ def test_the_running_workers_tell_what_their_command_lines_said(
     assert "worker_disable_prefetch is off" in fleet_findings(app, shop.runtime)[-1].text
     with listening(redis, *OURS, pool="threads"):
         text = wait_until(told, 60, "the worker to answer in time")
-        assert "pool gives out 15 connections, and a worker runs 24 tasks" in text
+        assert "pool keeps 5 connections open, and a worker runs 24 tasks" in text
         assert "takes 96 tasks at once and runs 24: others wait behind" in text
         assert "does not know our tasks" not in text
     with listening(redis, SWEEP_QUEUE, **{STRANGER: "yes"}):

@@ -85,7 +85,7 @@ def test_a_dead_workers_place_is_held_until_its_rescue(shop: Shop) -> None:
     shop.later(LEASE + 1)
     assert take_server(shop.database, second, ["a"], ONE) is None
     rescue(shop.database, shop.runtime.settings, random=lambda: 0.5)
-    lease.renew(shop.database, second, lease_seconds=LEASE * 3)
+    lease.renew(shop.database, [second], lease_seconds=LEASE * 3)
     shop.later(LEASE + 1)
     rescue(shop.database, shop.runtime.settings, random=lambda: 0.5)
     assert take_server(shop.database, second, ["a"], ONE) == "a"

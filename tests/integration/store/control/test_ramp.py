@@ -98,7 +98,7 @@ def test_a_prober_that_hangs_keeps_others_away_for_as_long_as_its_lease_lasts(sh
     shop.enqueue()
     made = prober(shop)
     shop.later(100)  # a reply's deadline is minutes away, and its next probe was due long ago
-    lease.renew(shop.database, made.token, lease_seconds=LEASE)
+    lease.renew(shop.database, [made.token], lease_seconds=LEASE)
     assert limit(shop) == server_limits.OPEN
     assert not circuit_breaker.take_probe(shop.database, SERVER)
     lease.drop(shop.database, made.token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -35,8 +35,10 @@ def record_in_vain(shop: Shop, stale: Claim, email_id: int) -> None:
     assert snapshot(shop) == before
 
 
-def renew(shop: Shop, token: object) -> bool:
-    return lease.renew(shop.database, token, lease_seconds=LEASE)  # type: ignore[arg-type]
+def renew(shop: Shop, token: UUID) -> bool:
+    renewal = lease.renew(shop.database, [token], lease_seconds=LEASE)
+    assert renewal.held | renewal.lost == {token}
+    return bool(renewal.held)
 
 
 def judge(shop: Shop) -> int:

@@ -1,0 +1,128 @@
+"""Renews the leases of all batches of this process: one thread, and one statement for all."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from ...domain.counted import counted
+from ...store.connection.database import Database
+from ...store.connection.error_codes import describe
+from ...store.control import lease
+from .heartbeat import Heartbeat
+
+_log = logging.getLogger("outbox")
+
+MOST_RENEWALS = 3
+"""The most renewals under way at once: one for each third of a term. More would wait in vain."""
+
+
+class Heartbeats:
+    """Beats each third of a lease's term while batches are at work, and renews all their leases.
+
+    A batch that comes between two beats is renewed by the next one: after a third of the term at
+    the latest. Each beat has a thread of its own. So the next one is on time although a statement
+    hangs, or a batch takes long to be relieved.
+    """
+
+    def __init__(
+        self,
+        database: Callable[[], Database],
+        *,
+        term: Callable[[], float],
+        clock: Callable[[], float],
+        pace: Callable[[], threading.Event] = threading.Event,
+    ) -> None:
+        """`term` returns a lease's seconds, and `pace` makes what the thread waits on."""
+        self._database = database
+        self._term = term
+        self._clock = clock
+        self._pace = pace
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Have no batches: those of the parent, and its thread, stayed there."""
+        self._lock = threading.Lock()
+        self._hearts: dict[Heartbeat, None] = {}  # in the order in which their batches began
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self._renewals = 0  # under way
+
+    def add(self, heart: Heartbeat) -> None:
+        """Renew this lease from now on."""
+        with self._lock:
+            if self._thread is None:
+                self._start()
+            self._hearts[heart] = None
+
+    def remove(self, heart: Heartbeat) -> None:
+        """Renew this lease no more. The thread ends with the last one."""
+        with self._lock:
+            self._hearts.pop(heart, None)
+            if not self._hearts:
+                self._stopped.set()
+                self._thread = None
+
+    def _start(self) -> None:
+        stopped = self._pace()
+        thread = threading.Thread(
+            target=self._run, args=(stopped,), name="outbox-leases", daemon=True
+        )
+        thread.start()
+        self._thread, self._stopped = thread, stopped
+
+    def _run(self, stopped: threading.Event) -> None:
+        while not stopped.wait(self._term() / 3):
+            beat = threading.Thread(target=self._beat, name="outbox-lease", daemon=True)
+            try:
+                beat.start()
+            except RuntimeError:  # there can be no more threads, so the next beat may be late
+                self._beat()
+
+    def _beat(self) -> None:
+        with self._lock:
+            hearts = list(self._hearts)
+        for heart in hearts:
+            if heart.hangs():
+                self.remove(heart)  # for good: its lease runs out
+        self._renew(self._kept(hearts))
+        for heart in self._kept(hearts):
+            _relieve(heart)
+
+    def _kept(self, hearts: Iterable[Heartbeat]) -> list[Heartbeat]:
+        with self._lock:
+            return [heart for heart in hearts if heart in self._hearts]
+
+    def _renew(self, hearts: Sequence[Heartbeat]) -> None:
+        with self._lock:
+            if not hearts or self._renewals >= MOST_RENEWALS:
+                return
+            self._renewals += 1
+        sent, tokens = self._clock(), [heart.token for heart in hearts]
+        try:
+            renewal = lease.renew(self._database(), tokens, lease_seconds=self._term())
+        except Exception as error:  # noqa: BLE001  (the batches are still at work)
+            # The database is away. Keep trying: past the deadline the fence stops the sending.
+            what = counted(len(tokens), "lease was", "leases were")
+            _log.warning("outbox: %s not renewed (%s)", what, describe(error))
+        else:
+            self._note(hearts, renewal, sent)
+        finally:
+            with self._lock:
+                self._renewals -= 1
+
+    def _note(self, hearts: Iterable[Heartbeat], renewal: lease.Renewal, sent: float) -> None:
+        for heart in hearts:
+            if heart.token in renewal.held:
+                heart.renewed(sent)
+            elif heart.token in renewal.lost:
+                heart.lost(sent)
+                self.remove(heart)
+
+
+def _relieve(heart: Heartbeat) -> None:
+    try:
+        heart.relieve()
+    except Exception as error:  # noqa: BLE001  (tried again at the next renewal)
+        _log.warning("outbox: waiting emails were not given back (%s)", describe(error))
