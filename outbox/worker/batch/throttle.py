@@ -108,17 +108,26 @@ class Throttle:
     def must_yield(self) -> bool:
         """Return whether to give the rest of the batch back, because urgent email waits.
 
-        It is called between windows and asks the database at most ten times a second. A batch that
-        has just begun does not ask yet: its sweep saw that urgent email, and would claim the batch
-        again.
+        It is called between windows. All batches of a process ask the database at most ten times a
+        second while nothing waits. Where something does, each asks for itself: once one has given
+        way, the others need not. A batch that has just begun does not ask yet: its sweep saw that
+        urgent email, and would claim the batch again.
         """
-        if self._priority is Priority.URGENT:
+        if self._priority is Priority.URGENT or self._runtime.clock() < self._runtime.calm_until:
             return False
         return self._waits.at(self._urgent_waits)
 
     def _urgent_waits(self) -> bool:
-        slots, routes = self._runtime.slots(), self._runtime.routes
-        return should_yield_to_urgent(self._database, self._lanes, slots=slots, routes=routes)
+        runtime, begun = self._runtime, self._runtime.clock()
+        slots, routes = runtime.slots(), runtime.routes
+        runtime.calm_until = begun + LOOK  # the others need not ask meanwhile
+        waits = True
+        try:
+            waits = should_yield_to_urgent(self._database, self._lanes, slots=slots, routes=routes)
+        finally:
+            ended = runtime.clock()
+            runtime.calm_until = 0.0 if waits else ended + _pause_after(ended - begun)
+        return waits
 
     def _must_end(self) -> bool:
         return shutdown.requested() or not self._holds() or self.must_yield()
@@ -160,8 +169,13 @@ class _Look:
         if (begun := self._clock()) >= self._until:
             self._answer = until_written(look)
             ended = self._clock()
-            self._until = ended + max(LOOK, 9 * (ended - begun))
+            self._until = ended + _pause_after(ended - begun)
         return self._answer
+
+
+def _pause_after(seconds: float) -> float:
+    """Return the seconds until the next look, after one that took so many."""
+    return max(LOOK, 9 * seconds)
 
 
 def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
