@@ -1,7 +1,12 @@
-"""pools: what each of Celery's pools sends to a server 20 ms away, and the memory that it takes."""
+"""pools: what each of Celery's pools sends to a server 20 ms away, and the memory that it takes.
+
+The rate stands beside the one that the distance allows: an email on each connection in each round
+trip. A server without PIPELINING needs four round trips for an email.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,7 +14,7 @@ from typing import Any
 from benchmarks.bench import Bench
 from benchmarks.measure import rate, shared_fairly
 from benchmarks.ours import ours
-from benchmarks.results import Row, Series
+from benchmarks.results import Row, Series, Target, at_least, at_most
 from benchmarks.scenarios.sending.distance import ONE_WAY
 from tests.support.servers.delay import Delay
 from tests.support.servers.smtp.smtp_sink import SmtpSink
@@ -20,18 +25,48 @@ _EMAILS = 200
 _MEGABYTE = 1000 * 1000
 
 
+_ROUND_TRIP = 2 * ONE_WAY
+
+_NO_PIPELINING = "-p"
+"""smtp-sink's option."""
+
+_ROUND_TRIPS = {(): 1, (_NO_PIPELINING,): 4}
+"""An email's round trips by the server's options: MAIL, RCPT, DATA and the content, or all at
+once."""
+
+
 @dataclass(frozen=True)
 class Worker:
-    """A worker's pool, and how many connections it has."""
+    """A worker's pool, how many connections it has, its targets, and its server's options."""
 
     pool: str
     connections: int
+    share: float | None = None  # of the rate that the distance allows
+    megabytes: float | None = None
+    server: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.pool}, {self.connections} connections"
+        told = ", no PIPELINING" if self.server else ""
+        return f"{self.pool}, {self.connections} connections{told}"
+
+    @property
+    def possible(self) -> float:
+        """The most emails a second that this distance allows."""
+        return self.connections / (_ROUND_TRIPS[self.server] * _ROUND_TRIP)
+
+    @property
+    def databases(self) -> int:
+        """The database connections that its tasks share: one for four of them."""
+        return max(1, self.connections // 4)
 
 
-WORKERS = (Worker("gevent", 40), Worker("threads", 40), Worker("prefork", 10))
+WORKERS = (
+    Worker("gevent", 40, share=0.9),
+    Worker("gevent", 100, share=0.7, megabytes=250),
+    Worker("threads", 40, share=0.8),
+    Worker("prefork", 10),
+    Worker("gevent", 40, share=0.9, server=(_NO_PIPELINING,)),
+)
 
 
 def run(bench: Bench) -> list[Row]:
@@ -45,10 +80,25 @@ def run(bench: Bench) -> list[Row]:
         row
         for worker in WORKERS
         for row in (
-            Row("pools", f"drain at 20 ms, {worker}", rates[str(worker)]),
-            Row("pools", f"memory, {worker}", Series(str(worker), "MB", tuple(memory[worker]))),
+            _of_rate(worker, rates[str(worker)]),
+            _of_memory(worker, Series(str(worker), "MB", tuple(memory[worker]))),
         )
     ]
+
+
+def _of_rate(worker: Worker, rate: Series) -> Row:
+    possible = Series("the distance allows", "emails/s", (worker.possible,) * len(rate.values))
+    return Row(
+        "pools", f"drain at 20 ms, {worker}", rate, possible, _target(worker.share, at_least)
+    )
+
+
+def _of_memory(worker: Worker, memory: Series) -> Row:
+    return Row("pools", f"memory, {worker}", memory, target=_target(worker.megabytes, at_most))
+
+
+def _target(limit: float | None, kind: Callable[[float], Target]) -> Target | None:
+    return None if limit is None else kind(limit)
 
 
 def _drain(bench: Bench, worker: Worker, memory: list[float]) -> float:
@@ -56,10 +106,10 @@ def _drain(bench: Bench, worker: Worker, memory: list[float]) -> float:
     bench.redis.flushall()
     settings: dict[str, Any] = {
         "OUTBOX_BATCH": _EMAILS // 2,  # each connection has two batches
-        "SQLALCHEMY_ENGINE_OPTIONS": {"pool_size": worker.connections},
+        "SQLALCHEMY_ENGINE_OPTIONS": {"pool_size": worker.databases, "max_overflow": 0},
     }
     with (
-        SmtpSink() as sink,
+        SmtpSink(*worker.server) as sink,
         Delay(sink.port, ONE_WAY) as delay,
         ours(bench.postgres.new_database(), bench.redis.url, delay.port, **settings) as outbox,
     ):
