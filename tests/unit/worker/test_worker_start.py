@@ -101,6 +101,27 @@ def test_options_that_need_more_connections_are_told_of(
 
 
 @pytest.mark.parametrize(
+    ("options", "kept", "places"),
+    [
+        ({"pool_cls": Threads, "concurrency": 40}, 50, 10),
+        ({"pool_cls": Threads, "concurrency": 2, "max_concurrency": 50}, 50, 13),  # --autoscale
+        ({"pool_cls": Threads, "concurrency": 40}, 5, 5),
+        ({"pool_cls": Threads, "concurrency": 2}, 50, 4),
+        ({"pool_cls": Prefork, "concurrency": 40}, 50, None),
+    ],
+)
+def test_the_tasks_of_one_process_share_a_quarter_as_many_connections(
+    options: dict[str, Any], kept: int, places: int | None
+) -> None:
+    flask, outbox = Flask("shop"), Outbox()
+    engine = sa.create_engine("sqlite:////of/nobody.db", poolclass=sa.QueuePool, pool_size=kept)
+    outbox.init_app(flask, metadata=sa.MetaData(), engine=engine)
+    started(flask, **options)
+    turns = flask.extensions["outbox"].runtime.database._turns
+    assert (turns and turns.places) == places
+
+
+@pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"pool_cls": Threads, "max_concurrency": 4}, "this pool cannot grow, and --autoscale"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -73,3 +74,34 @@ def test_what_was_sent_while_no_connection_was_to_be_had_is_recorded_once(
     assert ends == {("sent", 1, 0, 0)}
     assert set(catcher.copies().values()) == {1}
     assert len(catcher.copies()) == BATCHES * MAILS
+
+
+def test_tasks_that_share_a_connection_wait_for_it_in_turn_and_never_in_vain(shops: Shops) -> None:
+    """The pool's own time-out is over at once: without the turns all but one would fail by it."""
+    engine = sa.create_engine(shops.url, pool_size=1, max_overflow=0, pool_timeout=0.001)
+    database = shops.open_on(engine).runtime.database
+    database.share(4)
+    turns = database._turns
+    assert turns is not None
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def hold(connection: sa.Connection) -> int:
+        asked.set()
+        assert goes_on.wait(PATIENCE)
+        return int(connection.execute(sa.text("SELECT 1")).scalar_one())
+
+    def ask(connection: sa.Connection) -> int:
+        return int(connection.execute(sa.text("SELECT 2")).scalar_one())
+
+    with ThreadPoolExecutor(BATCHES) as pool:
+        try:
+            first = pool.submit(database.run, hold)
+            assert asked.wait(PATIENCE)
+            others = [pool.submit(way, ask) for way in (database.run, database.read) * 2]
+            statement = "SELECT 2"
+            others.append(pool.submit(lambda: database.run_alone(statement, {})[0][0]))
+            wait_until(lambda: len(turns._waiting) == len(others), PATIENCE, "the others to wait")
+        finally:
+            goes_on.set()
+        assert first.result(PATIENCE) == 1
+        assert [other.result(PATIENCE) for other in others] == [2] * len(others)
