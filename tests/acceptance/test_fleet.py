@@ -78,7 +78,8 @@ def test_slots_follow_the_workers_that_start_stop_and_die(system: System) -> Non
     pids = first.pid, second.pid
     first.kill_9()
     wait_until(lambda: state(pids[0]) is WorkerState.DEAD, 30, "its death, which this host knows")
-    assert any(seen(pids[0]).name in text for text in outbox.workers().problems)
+    dead, fleet = seen(pids[0]), outbox.workers()
+    assert any(dead.name in text for text in fleet.problems), fleet
     gate.open()
     second.terminate()
     second.wait_exit(60)

@@ -111,7 +111,7 @@ def test_a_second_click_on_send_again_makes_no_second_message(desk: Desk) -> Non
     assert len(desk.shop.outbox.list().emails) == 3
 
 
-@pytest.mark.databases("sqlite", "postgresql")
+@pytest.mark.each_database
 def test_two_clicks_at_the_same_moment_make_one_message(desk: Desk) -> None:
     email_id = desk.enqueue(message())
     outbox, app = desk.shop.outbox, desk.shop.app

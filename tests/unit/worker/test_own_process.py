@@ -65,8 +65,7 @@ def test_a_forked_process_has_a_name_of_its_own() -> None:
 def test_of_a_namespace_that_sees_another_one_s_proc_nothing_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("sys", "uptime"):
-        (tmp_path / name).symlink_to(f"/proc/{name}")
+    (tmp_path / "sys").symlink_to("/proc/sys")
     (tmp_path / "self").symlink_to("/proc/1")
     monkeypatch.setattr("outbox.worker.process.own_process._PROC", tmp_path)
     assert this_boot.__wrapped__() == ""
