@@ -101,9 +101,10 @@ def _survey(runtime: Runtime, slots: int) -> Survey:
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
     limit, since = slots * runtime.settings.batch, runtime.low_water.marks(database)
     choose = partial(_contenders, runtime, slots)
-    state = survey(database, lanes, servers, limit=limit, since=since, choose=choose)
+    look = partial(survey, database, lanes, servers, limit=limit, choose=choose)
+    state = look(since=since, term=runtime.settings.lease)
     if not runtime.low_water.note(since, state.due, state.first, limit):
-        state = survey(database, lanes, servers, limit=limit, choose=choose)
+        state = look(term=runtime.settings.lease)
         runtime.low_water.note({}, state.due, state.first, limit)
     return state
 

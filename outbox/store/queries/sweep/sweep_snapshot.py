@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Select,
     func,
+    or_,
     select,
     union_all,
 )
@@ -46,7 +47,7 @@ class Survey:
     flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
     ahead: tuple[str, ...]  # buckets last taken from in the future, when the clock was ahead
-    overdue: bool  # a lease has run out
+    overdue: bool  # a lease has run out, and a rescue has something to do about it
     expired: bool  # a waiting email's time has run out
     jobs: bool  # a job of somebody's runs, a little in each sweep
     servers: Mapping[str, int | None]  # the limits of `server_limits` by name; None: no limit
@@ -64,16 +65,20 @@ def survey(
     limit: int,
     since: Mapping[LaneKey, Mark] = MappingProxyType({}),
     choose: Choose = lambda state: state.due,
+    term: float = 0.0,
 ) -> Survey:
     """Read all that a sweep decides by, and count the emails of the ways that `choose` returns.
 
     `choose` gets the survey before anything is counted. Counting stops at `limit` in each way. On
     PostgreSQL due emails before their mark in `since` are not looked at. Whether emails wait behind
-    a mark is not known either, so the marked ways are always counted.
+    a mark is not known either, so the marked ways are always counted. A lease that was seen to have
+    run out is `overdue` again `term` seconds later, when it may be judged.
     """
 
     def work(connection: Connection) -> Survey:
-        found = Findings(connection, database.built(survey_statement), marked(database, since))
+        found = Findings(
+            connection, database.built(survey_statement, term), marked(database, since)
+        )
         state = _uncounted(found, lanes, servers)
         ways = [way for way in dict.fromkeys([*since, *choose(state)]) if way in state.due]
         starts = {way: state.first[way] for way in ways[:COUNTED]}
@@ -129,7 +134,7 @@ def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Lan
     }
 
 
-def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*tuple[Any, ...]]:
     """Return the statement of a survey, the only one of a sweep that finds nothing to do.
 
     It names no lane, domain or server, so it is the same for five thousand lanes.
@@ -137,7 +142,7 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     moment, lease, job = database.now(), database.tables.lease.c, database.tables.job.c
     return union_all(
         now(database),
-        _flag("overdue", lease.expires_at <= moment),
+        _flag("overdue", (lease.expires_at <= moment) & _asks_for_a_rescue(database, term)),
         _flag("expired", expired(database), database.tables.email.c.expires_at),
         _flag("jobs", job.state == JobState.RUNNING),
         # A lease that ran out holds no slot: its worker is most likely dead.
@@ -150,6 +155,16 @@ def survey_statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         finding("instance", database.tables.instance.c.instance),
         due_query(database),
     )
+
+
+def _asks_for_a_rescue(database: Database, term: float) -> ColumnElement[bool]:
+    """Return the condition: a rescue would judge the lease, or note that it has run out.
+
+    In between it could only look, in each sweep, for as long as a lease lasts.
+    """
+    lease = database.tables.lease.c
+    seen_long_ago = lease.suspected_at <= database.now(-term)
+    return or_(lease.started_at.is_(None), lease.suspected_at.is_(None), seen_long_ago)
 
 
 def _flag(
