@@ -109,9 +109,11 @@ class Management(Searching, PrivacyVerbs):
 
         It has a Message-ID and a Date of its own, no key and no `expires_at`, and is due now. It is
         committed when this returns. Raises InvalidMessage where the email or its content is
-        missing, and for a message that is signed with DKIM. A form that is sent twice enqueues
-        once if it tells the id of the newest entry of the audit that its page has `seen`, or 0: if
-        the email was sent again after that, SentAgain is raised.
+        missing, and for a message that is signed with DKIM.
+
+        A form that is sent twice enqueues once if it gives `by`, and as `seen` the id of the newest
+        entry of the audit that its page shows, or 0. SentAgain is raised if the audit tells that
+        the email was sent again after that entry. Without `by` nothing is in the audit.
         """
         return source.send_again(self._writer_runtime, id, by, seen)
 

@@ -1,7 +1,7 @@
 """Has the tasks of one process share few database connections: whoever waits comes in turn.
 
-An engine's pool has a time-out, and lets newcomers pass those that wait. Here nobody waits for more
-than the statements before him, which are short.
+An engine's pool has a time-out, and lets newcomers pass those that wait. Here each waits for the
+statements of those that came before it, which are short.
 """
 
 from __future__ import annotations
