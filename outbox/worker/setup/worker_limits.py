@@ -11,6 +11,7 @@ from celery.concurrency import ALIASES
 
 from ...domain.config.settings import Settings
 from ...domain.counted import counted
+from ..process.full_worker import runs_in_one_process
 from ..process.own_task import annotated
 from ..process.runtime import Runtime
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("outbox")
 
-_IN_ONE_PROCESS = tuple(f"celery.concurrency.{name}" for name in ("thread", "gevent", "eventlet"))
 SHARE = 4
 """How many tasks of one process share a database connection. A window's statement takes a few
 milliseconds, and to send the window takes at least ten times as long."""
@@ -47,7 +47,7 @@ def share_connections(runtime: Runtime, pool: str, concurrency: int) -> None:
 
     `pool` is Celery's, as "module:class". With prefork each process has an engine of its own.
     """
-    if pool.startswith(_IN_ONE_PROCESS):
+    if runs_in_one_process(pool):
         runtime.database.share(max(_FEWEST, _needed(concurrency)))
 
 
@@ -57,7 +57,7 @@ def too_few_connections(runtime: Runtime, pool: str, concurrency: int) -> list[s
     `pool` is Celery's, as "module:class".
     """
     kept, needed = runtime.database.kept, _needed(concurrency)
-    if not pool.startswith(_IN_ONE_PROCESS) or kept >= needed:
+    if not runs_in_one_process(pool) or kept >= needed:
         return []
     return [
         f"the engine's pool keeps {counted(int(kept), 'connection')} open, and a worker runs"

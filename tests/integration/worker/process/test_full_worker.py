@@ -1,0 +1,132 @@
+"""A full worker's loop ends its wait once a thread or greenlet is free, though nothing came."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from celery.concurrency.prefork import TaskPool as Prefork
+from celery.concurrency.thread import TaskPool as Threads
+from celery.worker import state
+from kombu.utils.eventio import READ, poll
+
+from outbox.worker.process.full_worker import Lookout, runs_in_one_process, watchful
+from tests.support.waiting import wait_until
+
+_LONG = 60.0
+"""Seconds that the loop wants to wait."""
+
+_PATIENCE = 20.0
+
+
+class _Request:
+    """What Celery keeps of a task that a worker has taken; it is a member of a WeakSet."""
+
+
+@pytest.fixture
+def request_taken() -> Iterator[_Request]:
+    taken = _Request()
+    state.reserved_requests.add(taken)
+    yield taken
+    state.reserved_requests.discard(taken)
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def _consumer(poller: Any, pool: Any, *, has_hub: bool) -> Any:
+    """Return as much of Celery's consumer as the step looks at."""
+    cycle = SimpleNamespace(poller=poller)
+    return SimpleNamespace(
+        hub=SimpleNamespace(poller=poller) if has_hub else None,
+        connection=SimpleNamespace(transport=SimpleNamespace(cycle=cycle)),
+        pool=pool,
+        controller=SimpleNamespace(max_concurrency=None),
+    )
+
+
+def _pool(kind: type, processes: int) -> Any:
+    made = kind.__new__(kind)
+    made.limit = processes
+    return made
+
+
+class _Waiting(threading.Thread):
+    """A loop that waits with this poller."""
+
+    def __init__(self, poller: Any) -> None:
+        super().__init__(daemon=True)
+        self._poller = poller
+        self.events: Any = None
+        self.begun = threading.Event()
+
+    def run(self) -> None:
+        self.begun.set()
+        self.events = self._poller.poll(_LONG)
+
+
+@pytest.mark.parametrize("has_hub", [True, False], ids=["event loop", "blocking loop"])
+def test_the_wait_ends_when_a_task_does(
+    has_hub: bool, pipe: tuple[int, int], request_taken: _Request
+) -> None:
+    poller = poll()
+    poller.register(pipe[0], READ)
+    consumer = _consumer(poller, _pool(Threads, 1), has_hub=has_hub)
+    Lookout(consumer).start(consumer)
+    loop = _Waiting(poller)
+    loop.start()
+    assert loop.begun.wait(_PATIENCE)
+    assert loop.is_alive()
+    state.reserved_requests.discard(request_taken)
+    wait_until(lambda: not loop.is_alive(), _PATIENCE, "the loop to see a free thread")
+    assert not loop.events
+
+
+def test_what_comes_over_a_connection_ends_the_wait_of_a_full_worker(
+    pipe: tuple[int, int], request_taken: _Request
+) -> None:
+    poller = poll()
+    poller.register(pipe[0], READ)
+    consumer = _consumer(poller, _pool(Threads, 1), has_hub=True)
+    Lookout(consumer).start(consumer)
+    loop = _Waiting(poller)
+    loop.start()
+    os.write(pipe[1], b"x")
+    wait_until(lambda: not loop.is_alive(), _PATIENCE, "the loop to see the byte")
+    assert [fd for fd, _ in loop.events] == [pipe[0]]
+
+
+def test_a_worker_with_a_free_thread_waits_as_it_always_did() -> None:
+    waits: list[float | None] = []
+    watchful(waits.append, lambda: False)(_LONG)
+    assert waits == [_LONG]
+
+
+def test_child_processes_tell_the_loop_themselves() -> None:
+    poller = poll()
+    consumer = _consumer(poller, _pool(Prefork, 1), has_hub=True)
+    Lookout(consumer).start(consumer)
+    assert "poll" not in vars(poller)
+
+
+@pytest.mark.parametrize(
+    ("pool", "is_one"),
+    [
+        ("celery.concurrency.thread:TaskPool", True),
+        ("celery.concurrency.gevent:TaskPool", True),
+        ("celery.concurrency.eventlet:TaskPool", True),
+        ("celery.concurrency.prefork:TaskPool", False),
+        ("celery.concurrency.solo:TaskPool", False),
+    ],
+)
+def test_which_pools_run_their_tasks_in_one_process(pool: str, is_one: bool) -> None:
+    assert runs_in_one_process(pool) is is_one
