@@ -21,6 +21,7 @@ from sqlalchemy import Column, Integer, String, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from outbox import Outbox
+from tests.soak.hosts import hoard
 from tests.soak.hosts.wire import BUSINESS, address
 from tests.support.celery_app import make_celery
 
@@ -52,6 +53,7 @@ def create_app(config: Mapping[str, Any]) -> App:
     outbox.init_app(flask, db=db)
     jitter = random.Random()
     flask.extensions["outbox"].runtime.random = lambda: JITTER * jitter.random()
+    hoard.when_ready(flask, db)
     orders = Table(
         "soak_order",
         db.metadata,

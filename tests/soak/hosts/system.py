@@ -19,7 +19,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from tests.soak.classes import LIFETIME, STEPS
-from tests.soak.hosts import clock
+from tests.soak.hosts import clock, hoard
 from tests.soak.hosts.app import CONFIG, create_app
 from tests.soak.hosts.clock import Clock
 from tests.soak.hosts.link import Link, Network
@@ -41,6 +41,9 @@ THREADS = 12
 
 STARVED = {"pool_size": 1, "max_overflow": 1, "pool_timeout": 0.3}
 """So few, and so many seconds that a thread waits for one."""
+
+ALL_CONNECTIONS = 2
+"""What its pool may open in all."""
 
 BEATS = 2
 """Hosts with a beat: the first ones."""
@@ -215,10 +218,11 @@ class System:
 
     @staticmethod
     def _starved_worker(host: Host) -> HostProcess:
-        """Return a worker of threads that have far too few connections to the database."""
+        """Return a worker of threads that have too few connections, and at times none."""
         options = {**host.config["SQLALCHEMY_ENGINE_OPTIONS"], **STARVED}
+        settings = {"SQLALCHEMY_ENGINE_OPTIONS": options, hoard.CONNECTIONS: ALL_CONNECTIONS}
         pool = ("--pool=threads", f"--concurrency={THREADS}")
-        return HostProcess("worker", host, *pool, SQLALCHEMY_ENGINE_OPTIONS=options)
+        return HostProcess("worker", host, *pool, **settings)
 
     def _host(self, number: int, network: Network, stack: ExitStack) -> Host:
         namespace = stack.enter_context(Namespace(number)) if self.namespaces else None
