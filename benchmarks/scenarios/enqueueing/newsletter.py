@@ -23,7 +23,8 @@ def run(bench: Bench) -> list[Row]:
     What the search indexes by default costs bytes of its own, so they are counted without it, too.
     """
     readers = bench.size(READERS, least=2000)
-    rates, sizes, bare, contents = [], [], [], []
+    rates: list[float] = []
+    sizes, bare, contents = [], [], []
     for _ in range(bench.rounds):
         with _made(bench) as made:
             sizes.append(_bytes(made, readers, rates))

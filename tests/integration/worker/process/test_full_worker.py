@@ -12,7 +12,7 @@ import pytest
 from celery.concurrency.prefork import TaskPool as Prefork
 from celery.concurrency.thread import TaskPool as Threads
 from celery.worker import state
-from kombu.utils.eventio import READ, poll
+from kombu.utils import eventio
 
 from outbox.worker.process.full_worker import Lookout, runs_in_one_process, watchful
 from tests.support.waiting import wait_until
@@ -54,7 +54,12 @@ def _consumer(poller: Any, pool: Any, *, has_hub: bool) -> Any:
     )
 
 
-def _pool(kind: type, processes: int) -> Any:
+def _poller() -> Any:
+    make: Any = eventio.poll
+    return make()
+
+
+def _pool(kind: Any, processes: int) -> Any:
     made = kind.__new__(kind)
     made.limit = processes
     return made
@@ -78,8 +83,8 @@ class _Waiting(threading.Thread):
 def test_the_wait_ends_when_a_task_does(
     has_hub: bool, pipe: tuple[int, int], request_taken: _Request
 ) -> None:
-    poller = poll()
-    poller.register(pipe[0], READ)
+    poller = _poller()
+    poller.register(pipe[0], eventio.READ)
     consumer = _consumer(poller, _pool(Threads, 1), has_hub=has_hub)
     Lookout(consumer).start(consumer)
     loop = _Waiting(poller)
@@ -94,8 +99,8 @@ def test_the_wait_ends_when_a_task_does(
 def test_what_comes_over_a_connection_ends_the_wait_of_a_full_worker(
     pipe: tuple[int, int], request_taken: _Request
 ) -> None:
-    poller = poll()
-    poller.register(pipe[0], READ)
+    poller = _poller()
+    poller.register(pipe[0], eventio.READ)
     consumer = _consumer(poller, _pool(Threads, 1), has_hub=True)
     Lookout(consumer).start(consumer)
     loop = _Waiting(poller)
@@ -112,7 +117,7 @@ def test_a_worker_with_a_free_thread_waits_as_it_always_did() -> None:
 
 
 def test_child_processes_tell_the_loop_themselves() -> None:
-    poller = poll()
+    poller = _poller()
     consumer = _consumer(poller, _pool(Prefork, 1), has_hub=True)
     Lookout(consumer).start(consumer)
     assert "poll" not in vars(poller)
