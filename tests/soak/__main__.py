@@ -135,6 +135,8 @@ def _audit(
         "faults": [str(fault) for fault in faults.played],
     }
     report.save(_RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}-{seed}.json", **everything)
+    if system.died:
+        _keep_logs(system)
     if verdict.holds:
         print(f"every promise held (seed {seed})")
         return 0
