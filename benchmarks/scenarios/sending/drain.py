@@ -19,15 +19,17 @@ FEWER = 4_000
 
 OURS = "this project"
 W1 = "this project, W = 1"
+BULK = "this project, bulk"
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure our drain with the default window and with W = 1, and each peer's drain."""
+    """Measure our drain with the default window, with W = 1 and of bulk, and each peer's drain."""
     emails = bench.size(EMAILS, least=200)
     fewer = bench.size(FEWER, least=200)
     contestants: dict[str, Callable[[], float]] = {
         OURS: partial(drain, bench, emails),
         W1: partial(drain, bench, emails, OUTBOX_WINDOW=1),
+        BULK: partial(drain, bench, emails, "bulk"),
         "smtplib loop": partial(backlogs.smtplib_loop, emails),
         "post_office": partial(backlogs.post_office, bench, emails),
         "Celery + Flask-Mail": partial(backlogs.tutorial, bench, fewer),
@@ -42,16 +44,17 @@ def run(bench: Bench) -> list[Row]:
     ]
     rows.append(Row("drain", what, mine, rates["procrastinate"]))
     rows.append(Row("drain", f"{what}, W = 1", rates[W1], rates["smtplib loop"]))
+    rows.append(Row("drain", f"{what}, bulk alone", rates[BULK], mine, at_least(0.9)))
     return rows
 
 
-def drain(bench: Bench, emails: int, **settings: Any) -> float:
+def drain(bench: Bench, emails: int, priority: str = "normal", **settings: Any) -> float:
     """Enqueue so many emails into an empty table, start a worker, and return its rate."""
     bench.redis.flushall()
     with (
         SmtpSink() as sink,
         ours(bench.postgres.new_database(), bench.redis.url, sink.port, **settings) as outbox,
     ):
-        outbox.enqueue(range(emails))
+        outbox.enqueue(range(emails), priority)
         outbox.worker()
         return rate(sink, emails, outbox.sweep)

@@ -73,8 +73,8 @@ def plan_claims(
     """Spread the due emails over the free slots, urgent first; `lags` are the buckets' lags.
 
     A small backlog is spread evenly, but a batch gets one window or more. Lanes of one priority get
-    slots in turn, those with the fewest batches in flight first. Bulk never takes the last free
-    slot where there are two slots or more.
+    slots in turn, those with the fewest batches in flight first. Bulk takes what the others leave,
+    and gives way to them between its windows (`store/queries/sweep/preemption.py`).
 
     One urgent batch may go beyond the slots. So may one window each of normal and of bulk email
     that has waited longer than `AGED`. Each goes only while nothing of its priority is in flight.
@@ -211,11 +211,11 @@ class _ClaimPlanner:
         self._used[route_of_lane(lane)] += batches
 
     def _free_slots(self, priority: Priority) -> int:
-        """Return how many slots are left for this priority: bulk leaves the last one free."""
+        """Return how many slots are left for this priority."""
         free = self.slots - self._running.total() - sum(made.batches for made in self.requests)
         if priority is Priority.URGENT and not self._running[priority]:
             return max(free, 1)
-        return free - 1 if priority is Priority.BULK and self.slots > 1 else free
+        return free
 
     def _claimable(self, waiting: Sequence[str], priority: Priority) -> dict[str, int]:
         """Return how many emails of each lane its rates allow to be claimed now.

@@ -21,7 +21,11 @@ from ...domain.scheduling.claim_plan import AHEAD
 from ...domain.scheduling.lanes import PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
-from ...store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
+from ...store.queries.sweep.preemption import (
+    is_urgent_active,
+    should_yield_bulk,
+    should_yield_to_urgent,
+)
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
 from ..process import shutdown
@@ -106,24 +110,27 @@ class Throttle:
         return first if until_written(lambda: take(self._database, wants)) <= 0.0 else 0
 
     def must_yield(self) -> bool:
-        """Return whether to give the rest of the batch back, because urgent email waits.
+        """Return whether to give the rest of the batch back, because more urgent email waits.
 
         It is called between windows. All batches of a process ask the database at most ten times a
         second while nothing waits. Where something does, each asks for itself: once one has given
         way, the others need not. A batch that has just begun does not ask yet: its sweep saw that
-        urgent email, and would claim the batch again.
+        email, and would claim the batch again.
         """
         if self._priority is Priority.URGENT or self._runtime.clock() < self._runtime.calm_until:
             return False
-        return self._waits.at(self._urgent_waits)
+        return self._waits.at(self._must_wait)
 
-    def _urgent_waits(self) -> bool:
+    def _must_wait(self) -> bool:
         runtime, begun = self._runtime, self._runtime.clock()
+        should_yield = (
+            should_yield_bulk if self._priority is Priority.BULK else should_yield_to_urgent
+        )
         slots, routes = runtime.slots(), runtime.routes
         runtime.calm_until = begun + LOOK  # the others need not ask meanwhile
         waits = True
         try:
-            waits = should_yield_to_urgent(self._database, self._lanes, slots=slots, routes=routes)
+            waits = should_yield(self._database, self._lanes, slots=slots, routes=routes)
         finally:
             ended = runtime.clock()
             runtime.calm_until = 0.0 if waits else ended + _pause_after(ended - begun)

@@ -73,13 +73,6 @@ def test_never_more_than_is_free_but_for_one_urgent_batch(case: dict[str, Any]) 
 
 
 @given(cases())
-def test_bulk_leaves_one_slot_where_there_are_two_or_more(case: dict[str, Any]) -> None:
-    shares = made(case)
-    if any(s.priority is B for s in shares) and case["slots"] > 1:
-        assert sum(s.batches for s in shares) <= free(case) - 1
-
-
-@given(cases())
 def test_a_batch_is_never_over_its_size_nor_empty(case: dict[str, Any]) -> None:
     for part in made(case):
         due = waiting(case, part.priority)
@@ -98,8 +91,6 @@ def test_all_that_is_due_is_covered_where_there_is_room(case: dict[str, Any]) ->
         batches, size = shares.get(priority, (0, 0))
         urgent_runs = ("", U) in case["flight"]
         least = max(room, 1) if priority is U and not urgent_runs else room
-        if priority is B and case["slots"] > 1:
-            least = room - 1
         assert batches * size >= min(due, max(least, 0) * case["batch"])
         room -= batches
 
@@ -167,16 +158,12 @@ def test_a_second_urgent_batch_waits_for_a_slot() -> None:
 
 
 def test_urgent_comes_before_normal_and_normal_before_bulk() -> None:
-    assert plan({U: 1, N: 1, B: 100_000}) == {U: (1, 20), N: (1, 20), B: (1, 200)}
+    assert plan({U: 1, N: 1, B: 100_000}) == {U: (1, 20), N: (1, 20), B: (2, 200)}
 
 
-def test_bulk_alone_takes_all_slots_but_one() -> None:
-    assert plan({B: 100_000}) == {B: (3, 200)}
-    assert plan({B: 100_000}, free=1) == {}
-
-
-def test_bulk_takes_the_only_slot_where_there_is_one() -> None:
-    assert spread({("", B): 9}, slots=1) == {("", B): (1, 20)}
+def test_bulk_alone_takes_all_slots() -> None:
+    assert plan({B: 100_000}) == {B: (4, 200)}
+    assert plan({B: 100_000}, free=1) == {B: (1, 200)}
 
 
 def test_nothing_due_is_nothing_to_claim() -> None:

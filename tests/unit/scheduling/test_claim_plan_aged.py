@@ -85,7 +85,7 @@ def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(
 
 
 def test_old_bulk_takes_its_usual_slots_where_they_are_free() -> None:
-    assert spread({("", B): OLD}) == {("", B): (3, 200)}
+    assert spread({("", B): OLD}) == {("", B): (4, 200)}
 
 
 def test_old_bulk_without_a_server_does_not_hold_back_that_of_another_route() -> None:

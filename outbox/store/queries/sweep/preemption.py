@@ -1,15 +1,15 @@
-"""Tells whether urgent email waits or is active, so that other email gives way to it.
+"""Tells whether more urgent email waits or is active, so that other email gives way to it.
 
-Each batch asks ten times a second. Urgent email is first in the index of due emails, so the cost
-depends only on the number of lanes in which urgent email waits.
+A process asks ten times a second. The more urgent email is first in the index of due emails, so the
+cost depends only on the number of lanes in which it waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import CompoundSelect, func, union_all
+from sqlalchemy import ColumnElement, CompoundSelect, Select, func, union_all
 
 from ....domain.config.routing import Routes
 from ....domain.delivery.breaker_timing import BreakerState
@@ -33,7 +33,7 @@ def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
     """Return whether urgent email that shares a bucket with this lane is due or in flight."""
     found = _look(database, _stirring)
     stirring = {row.name for row in found["flight"]}
-    stirring |= {name for name, age in _waiting(found).items() if age >= 0.0}
+    stirring |= {name for name, age in _waiting(found, _URGENT).items() if age >= 0.0}
     return any(lanes.share_a_bucket(lane, other) for other in stirring)
 
 
@@ -58,29 +58,79 @@ def should_yield_to_urgent(database: Database, lanes: Lanes, *, slots: int, rout
     gives way if urgent email stays unclaimed although a slot is free. Then every process is busy,
     and none is left to sweep.
     """
-    found = _look(database, _waits)
-    age = _oldest(found, lanes, routes)
-    holding, published, stuck = (_number(found, name) for name in _LEASES)
+    return _urgent_lacks(_look(database, _waits), lanes, slots, routes)
+
+
+def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: Routes) -> bool:
+    """Return whether bulk gives way: to urgent email as above, or to normal email.
+
+    Normal email lacks a place only while no batch but bulk goes on: it needs one slot that is free,
+    and one process. So bulk may take all of them while nothing else waits.
+    """
+    found = _look(database, _waits_for_bulk)
+    if _urgent_lacks(found, lanes, slots, routes):
+        return True
+    if _number(found, "others"):
+        return False
+    if _number(found, "kept"):
+        return True
+    # Only now, because normal email may wait in thousands of lanes.
+    age = _oldest(_look(database, _normal), lanes, routes, Priority.NORMAL)
+    return age >= _LEFT or (age >= 0.0 and _number(found, "bulk") >= slots)
+
+
+def _urgent_lacks(found: Findings, lanes: Lanes, slots: int, routes: Routes) -> bool:
+    age = _oldest(found, lanes, routes, _URGENT)
+    holding, published, stuck = (_number(found, name) for name in ("holding", "published", "stuck"))
     return bool(stuck) or age >= _LEFT or (holding >= slots and (bool(published) or age >= 0.0))
 
 
-_LEASES = ("holding", "published", "stuck")
-
-
 def _waits(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
-    lease, breaker = database.tables.lease.c, database.tables.breaker.c
+    return union_all(*_of_urgent(database), due_query(database, _URGENT))
+
+
+def _waits_for_bulk(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    lease = database.tables.lease.c
+    is_kept = lease.started_at.is_(None) & (lease.claimed_at < database.now(-_STUCK))
+    more_urgent = lease.priority < int(Priority.BULK)
+    kinds = {
+        "bulk": lease.priority == int(Priority.BULK),
+        "others": more_urgent & ~is_kept,
+        "kept": more_urgent & is_kept,  # some worker has fetched its task, and cannot start it
+    }
+    return union_all(*_of_urgent(database), *_leases(database, kinds), due_query(database, _URGENT))
+
+
+def _normal(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    return union_all(*_obstacles(database), due_query(database, Priority.NORMAL))
+
+
+def _of_urgent(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
+    lease = database.tables.lease.c
     unstarted = (lease.priority == int(_URGENT)) & lease.started_at.is_(None)
     late = lease.claimed_at < database.now(-_STUCK)
-    kinds = dict(zip(_LEASES, (~unstarted, unstarted, unstarted & late), strict=True))
-    holds = lease.expires_at > database.now()
-    return union_all(
-        now(database),
-        *(finding(name, number=func.count()).where(holds, kind) for name, kind in kinds.items()),
-        finding("halted", breaker.server).where(breaker.state == BreakerState.OPEN),
-        *lagging(database, AHEAD),
-        pauses(database),
-        due_query(database, _URGENT),
+    yield from _obstacles(database)
+    yield from _leases(
+        database, {"holding": ~unstarted, "published": unstarted, "stuck": unstarted & late}
     )
+
+
+def _obstacles(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield statements for what keeps due email from going: halts, rates and pauses."""
+    breaker = database.tables.breaker.c
+    yield now(database)
+    yield finding("halted", breaker.server).where(breaker.state == BreakerState.OPEN)
+    yield from lagging(database, AHEAD)
+    yield pauses(database)
+
+
+def _leases(
+    database: Database, kinds: Mapping[str, ColumnElement[bool]]
+) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield a statement for each kind of lease: how many there are that hold."""
+    holds = database.tables.lease.c.expires_at > database.now()
+    for name, kind in kinds.items():
+        yield finding(name, number=func.count()).where(holds, kind)
 
 
 def _look(database: Database, statement: Any) -> Findings:
@@ -89,24 +139,30 @@ def _look(database: Database, statement: Any) -> Findings:
     )
 
 
-def _waiting(found: Findings) -> Mapping[str, float]:
-    """Return how many seconds each lane's first urgent email has been due; below 0: not yet."""
-    return {row.name: found.age(row.moment) for row in found["way"] if row.priority == _URGENT}
+def _waiting(found: Findings, priority: Priority) -> Mapping[str, float]:
+    """Return how long each lane's first email of this priority has been due, in seconds.
+
+    It is below 0 where it is not due yet.
+    """
+    return {row.name: found.age(row.moment) for row in found["way"] if row.priority == priority}
 
 
 def _number(found: Findings, what: str) -> int:
     return int(found[what][0].number)
 
 
-def _oldest(found: Findings, lanes: Lanes, routes: Routes) -> float:
-    """Return how many seconds the oldest urgent email that a server would take has been due."""
+def _oldest(found: Findings, lanes: Lanes, routes: Routes, priority: Priority) -> float:
+    """Return how long the oldest email of this priority that a server would take has been due.
+
+    It is in seconds, and below 0 where no such email is due.
+    """
     lags, halted = found.lags, {row.name for row in found["halted"]}
     ages = (
         age
-        for lane, age in _waiting(found).items()
+        for lane, age in _waiting(found, priority).items()
         if not lanes.is_closed(lane, lags, AHEAD) and _is_usable(lane, routes, lags, halted)
     )
-    return -1.0 if _URGENT in found.paused else max(ages, default=-1.0)
+    return -1.0 if priority in found.paused else max(ages, default=-1.0)
 
 
 def _is_usable(lane: str, routes: Routes, lags: Mapping[str, float], halted: set[str]) -> bool:

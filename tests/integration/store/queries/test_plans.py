@@ -11,7 +11,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from outbox import Priority
-from outbox.store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
+from outbox.store.queries.sweep.preemption import (
+    is_urgent_active,
+    should_yield_bulk,
+    should_yield_to_urgent,
+)
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.transitions.expire import expire
 from tests.integration.store.queries.generic_plans import Look, each, plans
@@ -25,6 +29,9 @@ LOOKS: dict[str, Look] = {
     ),
     "expire": lambda shop: expire(shop.database),
     "urgent waits": lambda shop: should_yield_to_urgent(
+        shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
+    ),
+    "bulk waits": lambda shop: should_yield_bulk(
         shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
     ),
     "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),

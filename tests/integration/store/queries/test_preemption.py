@@ -9,7 +9,11 @@ import pytest
 from outbox import Priority
 from outbox.store.control import pause
 from outbox.store.queries.sweep import preemption as urgent
-from outbox.store.queries.sweep.preemption import is_urgent_active, should_yield_to_urgent
+from outbox.store.queries.sweep.preemption import (
+    is_urgent_active,
+    should_yield_bulk,
+    should_yield_to_urgent,
+)
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept
 from tests.support.shop.shop import START, Shop, Shops
 
@@ -97,3 +101,62 @@ def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) 
     assert not waits(shop, 1)
     shop.later(61)
     assert not waits(shop, 1)
+
+
+def bulk_waits(shop: Shop, slots: int) -> bool:
+    return should_yield_bulk(
+        shop.database, shop.runtime.lanes, slots=slots, routes=shop.runtime.routes
+    )
+
+
+def test_bulk_gives_way_to_normal_mail_while_it_has_every_slot(shop: Shop) -> None:
+    shop.enqueue("b@x.example", priority=Priority.BULK)
+    swept(shop)
+    assert not bulk_waits(shop, 1), "nothing else waits"
+    shop.enqueue("n@x.example", send_at=START + timedelta(days=36_500))
+    assert not bulk_waits(shop, 1), "it is not due"
+    shop.enqueue("n@x.example")
+    assert bulk_waits(shop, 1)
+    assert not bulk_waits(shop, 2), "there is a slot for it"
+    assert not waits(shop, 1), "normal email does not give way to its like"
+
+
+def test_bulk_gives_way_where_no_process_is_left_to_claim_normal_mail(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.enqueue("b@x.example", priority=Priority.BULK)
+    swept(shop)
+    shop.enqueue("n@x.example")
+    assert not bulk_waits(shop, 2)
+    monkeypatch.setattr(urgent, "_LEFT", 0.0)
+    assert bulk_waits(shop, 2)
+
+
+def test_one_batch_of_normal_mail_is_enough_for_bulk_to_go_on(shop: Shop) -> None:
+    shop.enqueue("b@x.example", priority=Priority.BULK)
+    swept(shop)
+    shop.enqueue("n@x.example")
+    (normal,) = swept(shop)
+    shop.enqueue("o@x.example")
+    shop.later(-0.3)  # whatever the machine took so far
+    assert not bulk_waits(shop, 2), "its task is on its way"
+    shop.later(0.7)
+    assert bulk_waits(shop, 2), "a busy worker holds its task"
+    shop.start(normal.token)
+    assert not bulk_waits(shop, 2)
+
+
+def test_bulk_gives_way_to_urgent_mail_like_any_other(shop: Shop) -> None:
+    shop.enqueue("b@x.example", priority=Priority.BULK)
+    swept(shop)
+    shop.enqueue("u@x.example", priority=Priority.URGENT)
+    assert bulk_waits(shop, 1)
+    assert not bulk_waits(shop, 2)
+
+
+def test_bulk_does_not_give_way_to_mail_that_cannot_go(shop: Shop) -> None:
+    shop.enqueue("b@x.example", priority=Priority.BULK)
+    swept(shop)
+    shop.enqueue("n@x.example")
+    shop.database.run(lambda c: pause.pause(c, shop.database, Priority.NORMAL))
+    assert not bulk_waits(shop, 1)

@@ -68,9 +68,26 @@ def test_a_free_slot_lets_the_bulk_batch_go_on(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preemption, "_LEFT", 60.0)  # or else somebody should have claimed it by now
-    shop = windowed(shops, catcher, OUTBOX_SLOTS=2)
-    during_a_batch(shop, catcher, lambda: shop.enqueue("u@x.example", priority=Priority.URGENT))
+    shop = windowed(shops, catcher, OUTBOX_SLOTS=1)
+
+    def a_worker_more() -> None:
+        monkeypatch.setattr(shop.runtime, "slots", lambda: 2)
+        shop.enqueue("u@x.example", priority=Priority.URGENT)
+
+    during_a_batch(shop, catcher, a_worker_more)
     assert standing(shop) == {SENT: 20, UNTOUCHED: 1}
+
+
+def test_a_bulk_batch_gives_way_to_normal_mail_where_bulk_has_every_slot(
+    shops: Shops, catcher: Catcher
+) -> None:
+    shop = windowed(shops, catcher, OUTBOX_SLOTS=1)
+    motion = during_a_batch(shop, catcher, lambda: shop.enqueue("n@x.example"))
+    assert standing(shop) == {SENT: WINDOW, UNTOUCHED: 20 - WINDOW + 1}
+    motion.beat()
+    assert standing(shop) == {SENT: 21}
+    order = [mail.recipients[0][0] for mail in catcher.emails]
+    assert order == ["r"] * WINDOW + ["n"] + ["r"] * (20 - WINDOW)
 
 
 def test_a_pause_lets_the_batch_end_and_nothing_follows_until_it_is_resumed(
