@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import BindParameter, Select, select
+from sqlalchemy import CTE, BindParameter, Select, or_, select
 
+from ..domain.delivery.outcome import ALONE_FROM
 from ..domain.delivery.status import Status
 from ..domain.scheduling.claim_plan import ClaimRequest
 from .schema.clock import clock
 from .schema.tables import Tables
 
 
-def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[int, int]:
+def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[int, int, datetime]:
     """Return the statement for one batch's due emails, oldest first. It skips locked rows."""
     email = tables.email
     due = (
-        select(email.c.id, email.c.crashes)
+        select(email.c.id, email.c.crashes, email.c.due_at)
         .where(
             email.c.lane == request.lane,
             email.c.priority == int(request.priority),
@@ -28,6 +30,22 @@ def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[i
     # SQL Server has no SKIP LOCKED: SQLAlchemy drops the clause there, and the hint replaces it.
     due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
     return due.with_for_update(skip_locked=True)
+
+
+def most_alone(request: ClaimRequest) -> int:
+    """Return how many emails one claim may take alone, beside one batch of all the others."""
+    return max(1, request.batches - 1)
+
+
+def taken(due: CTE, alone: int | BindParameter[int]) -> Select[int]:
+    """Return the statement for the ids that a claim takes of these due emails.
+
+    Each email that goes alone needs a batch of its own. So no more than `alone` of them are taken,
+    and the others stay due.
+    """
+    lone = select(due.c.id).where(due.c.crashes >= ALONE_FROM)
+    first = lone.order_by(due.c.due_at, due.c.id).limit(alone)
+    return select(due.c.id).where(or_(due.c.crashes < ALONE_FROM, due.c.id.in_(first)))
 
 
 def claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:

@@ -21,7 +21,6 @@ from sqlalchemy import (
     any_,
     bindparam,
     func,
-    select,
     true,
     tuple_,
     update,
@@ -30,7 +29,7 @@ from sqlalchemy import (
 from ...domain.delivery.status import Status
 from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..connection.database import Database
-from ..due_emails import claimed, due_statement
+from ..due_emails import claimed, due_statement, most_alone, taken
 from ..records import Mark
 from ..schema.clock import clock
 from ..schema.tables import Tables
@@ -48,14 +47,16 @@ def claim_due(
     """Claim one batch of this request under the token; return each email's id and crashes."""
     statement = database.built(_statement, replace(request, batches=1), since is not None)
     marks = {(request.lane, request.priority): since} if since else {}
-    return connection.execute(statement, {"claim": token} | mark_parameters(marks)).all()
+    values = {"claim": token, "alone": most_alone(request)} | mark_parameters(marks)
+    return connection.execute(statement, values).all()
 
 
 def _statement(database: Database, request: ClaimRequest, is_marked: bool) -> Update:
     tables = database.tables
     token: BindParameter[UUID] = bindparam("claim")
+    alone: BindParameter[int] = bindparam("alone")
     since = beyond(tables.email, (request.lane, request.priority)) if is_marked else _EVER
-    return claim_statement(tables, request, token, database.now(), since)
+    return claim_statement(tables, request, token, database.now(), since, alone=alone)
 
 
 def claim_statement(
@@ -64,6 +65,8 @@ def claim_statement(
     token: UUID | BindParameter[UUID],
     now: clock,
     since: ColumnElement[bool] = _EVER,
+    *,
+    alone: int | BindParameter[int] = 1,
 ) -> Update:
     """Return the statement that selects and claims.
 
@@ -71,10 +74,10 @@ def claim_statement(
     claim more than the limit.
     """
     email = tables.email
-    ids = due_statement(tables, request, now).where(since).with_only_columns(email.c.id)
-    picked = ids.cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
+    due = due_statement(tables, request, now).where(since)
+    picked = taken(due.cte("due").prefix_with("MATERIALIZED", dialect="postgresql"), alone)
     # As an array, the ids are looked up by the key. A join may read all that is due.
-    chosen = email.c.id == any_(func.array(select(picked.c.id).scalar_subquery()))
+    chosen = email.c.id == any_(func.array(picked.scalar_subquery()))
     return (
         update(email)
         .where(chosen, email.c.status == Status.PENDING)

@@ -25,7 +25,7 @@ from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..backend import backend_of
 from ..connection.database import Database
-from ..due_emails import claimed, due_statement
+from ..due_emails import claimed, due_statement, most_alone, taken
 from ..records import Claim, Mark
 from ..schema.clock import clock
 from ..schema.tables import Tables
@@ -36,8 +36,8 @@ def claim(
 ) -> list[Claim]:
     """Claim up to `limit` due emails of one lane for `lease_seconds`; return the claims made.
 
-    They are one batch, except emails whose workers keep dying. Each of these is claimed alone, so
-    that a crash with it affects no other email.
+    They are one batch, except emails whose workers keep dying. One of these is claimed beside it,
+    alone, so that a crash with it affects no other email.
     """
     request = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
     return claim_requested(database, [request], lease_seconds=lease_seconds)
@@ -52,6 +52,9 @@ def claim_requested(
 ) -> list[Claim]:
     """Claim all that a sweep has decided on, in one transaction; return the claims in order.
 
+    An email that is claimed alone counts as a batch, because it takes a slot. Otherwise the lost
+    workers of a newsletter would have one sweep claim thousands, which no process could start.
+
     `since` has the marks at which the sweep saw each lane's first due email. Only the claim on
     PostgreSQL uses them: emails that were due before their mark wait there for a later sweep.
     """
@@ -60,11 +63,13 @@ def claim_requested(
         claims: list[Claim] = []
         for request in requests:
             mark = since.get((request.lane, request.priority))
-            for _ in range(request.batches):
-                made = _batch(connection, database, request, mark)
+            left = request.batches
+            while left > 0:
+                made = _batch(connection, database, replace(request, batches=left), mark)
                 if not made:  # other sweeps have claimed the rest
                     break
                 claims += made
+                left -= len(made)  # each that goes alone takes a slot, too
         _lease(connection, database, claims, lease_seconds)
         return claims
 
@@ -111,42 +116,52 @@ def _take(
     request: ClaimRequest,
     token: UUID,
     since: Mark | None,
-) -> Sequence[Row[int, int]]:
+) -> Sequence[tuple[int, int] | Row[int, int]]:
     """Claim one batch; return each email's id and crashes. Each variant relies on the guard."""
     if (own := backend_of(database.dialect).claim_due) is not None:
         return own(connection, database, request, token, since)
     if database.facts.returning:
         statement = database.built(_statement, replace(request, batches=1))
-        return connection.execute(statement, {"claim": token}).all()
+        values = {"claim": token, "alone": most_alone(request)}
+        return connection.execute(statement, values).all()
     return _take_in_steps(connection, database, request, token)
 
 
 def _take_in_steps(
     connection: Connection, database: Database, request: ClaimRequest, token: UUID
-) -> Sequence[Row[int, int]]:
+) -> Sequence[tuple[int, int]]:
     tables = database.tables
-    due = connection.execute(due_statement(tables, request, database.now())).all()
+    found = connection.execute(due_statement(tables, request, database.now())).all()
+    lone = [row for row in found if row.crashes >= ALONE_FROM][: most_alone(request)]
+    due = [(row.id, row.crashes) for row in found if row.crashes < ALONE_FROM or row in lone]
     if not due:
         return []
     ids = [email_id for email_id, _ in due]
-    taken = connection.execute(guarded_statement(tables, ids, token)).rowcount
-    if taken != len(ids):  # another sweep claimed some: read which emails got this token
+    claimed_now = connection.execute(guarded_statement(tables, ids, token)).rowcount
+    if claimed_now != len(ids):  # another sweep claimed some: read which emails got this token
         email = tables.email.c
         ours = select(email.id, email.crashes).where(email.token == token)
-        return connection.execute(ours).all()
+        return [(row.id, row.crashes) for row in connection.execute(ours)]
     return due
 
 
 def _statement(database: Database, request: ClaimRequest) -> Update:
-    return claim_statement(database.tables, request, bindparam("claim"), database.now())
+    token: BindParameter[UUID] = bindparam("claim")
+    alone: BindParameter[int] = bindparam("alone")
+    return claim_statement(database.tables, request, token, database.now(), alone=alone)
 
 
 def claim_statement(
-    tables: Tables, request: ClaimRequest, token: UUID | BindParameter[UUID], now: clock
+    tables: Tables,
+    request: ClaimRequest,
+    token: UUID | BindParameter[UUID],
+    now: clock,
+    *,
+    alone: int | BindParameter[int] = 1,
 ) -> Update:
     """Return the statement that selects and claims, for databases with UPDATE … RETURNING."""
     email = tables.email
-    ids = due_statement(tables, request, now).with_only_columns(email.c.id)
+    ids = taken(due_statement(tables, request, now).cte("due", nesting=True), alone)
     return (
         update(email)
         .where(email.c.id.in_(ids), email.c.status == Status.PENDING)

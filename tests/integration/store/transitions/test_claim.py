@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import insert, update
 
 from outbox import Priority, Status
-from outbox.domain.scheduling.claim_plan import InFlight
+from outbox.domain.scheduling.claim_plan import ClaimRequest, InFlight
 from outbox.store.connection.database import Database
 from outbox.store.control import pause
 from outbox.store.queries.sweep import server_limits
 from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
-from outbox.store.transitions.claim import claim
+from outbox.store.transitions.claim import claim, claim_requested
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter
 
@@ -155,6 +155,23 @@ def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
     assert tokens[ids[0]] == tokens[ids[2]] == tokens[ids[3]] != tokens[ids[1]]
     assert {made.token for made in claims} == set(tokens.values())
     assert {row.token for row in shop.rows(shop.tables.lease)} == set(tokens.values())
+
+
+def test_mails_that_go_alone_take_no_more_batches_than_were_asked_for(shop: Shop) -> None:
+    ids = [shop.enqueue().id for _ in range(9)]
+    email = shop.tables.email
+    lone = update(email).where(email.c.id != ids[4]).values(crashes=2, unknown_token=UUID(int=1))
+    with shop.engine.begin() as connection:
+        connection.execute(lone)
+    before = {row.id: row for row in shop.rows(email)}
+
+    three = ClaimRequest(lane="", priority=Priority.NORMAL, batches=3, size=9)
+    claims = claim_requested(shop.database, [three], lease_seconds=LEASE)
+
+    assert [made.emails for made in claims] == [1, 1, 1]
+    assert claimed(shop) == [ids[0], ids[1], ids[4]]
+    waiting = [row for row in shop.rows(email) if row.id not in claimed(shop)]
+    assert waiting == [before[row.id] for row in waiting]
 
 
 def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
