@@ -28,16 +28,27 @@ def host() -> str:
 def this_boot() -> str:
     """Return what tells the process ids of this boot from all others; "" where it is not known.
 
-    Containers on one kernel have one boot id, and process ids of their own. So the name of their
-    namespace is a part of it.
+    Containers on one kernel have one boot id, and process ids of their own. So the number of their
+    namespace is a part of it. In a time namespace of its own, a container also sees other starts of
+    the same processes.
     """
     with suppress(OSError):
         if os.readlink(_PROC / "self") != str(os.getpid()):
             return ""  # a namespace of process ids that has another one's /proc
         kernel = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-        namespace = os.readlink(_PROC / "self/ns/pid")
-        return f"{kernel} {namespace}"
+        return " ".join([kernel, _namespace("pid"), *_time_namespace()])
     return ""
+
+
+def _time_namespace() -> list[str]:
+    with suppress(FileNotFoundError):  # Linux before 5.6 has none
+        return [_namespace("time")]
+    return []
+
+
+def _namespace(kind: str) -> str:
+    """Return the number of this process's namespace, as in `pid:[4026531836]`."""
+    return os.readlink(_PROC / "self/ns" / kind).strip(f"{kind}:[]")
 
 
 def start_of(pid: int) -> int:

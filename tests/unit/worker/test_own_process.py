@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from outbox.domain.fleet import ProcessId
+from outbox.store.schema.column_types import BOOT_LENGTH
 from outbox.worker.process.own_process import has_ended, own_process, start_of, this_boot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
@@ -38,12 +39,28 @@ def test_a_process_has_ended_when_it_is_killed_and_not_only_when_it_is_reaped() 
 
 
 def test_of_another_boot_or_namespace_nothing_is_known() -> None:
-    kernel, _, namespace = this_boot().partition(" ")
+    kernel, _, namespaces = this_boot().partition(" ")
     assert kernel
-    assert namespace.startswith("pid:")
+    assert namespaces.replace(" ", "").isdecimal()
+    assert len(this_boot()) <= BOOT_LENGTH
     assert not ended(1, 1, boot="another")
-    assert not ended(1, 1, boot=f"{kernel} pid:[1]"), "another container's"
+    assert not ended(1, 1, boot=f"{kernel} 1 1"), "another container's"
     assert not ended(1, 1, boot="")
+
+
+def test_a_namespace_of_time_is_another_boot_because_it_shows_other_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / str(os.getpid())
+    (own / "ns").mkdir(parents=True)
+    (tmp_path / "sys").symlink_to("/proc/sys")
+    (tmp_path / "self").symlink_to(own.name)
+    (own / "ns/pid").symlink_to("pid:[4026531836]")
+    monkeypatch.setattr("outbox.worker.process.own_process._PROC", tmp_path)
+    kernel = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert this_boot.__wrapped__() == f"{kernel} 4026531836", "an old kernel"
+    (own / "ns/time").symlink_to("time:[4026532999]")
+    assert this_boot.__wrapped__() == f"{kernel} 4026531836 4026532999"
 
 
 def test_another_user_s_process_lives_though_it_may_not_be_signalled() -> None:
