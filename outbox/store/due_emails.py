@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import CTE, BindParameter, Select, or_, select
@@ -14,11 +13,11 @@ from .schema.clock import clock
 from .schema.tables import Tables
 
 
-def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[int, int, datetime]:
+def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[int, int]:
     """Return the statement for one batch's due emails, oldest first. It skips locked rows."""
     email = tables.email
     due = (
-        select(email.c.id, email.c.crashes, email.c.due_at)
+        select(email.c.id, email.c.crashes)
         .where(
             email.c.lane == request.lane,
             email.c.priority == int(request.priority),
@@ -43,9 +42,8 @@ def taken(due: CTE, alone: int | BindParameter[int]) -> Select[int]:
     Each email that goes alone needs a batch of its own. So no more than `alone` of them are taken,
     and the others stay due.
     """
-    lone = select(due.c.id).where(due.c.crashes >= ALONE_FROM)
-    first = lone.order_by(due.c.due_at, due.c.id).limit(alone)
-    return select(due.c.id).where(or_(due.c.crashes < ALONE_FROM, due.c.id.in_(first)))
+    lone = select(due.c.id).where(due.c.crashes >= ALONE_FROM).limit(alone)
+    return select(due.c.id).where(or_(due.c.crashes < ALONE_FROM, due.c.id.in_(lone)))
 
 
 def claimed(token: UUID | BindParameter[UUID]) -> dict[str, object]:
