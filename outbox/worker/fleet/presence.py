@@ -33,6 +33,10 @@ FAREWELL = 2.0
 """Seconds for which the end of the process waits until its row says so."""
 
 
+_ROW = "the row of this process was not written"
+_SLOTS = "the slots of processes that have ended were not freed"
+
+
 class Member(Protocol):
     """What has a row: a worker or a beat."""
 
@@ -54,9 +58,9 @@ class Presence:
 
     def __init__(self, runtime: Runtime, member: Member, *, every: float) -> None:
         found = runtime.database
-        self._engine = lone_engine(found.engine)
+        self.engine = lone_engine(found.engine)
         self._database = Database(
-            self._engine, runtime.tables, offset=found.offset, patience=found.patience
+            self.engine, runtime.tables, offset=found.offset, patience=found.patience
         )
         self._member = member
         self._slots = runtime.slots
@@ -80,9 +84,9 @@ class Presence:
     def _run(self) -> None:
         while not self._must_end():
             if is_well := self._member.is_well():
-                self._safely(self._beat)
+                self._safely(_ROW, lambda: self._database.run_each(self._beat))
             self._rest(self._every if is_well else LOOK)
-        self._safely(self._leave)
+        self._safely(_ROW, lambda: self._database.run(self._leave))
 
     def _rest(self, seconds: float) -> None:
         until = steady() + seconds
@@ -97,24 +101,22 @@ class Presence:
             _log.debug("outbox: the processes of this host were not seen (%s)", describe(error))
             return
         if are_due:
-            self._safely(self._free_slots)
+            self._safely(_SLOTS, lambda: self._database.run(self._free_slots))
 
     def _must_end(self) -> bool:
         return self._ended.is_set() or shutdown.requested()
 
-    def _safely(self, write: Callable[[Connection], None]) -> None:
+    def _safely(self, undone: str, write: Callable[[], None]) -> None:
         try:
-            self._database.run(write)
+            write()
         except Exception as error:  # noqa: BLE001  (whatever it is, the worker goes on)
             if not self._failed:
-                _log.warning(
-                    "outbox: the row of this process was not written (%s)", describe(error)
-                )
+                _log.warning("outbox: %s (%s)", undone, describe(error))
             self._failed = True
         else:
             self._failed = False
         finally:
-            self._engine.dispose()
+            self.engine.dispose()
 
     def _beat(self, connection: Connection) -> None:
         changes = self._member.changes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from sqlalchemy import Row, delete, text
+from sqlalchemy import Row, delete, event, text
 
 from outbox.worker.fleet.presence import FAREWELL, Presence
 from outbox.worker.sweep import sweep
@@ -30,6 +31,7 @@ class Member:
 
     slots: int = 3
     well: bool = True
+    children_ids: tuple[int, ...] = ()
 
     def row(self) -> dict[str, Any]:
         return {key: value for key, value in row("a").items() if key not in VARIABLE}
@@ -41,7 +43,7 @@ class Member:
         return self.well
 
     def children(self) -> Iterable[int]:
-        return ()
+        return self.children_ids
 
 
 @pytest.fixture
@@ -143,6 +145,45 @@ def test_an_outage_is_one_line_in_the_log_and_the_row_comes_back(
     shop.tables.worker.drop(shop.engine)
     wait_until(lambda: lines() == 2, 10, "a line for the second outage")
     shop.tables.worker.create(shop.engine)
+
+
+@pytest.mark.databases("sqlite")
+def test_slots_that_could_not_be_freed_are_told_as_such(
+    shop: Shop, ends: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    ends.callback(child.wait)
+    ends.callback(child.kill)
+    begun(shop, ends, Member(children_ids=(child.pid,)))
+    has_row(shop)
+    shop.tables.lease.drop(shop.engine)
+    child.kill()
+    child.wait()
+    told = "the slots of processes that have ended were not freed ("
+    wait_until(lambda: told in caplog.text, 10, "the line")
+    assert "row of this process" not in caplog.text
+    shop.tables.lease.create(shop.engine)
+
+
+@pytest.mark.databases("postgresql")
+def test_a_beat_takes_two_statements_and_no_commit(shop: Shop, ends: ExitStack) -> None:
+    asked: list[str] = []
+    presence = Presence(shop.runtime, Member(), every=EVERY)
+    event.listen(
+        presence.engine, "before_cursor_execute", lambda *told: asked.append(told[2].split()[0])
+    )
+    event.listen(presence.engine, "commit", lambda _: asked.append("COMMIT"))
+    presence.start()
+    ends.callback(presence.end)
+
+    def beats() -> list[str]:
+        """Return what came after the row was entered, and after the look for the dead."""
+        last = max((at for at, what in enumerate(asked) if what in ("INSERT", "COMMIT")), default=0)
+        return asked[last + 1 :]
+
+    wait_until(lambda: beats().count("UPDATE") >= 4, 10, "some beats without a commit")
+    assert set(beats()) == {"UPDATE", "SELECT"}
+    assert abs(beats().count("UPDATE") - beats().count("SELECT")) <= 1
 
 
 @pytest.mark.databases("postgresql")
