@@ -28,7 +28,7 @@ from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .postgresql import sums as postgresql_sums
 from .postgresql import waiting as postgresql_waiting
-from .records import EmailResult, Mark
+from .records import Advanced, Mark, WindowChange
 from .sqlite import file
 from .sqlite import lane_keys as sqlite_lane_keys
 from .sqlite import sums as sqlite_sums
@@ -109,12 +109,9 @@ ClaimDue = Callable[
 TakePermits = Callable[[Database, Wants, Wants, float], float | None]
 """Takes costs, wants and a margin: see `rate_limits.take_in_steps`."""
 
-Advance = Callable[
-    [Database, UUID, Sequence[EmailResult], Sequence[int], str],
-    tuple[frozenset[int], frozenset[int]],
-]
-"""Takes a token, results, the ids of the next window, and the worker's name. Returns the ids of the
-emails that it opened, and of those whose results it did not record."""
+Advance = Callable[[Database, Sequence[WindowChange], str], list[Advanced]]
+"""Takes changes of windows without an email in two of them, and the worker's name. Returns what it
+did for each. Several changes are tried once, and then all or none are made."""
 
 DeletePairs = Callable[[Connection, Database, Table, Sequence[tuple[int, int]]], None]
 """Takes a table, and the values of the two columns of its primary key for each row."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ..domain.config.settings import OnUnknown
@@ -155,6 +155,27 @@ class EmailResult:
     started_at: float  # seconds since 1970, by the database's clock
     finished_at: float
     redact: bool = False  # if this is the email's end, its body goes with it
+
+
+@dataclass(frozen=True, slots=True)
+class WindowChange:
+    """The end of one task's window, and the opening of its next one."""
+
+    token: UUID
+    results: tuple[EmailResult, ...]
+    following: tuple[int, ...]
+
+    @property
+    def emails(self) -> frozenset[int]:
+        """The ids of all emails that it may change."""
+        return frozenset(self.following).union(entry.email_id for entry in self.results)
+
+
+class Advanced(NamedTuple):
+    """What was done of a `WindowChange`, by the ids of emails."""
+
+    opened: frozenset[int]
+    missing: frozenset[int]  # their results were not recorded
 
 
 def traits_of(row: Any) -> Traits:

@@ -6,9 +6,10 @@ Time stands still, so that what they write can be compared to the microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -72,11 +73,18 @@ class Twins:
         self, work: Callable[[Database], Result], **rows: Sequence[Mapping[str, Any]]
     ) -> list[tuple[Result, Rows]]:
         """Do `work` in both ways, each over these rows; return its results, and the rows after."""
+        ways = [partial(work, database) for database in (self.shop.database, self.portable)]
+        return self.each(ways, **rows)
+
+    def each(
+        self, ways: Iterable[Callable[[], Result]], **rows: Sequence[Mapping[str, Any]]
+    ) -> list[tuple[Result, Rows]]:
+        """Go each way over these rows; return its result, and the rows after it."""
         known = {row["token"] for row in rows.get("lease", ())}
         found = []
-        for database in (self.shop.database, self.portable):
+        for way in ways:
             self.fill(**rows)
-            result = work(database)
+            result = way()
             found.append((result, _written(self.shop, known)))
         return found
 

@@ -99,6 +99,11 @@ class Database:
         """
         self._turns = Turns(max(1, int(min(places, self.kept))))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the threads of this process share its connections: several tasks run in it."""
+        return self._turns is not None
+
     def after_fork(self) -> None:
         """Have a child of a fork share nothing with its parent: not even who is inside."""
         if self._turns is not None:
@@ -172,12 +177,14 @@ class Database:
         """
         return self.run(work) if self.facts.one_writer else self.read(work)
 
-    def run_alone(self, statement: str, values: dict[str, Any]) -> Sequence[Row[Any]]:
+    def run_alone(
+        self, statement: str, values: dict[str, Any], *, tries: int = TRIES
+    ) -> Sequence[Row[Any]]:
         """Run one statement in the driver's own form as a transaction; retry it on a deadlock.
 
         In autocommit it takes one round trip instead of three. It is only used on PostgreSQL.
         """
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(tries)):
             try:
                 with self._lent("AUTOCOMMIT") as connection, asked(connection):
                     return connection.exec_driver_sql(statement, values).all()

@@ -1,192 +1,88 @@
 """claimed → sending → result on PostgreSQL: one statement and one round trip per window.
 
-It does what `record` and `window` do in a transaction, for emails with one recipient each. Results
-are arrays, or one value for all emails. So the statement's text has two forms, planned separately.
+It does what `record` and `window` do in a transaction, for emails with one recipient each. The
+windows of several tasks of a process go together in one statement, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
 
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Verdict
-from ...domain.figures.histogram import MICROSECONDS, NO_BIN
-from ..connection.database import Database
+from ..connection.database import TRIES, Database
 from ..connection.error_codes import code_of
 from ..connection.value_lists import array_text, quoted
-from ..records import EmailResult
+from ..records import Advanced, EmailResult, WindowChange
 from ..schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH, SERVER_LENGTH, WORKER_LENGTH
-
-# How the statement is put together: `{email}`, `{attempt}` and `{tally}` are the tables. `{result}`
-# and `{match}` come from `_ALIKE` or `_EACH`; `{free}`, `{bound}`, `{mine}` and `{next}` from
-# `_IN_A_HURRY` or `_PAST_OTHERS`. In nearly every run it is `_ALIKE` and `_IN_A_HURRY`, and reads:
-#
-#     WITH moment AS (SELECT clock_timestamp() + … AS now, set_config('lock_timeout', …)),
-#         result AS (SELECT %(status)s AS status, %(attempts)s AS attempts, …),
-#         written AS (UPDATE outbox_email AS e SET … FROM result AS r, moment
-#             WHERE e.token = … AND e.status = 'sending' AND e.id = ANY(%(ids)s) RETURNING e.id),
-#         entry AS (SELECT … FROM unnest(%(logged)s, …) AS l JOIN written AS w ON …),
-#         logged AS (INSERT INTO outbox_attempt … SELECT … FROM entry),
-#         counted AS (INSERT INTO outbox_tally … SELECT …, count(*) FROM entry GROUP BY …),
-#         opened AS (UPDATE outbox_email AS e SET status = 'sending' FROM moment
-#             WHERE e.id = ANY(%(following)s) AND e.token = … RETURNING e.id)
-#     SELECT (the opened ids), (the written ids)
-_STATEMENT = """
-WITH {free}moment AS MATERIALIZED (
-    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now{bound}
-), result AS MATERIALIZED (
-    {result}
-), written AS (
-    UPDATE {email} AS e SET
-        status = r.status,
-        token = CASE WHEN r.status IN ('claimed', 'sending') THEN e.token END,
-        due_at = CASE
-            WHEN r.status <> 'pending' THEN NULL
-            WHEN r.delay > 0 THEN moment.now + make_interval(secs => r.delay)
-            ELSE coalesce(e.send_at, e.created_at) END,
-        finished_at = CASE
-            WHEN r.status NOT IN ('pending', 'claimed', 'sending') THEN moment.now END,
-        attempts = e.attempts + r.attempts,
-        crashes = e.crashes + r.crashes,
-        unknown_count = r.unknown_count,
-        waited = e.waited + ceil(r.delay)::integer
-    FROM result AS r, moment
-    WHERE {match}e.token = %(token)s AND e.status = 'sending'
-        AND e.id = ANY({mine}) -- the join alone reads the whole batch
-    RETURNING e.id, e.lane, e.priority, coalesce(e.send_at, e.created_at) AS due
-), entry AS MATERIALIZED (
-    SELECT l.*, w.lane, w.priority, w.due
-    FROM unnest(
-        %(logged)s::bigint[], %(started)s::bigint[], %(finished)s::bigint[],
-        %(verdicts)s::text[], %(phases)s::text[], %(codes)s::smallint[],
-        %(enhanced)s::text[], %(replies)s::text[], %(servers)s::text[]
-    ) AS l (email_id, started, finished, verdict, phase, code, enhanced, reply, server)
-    JOIN written AS w ON w.id = l.email_id
-), logged AS (
-    INSERT INTO {attempt}
-        (email_id, started_at, finished_at, verdict, phase, code, enhanced, reply, server, worker)
-    SELECT email_id, to_timestamp(started::float8 / 1000000),
-        to_timestamp(finished::float8 / 1000000), verdict, phase, code, enhanced,
-        reply, server, %(worker)s
-    FROM entry
-), counted AS (
-    INSERT INTO {tally} (minute, server, route, priority, verdict, code, bin, attempts)
-    SELECT finished / 60000000, server, split_part(lane, '@', 1), priority, verdict, code,
-        CASE WHEN verdict = 'sent' THEN width_bucket(
-            finished - (date_part('epoch', due) * 1000000)::bigint - 1, '{bounds}'::bigint[]
-        ) ELSE {no_bin} END,
-        count(*)
-    FROM entry GROUP BY 1, 2, 3, 4, 5, 6, 7
-), opened AS (
-    UPDATE {email} AS e SET status = 'sending' FROM moment
-    WHERE e.id = ANY({next}) AND e.token = %(token)s
-        AND e.status IN ('claimed', 'sending')
-        AND (e.expires_at IS NULL OR e.expires_at > moment.now)
-    RETURNING e.id
-)
-SELECT (SELECT array_agg(id) FROM opened), (SELECT array_agg(id) FROM written)
-"""
-
-_ALIKE = {
-    "result": """SELECT %(status)s::text AS status, %(attempts)s::smallint AS attempts,
-        %(crashes)s::smallint AS crashes, %(unknown_count)s::smallint AS unknown_count,
-        %(delay)s::float8 AS delay""",
-    "match": "",
-}
-"""For most windows: all emails have the same result, which stands in the statement once. The join
-in `_EACH` would take an eighth of the statement's time."""
-
-_EACH = {
-    "result": """SELECT * FROM unnest(
-        %(ids)s::bigint[], %(statuses)s::text[], %(attempts)s::smallint[],
-        %(crashes)s::smallint[], %(unknown_count)s::smallint[], %(delays)s::float8[]
-    ) AS r (id, status, attempts, crashes, unknown_count, delay)""",
-    "match": "e.id = r.id AND ",
-}
-"""For a window whose emails have different results: each email is joined with its own."""
-
-_IN_A_HURRY = {
-    "bound": ", set_config('lock_timeout', '10ms', true)",  # until the end of this transaction
-    "free": "",
-    "mine": "%(ids)s::bigint[]",
-    "next": "%(following)s::bigint[]",
-}
-"""For nearly all windows: no row is locked. If a row is locked, the statement soon fails."""
-
-_PAST_OTHERS = {
-    "bound": "",
-    "free": """mine AS MATERIALIZED (
-    SELECT e.id FROM {email} AS e
-    WHERE e.id = ANY(%(ids)s::bigint[]) AND e.token = %(token)s AND e.status = 'sending'
-    FOR NO KEY UPDATE SKIP LOCKED
-), free AS MATERIALIZED (
-    SELECT e.id FROM {email} AS e
-    WHERE e.id = ANY(%(following)s::bigint[]) AND e.token = %(token)s
-        AND e.status IN ('claimed', 'sending')
-    FOR NO KEY UPDATE SKIP LOCKED
-), """,
-    "mine": "ARRAY(SELECT id FROM mine)",
-    "next": "ARRAY(SELECT id FROM free)",
-}
-"""Rows that another transaction has locked are passed over. Each row is locked first, which is
-expensive: two more records per email in the database's log."""
+from .window_statement import Form, in_a_hurry, past_others
 
 _HELD = "55P03"
 """SQLSTATE lock_not_available: the lock time-out passed."""
 
 
-def advance(
-    database: Database,
-    token: UUID,
-    results: Sequence[EmailResult],
-    following: Sequence[int],
-    worker: str,
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Record the last window and open the next; return the (opened, not recorded) ids."""
-    is_alike = len({_end(entry) for entry in results}) <= 1
-    values = {
-        **(_one_for_all(results) if is_alike else _results(results)),
-        **_attempts(results, worker),
-        "ids": array_text([str(entry.email_id) for entry in results]),
-        "offset": database.offset,
-        "token": token,
-        "following": array_text([str(email_id) for email_id in sorted(following)]),
-    }
+def advance(database: Database, changes: Sequence[WindowChange], worker: str) -> list[Advanced]:
+    """Record the last windows and open the next; return what was done for each.
+
+    No email may be in two of the changes. Several changes are tried only once: whoever asks for
+    them together repeats each alone.
+    """
+    if len(changes) == 1:
+        form, values, tries = *_of_one(changes[0]), TRIES
+    else:
+        form, values, tries = Form.SEVERAL, _of_several(changes), 1
+    results = [entry for change in changes for entry in change.results]
+    values |= {**_attempts(results, worker), "offset": database.offset}
     try:
-        statement = database.built(_in_a_hurry, is_alike)
-        rows: Sequence[Any] = database.run_alone(statement, values)
+        statement = database.built(in_a_hurry, form)
+        rows: Sequence[Any] = database.run_alone(statement, values, tries=tries)
     except DBAPIError as error:
         if code_of(error) != _HELD:
             raise
-        rows = database.run_alone(database.built(_past_others, is_alike), values)
-    [(opened, written)] = rows  # arrays or NULL: a row per email would take longer to read
-    recorded = frozenset(written or ())
-    missing = frozenset(e.email_id for e in results if e.email_id not in recorded)
-    return frozenset(opened or ()), missing
+        rows = database.run_alone(database.built(past_others, form), values, tries=tries)
+    [found] = rows  # arrays or NULL: a row per email would take longer to read
+    opened, written = (frozenset(ids or ()) for ids in found)
+    return [_done(change, opened, written) for change in changes]
 
 
-def _in_a_hurry(database: Database, is_alike: Hashable) -> str:
-    return _worded(database, _IN_A_HURRY, _ALIKE if is_alike else _EACH)
+def _done(change: WindowChange, opened: frozenset[int], written: frozenset[int]) -> Advanced:
+    missing = (entry.email_id for entry in change.results if entry.email_id not in written)
+    return Advanced(opened.intersection(change.following), frozenset(missing))
 
 
-def _past_others(database: Database, is_alike: Hashable) -> str:
-    return _worded(database, _PAST_OTHERS, _ALIKE if is_alike else _EACH)
-
-
-def _worded(database: Database, locks: Mapping[str, str], results: Mapping[str, str]) -> str:
-    names = {
-        "email": database.name(database.tables.email),
-        "attempt": database.name(database.tables.attempt),
-        "tally": database.name(database.tables.tally),
-        "bounds": array_text([str(bound) for bound in MICROSECONDS]),
-        "no_bin": str(NO_BIN),
+def _of_one(change: WindowChange) -> tuple[Form, dict[str, Any]]:
+    results = change.results
+    is_alike = len({_end(entry) for entry in results}) <= 1
+    values = {
+        **(_one_for_all(results) if is_alike else _results(results)),
+        "ids": _ids(entry.email_id for entry in results),
+        "token": change.token,
+        "following": _ids(sorted(change.following)),
     }
-    words = {key: word.format(**names) for key, word in locks.items()}  # `free` names the table
-    return _STATEMENT.format(**names, **words, **results)
+    return (Form.ALIKE if is_alike else Form.EACH), values
+
+
+def _of_several(changes: Sequence[WindowChange]) -> dict[str, Any]:
+    """Return the values for all changes, in the order of ids: so their rows are locked."""
+    results = sorted(
+        ((entry, change.token) for change in changes for entry in change.results),
+        key=lambda pair: pair[0].email_id,
+    )
+    following = sorted((each, change.token) for change in changes for each in change.following)
+    return {
+        **_results([entry for entry, _ in results]),
+        "ids": _ids(entry.email_id for entry, _ in results),
+        "tokens": array_text([str(token) for _, token in results]),
+        "following": _ids(email_id for email_id, _ in following),
+        "owners": array_text([str(token) for _, token in following]),
+    }
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return array_text([str(email_id) for email_id in ids])
 
 
 def _end(entry: EmailResult) -> tuple[str, int, int, int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -16,11 +16,14 @@ from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids
 from ..control import lease
 from ..control.counter import UNKNOWN, bump
-from ..records import EmailResult, Progress
+from ..records import Advanced, EmailResult, Progress, WindowChange
 from . import record, release
 
 LOST = "lease_lost"
 """The name of the counter of results that came after their lease was lost."""
+
+Together = Callable[[WindowChange], Advanced]
+"""Makes a change with those of other tasks."""
 
 
 def advance(
@@ -30,16 +33,20 @@ def advance(
     following: Sequence[int],
     *,
     worker: str,
+    together: Together | None = None,
 ) -> Progress:
     """Record the last window and open the next in one transaction; return what was done.
 
     An id that is not among the opened ones must not be sent. It was withdrawn, has expired, was
     lost with its lease, or is locked by another transaction. Pass results that are `held` to the
     next call again. This function never waits for another transaction.
+
+    Where one statement can do it, it is left to `together`, if that is given.
     """
     at_once = backend_of(database.dialect).advance
     if at_once is not None and not any(map(_is_rare, results)):
-        opened, missing = at_once(database, token, results, following, worker)
+        change = WindowChange(token, tuple(results), tuple(following))
+        opened, missing = together(change) if together else at_once(database, [change], worker)[0]
         written = frozenset(entry.email_id for entry in results) - missing
         progress = Progress(opened=opened, written=written)
         if missing:
@@ -51,6 +58,19 @@ def advance(
         database.tell(map(record.ending, ended))
         return progress
     return advance_in_steps(database, token, results, following, worker=worker)
+
+
+def advance_together(
+    database: Database, changes: Sequence[WindowChange], *, worker: str
+) -> list[Advanced]:
+    """Make the changes of several tasks with one statement; return what was done for each.
+
+    All are made or none. They are what `advance` leaves to its `together`, and no email may be in
+    two of them.
+    """
+    at_once = backend_of(database.dialect).advance
+    assert at_once is not None  # noqa: S101  (`advance` asks others in steps)
+    return at_once(database, changes, worker)
 
 
 def advance_in_steps(

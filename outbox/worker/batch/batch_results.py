@@ -23,9 +23,12 @@ class Results:
 
     def __init__(self, runtime: Runtime, token: UUID, *, progress: Callable[[], object]) -> None:
         """`progress` is called while a write waits for the database: the batch is still alive."""
-        self._advance = partial(advance, runtime.database, token, worker=runtime.worker)
+        database = runtime.database
+        self._advance = partial(advance, database, token, worker=runtime.worker)
+        self._together = runtime.recorder.write if database.is_shared else None
         self._progress = progress
         self._waiting: list[EmailResult] = []
+        self._is_held = False  # a person's transaction held a row of the last window
         self.counted: Callable[[EmailResult, int], None] | None = None
         self.settled = 0  # emails whose result is in the table, or waits for it
 
@@ -65,21 +68,25 @@ class Results:
         Returns the ids of the emails that were opened. Only these may be sent.
         """
         try:
-            progress = self._write(self._waiting, following)
+            # With others only if no row of its own is known to hold them up.
+            progress = self._write(self._waiting, following, alone=self._is_held)
         except Exception as error:
             if not is_refusal(error):
                 raise
             _log.warning("outbox: results were refused and are recorded again without their texts")
             self._record_without_texts()
-            return self._write([], following).opened
-        # Where a person's transaction holds a row, its result is recorded with the next window.
-        self._waiting = [entry for entry in self._waiting if entry.email_id in progress.held]
+            return self._write([], following, alone=True).opened
+        self._keep(progress.held)
         return progress.opened
 
     def record_once(self) -> None:
         """Try only once to record the known results, because this process is to end."""
-        held = self._advance(self._waiting, ()).held
+        self._keep(self._advance(self._waiting, ()).held)
+
+    def _keep(self, held: Collection[int]) -> None:
+        """Record the results of rows that a person's transaction holds with the next window."""
         self._waiting = [entry for entry in self._waiting if entry.email_id in held]
+        self._is_held = bool(self._waiting)
 
     def _record_without_texts(self) -> None:
         """Record each result alone. An email whose bare result is refused is left to the rescue."""
@@ -89,7 +96,7 @@ class Results:
             while self._waiting:
                 bare = without_text(self._waiting[0])
                 try:
-                    held += [bare] if self._write([bare], ()).held else []
+                    held += [bare] if self._write([bare], (), alone=True).held else []
                 except Exception as error:
                     if not is_refusal(error):
                         raise
@@ -100,8 +107,17 @@ class Results:
         if refused:  # so that the email is not given back as unsent
             raise refused[0]
 
-    def _write(self, results: Sequence[EmailResult], following: Sequence[int]) -> Progress:
-        return until_written(lambda: self._advance(results, following), meanwhile=self._progress)
+    def _write(
+        self, results: Sequence[EmailResult], following: Sequence[int], *, alone: bool
+    ) -> Progress:
+        first = [] if alone else [self._together]
+
+        def write() -> Progress:
+            # What has failed once is repeated alone, and cannot harm other tasks' results.
+            together = first.pop() if first else None
+            return self._advance(results, following, together=together)
+
+        return until_written(write, meanwhile=self._progress)
 
 
 def _settles(entry: EmailResult) -> bool:

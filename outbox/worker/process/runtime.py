@@ -33,12 +33,14 @@ from ...store.encryption.cipher import Cipher
 from ...store.encryption.tombstones import Tombstones
 from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
+from ...store.transitions.window import advance_together
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
 from .own_process import own_process
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
+from .recorder import Recorder
 from .slots import Slots
 from .steady_clock import steady
 from .unrecorded import Unrecorded
@@ -96,6 +98,9 @@ class Runtime:
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.heartbeats = Heartbeats(
             lambda: self.database, term=lambda: self.settings.lease, clock=lambda: self.clock()
+        )
+        self.recorder = Recorder(
+            lambda changes: advance_together(self.database, changes, worker=self.worker)
         )
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
@@ -207,6 +212,7 @@ class Runtime:
         """Make new locks after a fork: a lock that another thread held would never be released."""
         self._lock = threading.Lock()
         self.heartbeats.after_fork()
+        self.recorder.after_fork()
         if "database" in self.__dict__:
             self.database.after_fork()
         self.nudge.renew_lock()
