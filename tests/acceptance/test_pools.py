@@ -24,6 +24,7 @@ POOLS = {
     "prefork": ("--autoscale=4,1", "--max-tasks-per-child=4"),
     "prefork, memory": ("--max-memory-per-child=1",),  # KiB: each task is its process's last one
     "threads": (),
+    "threads, windows of one": (),  # its tasks record together
     "gevent": ("--autoscale=6,2",),
     "solo": (),
 }
@@ -55,6 +56,8 @@ def test_each_email_leaves_once_though_sigterm_comes_in_the_midst(
     database_url: str, broker: Broker, catcher: Catcher, case: str
 ) -> None:
     settings = {"OUTBOX_SLOTS": TASKS, "OUTBOX_LEASE": 60.0}
+    if case == "threads, windows of one":
+        settings["OUTBOX_WINDOW"] = 1
     with running(database_url, broker, catcher, **settings) as system:
         pool, options = case.partition(",")[0], POOLS[case]
         midst = catcher.reply_to_content = Midst(catcher, MIDST)

@@ -6,8 +6,8 @@ trip. A server without PIPELINING needs four round trips for an email.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -41,12 +41,15 @@ class Worker:
 
     pool: str
     connections: int
-    share: float | None = None  # of the rate that the distance allows
+    share: float | None = None  # of the rate that stands beside its own
     megabytes: float | None = None
     server: tuple[str, ...] = ()
+    window: int | None = None  # emails; None for the setting's default
+    beside: Worker | None = None  # its rate stands in the place of what the distance allows
 
     def __str__(self) -> str:
         told = ", no PIPELINING" if self.server else ""
+        told += f", a window of {self.window}" if self.window else ""
         return f"{self.pool}, {self.connections} connections{told}"
 
     @property
@@ -60,10 +63,15 @@ class Worker:
         return max(1, self.connections // 4)
 
 
+_GEVENT = Worker("gevent", 40, share=0.9)
+_THREADS = Worker("threads", 40, share=0.8)
+
 WORKERS = (
-    Worker("gevent", 40, share=0.9),
+    _GEVENT,
+    replace(_GEVENT, window=1, share=0.8, beside=_GEVENT),
     Worker("gevent", 100, share=0.7, megabytes=250),
-    Worker("threads", 40, share=0.8),
+    _THREADS,
+    replace(_THREADS, window=1, share=0.8, beside=_THREADS),
     Worker("prefork", 10),
     Worker("gevent", 40, share=0.9, server=(_NO_PIPELINING,)),
 )
@@ -80,17 +88,19 @@ def run(bench: Bench) -> list[Row]:
         row
         for worker in WORKERS
         for row in (
-            _of_rate(worker, rates[str(worker)]),
+            _of_rate(worker, rates),
             _of_memory(worker, Series(str(worker), "MB", tuple(memory[worker]))),
         )
     ]
 
 
-def _of_rate(worker: Worker, rate: Series) -> Row:
-    possible = Series("the distance allows", "emails/s", (worker.possible,) * len(rate.values))
-    return Row(
-        "pools", f"drain at 20 ms, {worker}", rate, possible, _target(worker.share, at_least)
-    )
+def _of_rate(worker: Worker, rates: Mapping[str, Series]) -> Row:
+    own = rates[str(worker)]
+    beside = Series("the distance allows", "emails/s", (worker.possible,) * len(own.values))
+    if worker.beside is not None:
+        beside = rates[str(worker.beside)]
+    what = f"drain at 20 ms, {worker}"
+    return Row("pools", what, own, beside, _target(worker.share, at_least))
 
 
 def _of_memory(worker: Worker, memory: Series) -> Row:
@@ -108,6 +118,8 @@ def _drain(bench: Bench, worker: Worker, memory: list[float]) -> float:
         "OUTBOX_BATCH": _EMAILS // 2,  # each connection has two batches
         "SQLALCHEMY_ENGINE_OPTIONS": {"pool_size": worker.databases, "max_overflow": 0},
     }
+    if worker.window is not None:
+        settings["OUTBOX_WINDOW"] = worker.window
     with (
         SmtpSink(*worker.server) as sink,
         Delay(sink.port, ONE_WAY) as delay,

@@ -76,7 +76,7 @@ class Recorder:
             if call.turn.acquire(timeout=PATIENCE):
                 break
             with self._lock:
-                if call in self._queue and self._leader in (leader, None):
+                if call in self._queue and self._leader is leader:
                     self._queue.remove(call)
                     self._leader = call
                 leader = self._leader

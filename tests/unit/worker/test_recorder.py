@@ -128,15 +128,6 @@ def test_no_email_is_twice_in_one_statement(table: Table) -> None:
     assert table.writes == [[1], [2], [2, 3, 4]]
 
 
-def test_a_change_that_closes_a_window_unsent_is_made_alone(table: Table) -> None:
-    """If its first copy came late, it could close the same email's next window."""
-    first = table.lead()
-    back = entry(7, Outcome(status=Status.CLAIMED, reply=Reply(code=0)), Verdict.UNSENT)
-    assert table.recorder.write(change(5, results=[back])) == done(change(5))
-    assert not first.done()
-    assert table.writes == [[1], [5]]
-
-
 def test_what_fails_together_is_repeated_one_by_one_and_each_has_its_own_outcome(
     table: Table,
 ) -> None:
@@ -211,6 +202,19 @@ def patience_ends(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return is_over
 
 
+def test_a_change_that_closes_a_window_unsent_is_made_alone(
+    table: Table, patience_ends: threading.Event
+) -> None:
+    """If its first copy came late, it could close the same email's next window."""
+    first = table.lead()
+    back = entry(7, Outcome(status=Status.CLAIMED, reply=Reply(code=0)), Verdict.UNSENT)
+    alone = table.start(change(5, results=[back]))
+    assert alone.result(SECONDS) == done(change(5))
+    assert not patience_ends.is_set()
+    assert not first.done()
+    assert table.writes == [[1], [5]]
+
+
 def test_a_leader_that_hangs_is_replaced(table: Table, patience_ends: threading.Event) -> None:
     hung = table.lead()
     waiting = [table.start(change(number)) for number in (2, 3)]
@@ -218,6 +222,7 @@ def test_a_leader_that_hangs_is_replaced(table: Table, patience_ends: threading.
     for number, future in zip((2, 3), waiting, strict=True):
         assert future.result(SECONDS) == done(change(number))
     assert table.recorder.write(change(4)) == done(change(4))
+    assert list(map(sorted, table.writes)) == [[1], [2, 3], [4]]
     assert not hung.done()
     table.open.set()
     assert hung.result(SECONDS) == done(change(1))

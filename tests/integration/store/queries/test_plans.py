@@ -6,20 +6,26 @@ priority and no moment, and expects to find at once what is not there at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from outbox import Priority
+from outbox.store.postgresql import window
+from outbox.store.postgresql.window_statement import in_a_hurry, past_others
 from outbox.store.queries.sweep.preemption import (
     is_urgent_active,
     should_yield_bulk,
     should_yield_to_urgent,
 )
 from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.records import WindowChange
 from outbox.store.transitions.expire import expire
+from outbox.store.transitions.window import advance_together
 from tests.integration.store.queries.generic_plans import Look, each, plans
-from tests.support.shop.shop import Shop, addresses, newsletter
+from tests.support.shop.shop import WORKER, Shop, addresses, newsletter, sent
 
 MAILS = 3000
 
@@ -67,3 +73,21 @@ def test_a_plan_without_values_goes_by_the_indexes(backlog: Shop, look: str) -> 
         "ix_outbox_email_due",
         "ix_outbox_email_expires",
     }
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize("way", [in_a_hurry, past_others])
+def test_windows_of_several_tasks_find_their_own_emails_only(
+    backlog: Shop, way: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each by its id, though statistics of an idle moment make the index of tokens look empty."""
+    monkeypatch.setattr(window, "in_a_hurry", way)
+    changes = [WindowChange(UUID(int=task), (sent(task),), (task + 10,)) for task in (1, 2)]
+    *_, plan = plans(backlog, lambda shop: advance_together(shop.database, changes, worker=WORKER))
+    nodes = list(each(plan))
+    scans = [node for node in nodes if node.get("Relation Name") == "outbox_email"]
+    reads = [node for node in scans if node["Node Type"] != "ModifyTable"]
+    assert len(reads) == (2 if way is in_a_hurry else 4)
+    for node in reads:
+        assert (node["Node Type"], node["Index Name"]) == ("Index Scan", "outbox_email_pkey")
+        assert node["Index Cond"].startswith("(id = ")
