@@ -87,6 +87,33 @@ def test_each_email_leaves_once_though_sigterm_comes_in_the_midst(
         assert catcher.sessions <= _most_sessions(case)
 
 
+@pytest.mark.databases("postgresql")
+def test_a_worker_of_threads_that_is_killed_leaves_one_email_of_each_task_in_doubt(
+    database_url: str, broker: Broker, catcher: Catcher
+) -> None:
+    """With windows of one email, though its tasks record together."""
+    with running(database_url, broker, catcher, OUTBOX_SLOTS=TASKS, OUTBOX_WINDOW=1) as system:
+        midst = catcher.reply_to_content = Midst(catcher, MIDST)
+        readers = system.newsletter(READERS)
+        worker = system.worker(concurrency=TASKS, pool="threads")
+        wait_until(
+            lambda: midst.gate is not None and midst.gate.reached == TASKS,
+            DEADLINE,
+            lambda: f"every task in the midst of an email: {system.stats()}",
+        )
+        worker.kill_9()
+        assert midst.gate is not None
+        midst.gate.open()
+        assert system.counts()[Status.SENDING] == TASKS
+        system.worker(concurrency=TASKS, pool="threads")
+        system.beat()
+        system.wait_sent(READERS)
+        copies = {recipient: number for (recipient, _), number in catcher.copies().items()}
+        assert set(copies) == set(readers)
+        assert set(copies.values()) <= {1, 2}
+        assert sum(number == 2 for number in copies.values()) <= TASKS
+
+
 def _is_settled(system: System, *allowed: Status) -> None:
     """Assert that nothing is in doubt, and that each session has ended with QUIT."""
     assert set(system.counts()) <= set(allowed)
