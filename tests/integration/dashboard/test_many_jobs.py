@@ -21,7 +21,11 @@ from outbox.worker.jobs import run_jobs
 from tests.integration.dashboard.desk import Desk
 from tests.support.shop.many import finish
 
-pytestmark = [pytest.mark.long, pytest.mark.one_database("postgresql")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.over_and_over,
+    pytest.mark.one_database("postgresql"),
+]
 
 MANY = 100_000
 

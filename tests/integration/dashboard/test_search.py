@@ -73,6 +73,7 @@ def test_pages_go_by_key_and_keep_the_search(desk: Desk, monkeypatch: pytest.Mon
     assert "after: " in desk.get("/messages", 400, after="x").text
 
 
+@pytest.mark.over_and_over
 def test_a_long_search_is_refused_and_not_printed(desk: Desk) -> None:
     for name, most in LONGEST.items():
         page = desk.get("/messages", 400, **{name: "x" * 2_000_000}).text

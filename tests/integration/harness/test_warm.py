@@ -22,6 +22,7 @@ told = {
     "name": __name__,
     "ours": sorted({name.split(".")[0] for name in sys.modules} & {"outbox", "tests", "webapp"}),
     "input": sys.stdin.read(),
+    "open": [number for number in range(3, 100) if os.path.exists(f"/proc/self/fd/{number}")],
 }
 print(json.dumps(told))
 """
@@ -51,6 +52,7 @@ def test_it_has_a_session_a_directory_and_an_environment_of_its_own(
         "name": "__main__",
         "ours": [],
         "input": "",
+        "open": [],
     }
 
 
@@ -59,7 +61,11 @@ def test_with_ours_it_has_imported_the_package_and_nothing_else_of_this_project(
 ) -> None:
     (tmp_path / "program.py").write_text(_PROGRAM)
     assert Warm("program", [], directory=tmp_path, environment={}, log=log, ours=True).wait() == 0
-    assert json.loads(log.read_text())["ours"] == ["outbox"]
+    told = json.loads(log.read_text())
+    assert (told["ours"], told["open"]) == (["outbox"], [])
+    log.unlink()
+    start(tmp_path, log, _PROGRAM).wait()  # another one, whose parent has a link to that one's
+    assert json.loads(log.read_text())["open"] == []
 
 
 def test_its_end_is_told_as_of_any_process(tmp_path: Path, log: Path) -> None:

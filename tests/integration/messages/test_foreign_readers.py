@@ -37,6 +37,7 @@ def test_the_corpus_is_large_enough_and_all_of_it_is_written() -> None:
     assert all(any(can_say(writer, meant) for writer in WRITERS) for meant in CORPUS.values())
 
 
+@pytest.mark.over_and_over
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_message_is_read_as_it_was_meant(writer: str, reader: str, tmp_path: Path) -> None:
@@ -67,6 +68,7 @@ def test_a_content_that_many_share_is_read_as_it_was_meant(reader: str, tmp_path
     assert misread(reader, messages, tmp_path) == {}
 
 
+@pytest.mark.over_and_over
 @pytest.mark.parametrize("reader", READERS)
 def test_what_a_server_without_8bitmime_gets_is_read_as_it_was_meant(
     reader: str, tmp_path: Path

@@ -50,6 +50,7 @@ def legacy(text: bytes, **headers: str) -> Message[Any, Any]:
     return found
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 def test_an_attachment_of_25_megabytes(sending: Shop, catcher: Catcher) -> None:
     data = random.Random(7).randbytes(25 * MEGABYTE)
@@ -60,6 +61,7 @@ def test_an_attachment_of_25_megabytes(sending: Shop, catcher: Catcher) -> None:
     assert part.get_content() == data
 
 
+@pytest.mark.over_and_over
 def test_a_thousand_recipients(sending: Shop, catcher: Catcher) -> None:
     everybody = [f"reader{number:04}@x.example" for number in range(1000)]
     mail = sent(sending, catcher, message(*everybody))
@@ -68,6 +70,7 @@ def test_a_thousand_recipients(sending: Shop, catcher: Catcher) -> None:
     assert set(sending.recipients(1).values()) == {"sent"}
 
 
+@pytest.mark.over_and_over
 def test_a_thousand_recipients_of_flask_mail(shops: Shops, catcher: Catcher) -> None:
     shop, db = shops.open_flask(MAIL_PORT=catcher.port)
     everybody = [f"reader{number:04}@x.example" for number in range(1000)]

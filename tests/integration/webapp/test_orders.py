@@ -70,6 +70,7 @@ def test_a_browser_remembers_its_newest_orders(app: Flask, monkeypatch: pytest.M
     assert [f"F-0100{number}" in listed for number in (1, 2, 3)] == [False, True, True]
 
 
+@pytest.mark.over_and_over
 def test_one_address_gets_no_flood_of_confirmations(app: Flask) -> None:
     most = int(limits.ORDERS_TO_AN_ADDRESS.split("/")[0])
     codes = [order(app.test_client()).status_code for _ in range(most + 1)]
@@ -82,6 +83,7 @@ def test_one_address_gets_no_flood_of_confirmations(app: Flask) -> None:
     assert len(emails(app)) == most + 1
 
 
+@pytest.mark.over_and_over
 def test_one_client_cannot_order_without_end(app: Flask) -> None:
     most = int(limits.ORDERS_OF_A_CLIENT.split("/")[0])
     client = app.test_client()

@@ -46,6 +46,7 @@ def test_the_next_slot_begins_anew() -> None:
     assert now != in_slot("bob@example.com", NOW)
 
 
+@pytest.mark.over_and_over
 def test_one_client_cannot_ask_for_everybody(app: Flask) -> None:
     most = int(limits.RESETS_OF_A_CLIENT.split("/")[0])
     codes = [ask(app, f"{number}@example.com") for number in range(most + 1)]

@@ -4,7 +4,7 @@
 each time. What is started here runs as `python -m` runs it, in a session, a directory and an
 environment of its own. None of this project's code is imported before: it may be another version's.
 Where it is this version's, and the order of imports is not what is tested, `ours` saves its import
-as well.
+as well: a first fork imports it, and forks those.
 
 This file is both sides: imported it is the test's, executed it is the process that forks.
 """
@@ -16,13 +16,14 @@ import gc
 import json
 import os
 import runpy
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 _LIBRARIES = (
     "alembic.command", "celery.app.amqp", "celery.app.control", "celery.app.events",
@@ -36,8 +37,8 @@ _LIBRARIES = (
 )  # fmt: skip
 
 _lock = threading.Lock()
-_parents: dict[bool, subprocess.Popen[str]] = {}
-"""The process that forks, and the one that has imported `outbox` too."""
+_parent: subprocess.Popen[str] | None = None
+"""The process that forks."""
 
 
 class Warm:
@@ -82,23 +83,23 @@ class Warm:
 
 
 def _ask(ours: bool, **job: Any) -> Any:
+    global _parent
     with _lock:
-        if ours not in _parents:
-            _parents[ours] = _start(ours)
-        parent = _parents[ours]
-        assert parent.stdin is not None
-        assert parent.stdout is not None
-        parent.stdin.write(json.dumps(job) + "\n")
-        parent.stdin.flush()
-        line = parent.stdout.readline()
+        if _parent is None:
+            _parent = _start()
+        assert _parent.stdin is not None
+        assert _parent.stdout is not None
+        _parent.stdin.write(json.dumps({**job, "ours": ours}) + "\n")
+        _parent.stdin.flush()
+        line = _parent.stdout.readline()
         assert line, "the process that forks has ended"
         return json.loads(line)
 
 
-def _start(ours: bool) -> subprocess.Popen[str]:
+def _start() -> subprocess.Popen[str]:
     bare = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     # -P: the folder of this file is no place to import from.
-    command = [sys.executable, "-P", __file__, *["outbox"] * ours]
+    command = [sys.executable, "-P", __file__]
     pipe = subprocess.PIPE
     parent = subprocess.Popen(
         command, stdin=pipe, stdout=pipe, env=bare, text=True, start_new_session=True
@@ -107,23 +108,61 @@ def _start(ours: bool) -> subprocess.Popen[str]:
     return parent
 
 
+_links: list[socket.socket] = []
+"""Between the process that forks and the one that has imported `outbox`: no other may hold them."""
+
+
 def _main() -> None:
-    for name in (*_LIBRARIES, *sys.argv[1:]):
+    for name in _LIBRARIES:
         import_module(name)
     gc.freeze()  # memory that no child's collector touches is never copied
-    for line in sys.stdin:
+    _obey(sys.stdin, sys.stdout, is_ours=False)
+
+
+def _obey(jobs: TextIO, answers: TextIO, *, is_ours: bool) -> None:
+    """Do what is asked until nobody asks. In a child that was started, run its program instead."""
+    ours: tuple[int, TextIO] | None = None
+    for line in jobs:
         job = json.loads(line)
-        match job["do"]:
-            case "start":
-                answer = _fork(job)
-                if answer is None:
-                    runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
-                    return
-            case "poll":
-                answer = _status(job["pid"], os.WNOHANG)
-            case _:
-                answer = _status(job["pid"], 0)
-        print(json.dumps(answer), flush=True)
+        if job["ours"] and not is_ours:
+            ours = ours or _fork_ours()
+            if ours is None:
+                return
+            ours[1].write(line)
+            ours[1].flush()
+            answer = json.loads(ours[1].readline())
+        elif job["do"] == "start":
+            answer = _fork(job)
+            if answer is None:
+                runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
+                return
+        else:
+            answer = _status(job["pid"], os.WNOHANG if job["do"] == "poll" else 0)
+        print(json.dumps(answer), file=answers, flush=True)
+    if ours is not None:
+        _links.pop().shutdown(socket.SHUT_RDWR)
+        os.waitpid(ours[0], 0)
+
+
+def _fork_ours() -> tuple[int, TextIO] | None:
+    """Fork the process that imports `outbox`, and return how to ask it; in that one, None."""
+    link, other = socket.socketpair()
+    pid = os.fork()
+    if pid:
+        other.close()
+        _links.append(link)
+        return pid, link.makefile("rw")
+    link.close()
+    _links.append(other)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for target in (0, 1):
+        os.dup2(nothing, target)
+    os.close(nothing)
+    import_module("outbox")
+    gc.freeze()
+    asked = other.makefile("rw")
+    _obey(asked, asked, is_ours=True)
+    return None
 
 
 def _fork(job: dict[str, Any]) -> int | None:
@@ -144,6 +183,8 @@ def _fork(job: dict[str, Any]) -> int | None:
 
 def _become(job: dict[str, Any]) -> None:
     """Take on what an executed program would have been given."""
+    for link in _links:
+        os.close(link.detach())
     log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):

@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import outbox
+
+pytestmark = pytest.mark.over_and_over  # each node of our source, for each name
 
 ROOT = Path(outbox.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -147,6 +147,7 @@ ASKED = {
 """The files of the store in which a dialect's name stands."""
 
 
+@pytest.mark.over_and_over
 def test_no_other_file_asks_for_a_dialects_name() -> None:
     package = Path(outbox.__file__).parent
     naming = {

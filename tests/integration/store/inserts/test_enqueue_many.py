@@ -234,6 +234,7 @@ def peak(shop: Shop, count: int) -> int:
     return highest
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 def test_memory_stays_flat_however_many_readers(shop: Shop) -> None:
     peak(shop, 1000)  # fills the caches

@@ -74,6 +74,7 @@ def test_a_newsletter_asks_less_than_once_for_a_hundred_readers(counted: Counted
     assert 0 < counted.trips(run) < MANY / 100
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 def test_different_mails_ask_less_than_once_for_a_hundred(counted: Counted) -> None:
     def run(session: Session) -> None:

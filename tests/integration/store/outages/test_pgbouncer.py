@@ -74,6 +74,7 @@ def prepared_statements(server: PgBouncer, shop: Shop) -> set[str]:
     return found
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 @pytest.mark.each_driver
 def test_each_mail_is_sent_once_by_several_workers_behind_a_pool(

@@ -106,6 +106,7 @@ def test_of_a_thousand_domains_what_holds_emails_is_claimed(shops: Shops) -> Non
     assert [(made.lane, made.emails) for made in claims] == [(lane, 2) for lane in expected]
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 def test_more_lanes_than_are_counted_are_all_emptied(shops: Shops) -> None:
     shop = opened(shops, DOMAINS, OUTBOX_SLOTS=COUNTED + 20)

@@ -155,6 +155,7 @@ def test_an_email_for_which_a_server_takes_its_time_is_waited_for_where_no_other
         assert one.senders == {SILENT: 1}
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 @pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
 def test_a_server_that_takes_its_time_with_each_email_takes_them_all(

@@ -47,6 +47,7 @@ def wired(shop: Shop, celery: Celery) -> Iterator[Shop]:
     shop.runtime.disconnect()
 
 
+@pytest.mark.over_and_over
 @pytest.mark.databases("sqlite")
 def test_a_thousand_nudges_without_a_worker_are_one_message(wired: Shop, broker: Broker) -> None:
     for _ in range(MANY):

@@ -43,6 +43,7 @@ class Crowd(Catcher):
         self.most = max(self.most, self.open_sessions)
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 @pytest.mark.parametrize("cap", [1, 2])
 def test_four_workers_never_have_more_connections_than_the_cap(shops: Shops, cap: int) -> None:

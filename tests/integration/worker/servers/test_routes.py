@@ -147,6 +147,7 @@ def test_a_route_with_a_domain_s_rate_has_a_lane_of_its_own(
     assert len(bulk.emails) + len(catcher.emails) == 2, "one reader in an hour, over either server"
 
 
+@pytest.mark.over_and_over
 @pytest.mark.long
 @pytest.mark.parametrize(("weights", "shares"), [((1, 1), (40, 60)), ((3, 1), (65, 85))])
 def test_servers_of_one_order_share_by_weight(
