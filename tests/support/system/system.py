@@ -195,4 +195,5 @@ def running(url: str, broker: Broker, catcher: Catcher, **settings: Any) -> Iter
         try:
             yield system
         finally:
+            catcher.open_all()  # a warm shutdown waits for the emails under way
             system.close()
