@@ -103,18 +103,32 @@ def _claim_and_send(runtime: Runtime) -> int:
     """
     if runtime.is_eager:
         return drain(runtime)
-    made: list[Claim] = []
-    claimed = run_sweep(runtime, made.append, runtime.nudge.wake)
-    at_once = _at_once(made, runtime.settings.window)
-    for claim in made:
-        if claim is not at_once:
-            publish(runtime)(claim)
-    if at_once is None:
+    claimed, small = _sweep_and_publish(runtime, keeps=True)
+    if small is None:
         return claimed
-    report = send_batch(runtime, at_once.token)
+    report = send_batch(runtime, small.token)
     if report.is_worth_a_sweep and not shutdown.requested():
-        claimed += run_sweep(runtime, publish(runtime), runtime.nudge.wake)
+        claimed += _sweep_and_publish(runtime, keeps=False)[0]
     return claimed
+
+
+def _sweep_and_publish(runtime: Runtime, *, keeps: bool) -> tuple[int, Claim | None]:
+    """Sweep, or have the thread that does so go round again; publish the claims.
+
+    Return how many emails were claimed. With `keeps` return a small claim, too, which is not
+    published.
+    """
+    claimed, kept = 0, None
+    for _ in runtime.rounds:
+        made: list[Claim] = []
+        claimed += run_sweep(runtime, made.append, runtime.nudge.wake)
+        kept = _at_once(made, runtime.settings.window) if keeps else None
+        for claim in made:
+            if claim is not kept:
+                publish(runtime)(claim)
+        if kept is not None:
+            break
+    return claimed, kept
 
 
 def _at_once(made: Sequence[Claim], window: int) -> Claim | None:

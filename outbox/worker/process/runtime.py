@@ -37,10 +37,11 @@ from ...store.transitions.window import advance_together
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
+from ..together.recorder import Recorder
+from ..together.rounds import Rounds
 from .own_process import own_process
 from .publisher import Publisher
 from .queues import MOST_SENDS, SWEEP_QUEUE
-from .recorder import Recorder
 from .slots import Slots
 from .steady_clock import steady
 from .unrecorded import Unrecorded
@@ -102,6 +103,7 @@ class Runtime:
         self.recorder = Recorder(
             lambda changes: advance_together(self.database, changes, worker=self.worker)
         )
+        self.rounds = Rounds(lambda: self.clock())
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
         self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
@@ -213,6 +215,7 @@ class Runtime:
         self._lock = threading.Lock()
         self.heartbeats.after_fork()
         self.recorder.after_fork()
+        self.rounds.after_fork()
         if "database" in self.__dict__:
             self.database.after_fork()
         self.nudge.renew_lock()

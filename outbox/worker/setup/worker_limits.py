@@ -11,9 +11,9 @@ from celery.concurrency import ALIASES
 
 from ...domain.config.settings import Settings
 from ...domain.counted import counted
-from ..process.full_worker import runs_in_one_process
 from ..process.own_task import annotated
 from ..process.runtime import Runtime
+from .full_worker import runs_in_one_process
 
 if TYPE_CHECKING:
     from celery import Celery

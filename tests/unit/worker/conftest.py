@@ -1,14 +1,11 @@
-"""A nudge or a recorder of its own for each test, and what they work on, as the test has it."""
+"""A nudge of its own for each test, and what it works on, as the test has it."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from outbox.worker.process.wakeup import Nudge
 from tests.unit.worker.nudging import Broker, Clock
-from tests.unit.worker.recording import Table
 
 
 @pytest.fixture
@@ -24,10 +21,3 @@ def clock() -> Clock:
 @pytest.fixture
 def nudge(held_broker: Broker, clock: Clock) -> Nudge:
     return Nudge(held_broker.publish, clock=clock)
-
-
-@pytest.fixture
-def table() -> Iterator[Table]:
-    table = Table()
-    yield table
-    table.close()

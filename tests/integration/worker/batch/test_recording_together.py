@@ -18,7 +18,7 @@ from outbox.domain.delivery.status import Status
 from outbox.store.records import EmailResult, WindowChange
 from outbox.store.transitions.window import LOST
 from outbox.worker.batch.batch_results import Results
-from outbox.worker.process.recorder import Recorder
+from outbox.worker.together.recorder import Recorder
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import Shop, Shops, addresses, sent
 from tests.support.waiting import wait_until

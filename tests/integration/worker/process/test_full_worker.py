@@ -14,7 +14,7 @@ from celery.concurrency.thread import TaskPool as Threads
 from celery.worker import state
 from kombu.utils import eventio
 
-from outbox.worker.process.full_worker import Lookout, runs_in_one_process, watchful
+from outbox.worker.setup.full_worker import Lookout, runs_in_one_process, watchful
 from tests.support.waiting import wait_until
 
 _LONG = 60.0

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from uuid import UUID
 
 from outbox.store.records import Advanced, EmailResult, WindowChange
-from outbox.worker.process.recorder import Recorder
+from outbox.worker.together.recorder import Recorder
 from tests.support.waiting import wait_until
 
 SECONDS = 30.0

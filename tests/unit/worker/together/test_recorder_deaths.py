@@ -15,10 +15,10 @@ from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.records import WindowChange
-from outbox.worker.process import recorder as module
+from outbox.worker.together import recorder as module
 from tests.support.shop.shop import entry
 from tests.support.waiting import wait_until
-from tests.unit.worker.recording import SECONDS, Table, Turn, change, done, is_idle
+from tests.unit.worker.together.recording import SECONDS, Table, Turn, change, done, is_idle
 
 
 @pytest.mark.parametrize("death", [SystemExit, KeyboardInterrupt, GeneratorExit])
@@ -106,7 +106,7 @@ import gevent
 from gevent.event import Event
 from uuid import UUID
 from outbox.store.records import Advanced, WindowChange
-from outbox.worker.process.recorder import Recorder
+from outbox.worker.together.recorder import Recorder
 
 writes, gate, second = [], Event(), Event()
 
@@ -140,7 +140,7 @@ print(writes, sorted(opened), recorder._leader, len(recorder._queue))
 
 def test_a_greenlet_that_is_ended_leaves_nobody_behind() -> None:
     pytest.importorskip("gevent", reason="the oldest packages are tried without it")
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     ran = subprocess.run(
         [sys.executable, "-c", KILLED],
         capture_output=True,

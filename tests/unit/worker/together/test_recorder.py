@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from outbox.worker.process.recorder import MOST_EMAILS
+from outbox.worker.together.recorder import MOST_EMAILS
 from tests.support.shop.shop import sent
-from tests.unit.worker.recording import SECONDS, Table, change, done, is_idle
+from tests.unit.worker.together.recording import SECONDS, Table, change, done, is_idle
 
 
 def test_a_lone_task_writes_at_once(table: Table) -> None:

@@ -1,0 +1,1 @@
+"""What the tasks of one process do together: sweep, and record their results."""
