@@ -24,15 +24,15 @@ _PATIENCE = 20.0
 
 
 class _Request:
-    """What Celery keeps of a task that a worker has taken; it is a member of a WeakSet."""
+    """What Celery keeps of a task that a worker has taken."""
 
 
 @pytest.fixture
-def request_taken() -> Iterator[_Request]:
+def request_taken(monkeypatch: pytest.MonkeyPatch) -> _Request:
+    """A request that the worker has taken, and no other: other tests may have left some."""
     taken = _Request()
-    state.reserved_requests.add(taken)
-    yield taken
-    state.reserved_requests.discard(taken)
+    monkeypatch.setattr(state, "reserved_requests", {taken})
+    return taken
 
 
 @pytest.fixture
