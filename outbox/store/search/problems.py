@@ -113,16 +113,17 @@ def _last_attempts(
 ) -> dict[int, _Last]:
     """Return by id the last attempt of each of these emails that has one.
 
-    The attempts are found by their emails first. To look for the highest id at once, PostgreSQL
-    may go through the whole log, from its end.
+    The attempts are found by their emails first, and read by their own ids in a second statement.
+    To look for the highest id at once, or to join, PostgreSQL may go through the whole log.
     """
     attempt = database.tables.attempt.c
     columns = (attempt.id, attempt.phase, attempt.code, attempt.enhanced, attempt.server)
     found: dict[int, _Last] = {}
     for part in parts(sorted(ids)):
-        highest = select(func.max(attempt.id).label("id")).group_by(attempt.email_id)
-        last = highest.where(is_among(database, attempt.email_id, part)).subquery("last")
-        statement = select(attempt.email_id, *columns).join(last, last.c.id == attempt.id)
+        highest = select(func.max(attempt.id)).group_by(attempt.email_id)
+        of_these = highest.where(is_among(database, attempt.email_id, part))
+        last = connection.execute(of_these).scalars().all()
+        statement = select(attempt.email_id, *columns).where(is_among(database, attempt.id, last))
         found |= {row[0]: row[1:] for row in connection.execute(statement).all()}
     return found
 
