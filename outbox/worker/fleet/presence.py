@@ -67,7 +67,7 @@ class Presence:
         self._deaths = Deaths(member.children)
         self._every = every
         self._id = uuid4()
-        self._failed = False  # the last beat: an outage is logged once
+        self._failing = set[str]()  # what was undone the last time: an outage is logged once
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="outbox-presence", daemon=True)
 
@@ -110,11 +110,11 @@ class Presence:
         try:
             write()
         except Exception as error:  # noqa: BLE001  (whatever it is, the worker goes on)
-            if not self._failed:
+            if undone not in self._failing:
                 _log.warning("outbox: %s (%s)", undone, describe(error))
-            self._failed = True
+            self._failing.add(undone)
         else:
-            self._failed = False
+            self._failing.discard(undone)
         finally:
             self.engine.dispose()
 
