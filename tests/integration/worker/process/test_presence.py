@@ -162,6 +162,10 @@ def test_slots_that_could_not_be_freed_are_told_as_such(
     told = "the slots of processes that have ended were not freed ("
     wait_until(lambda: told in caplog.text, 10, "the line")
     assert "row of this process" not in caplog.text
+    shop.tables.worker.drop(shop.engine)
+    told = "the row of this process was not written ("
+    wait_until(lambda: told in caplog.text, 10, "the line of the other thing that fails")
+    shop.tables.worker.create(shop.engine)
     shop.tables.lease.create(shop.engine)
 
 
