@@ -58,9 +58,9 @@ class Presence:
 
     def __init__(self, runtime: Runtime, member: Member, *, every: float) -> None:
         found = runtime.database
-        self.engine = lone_engine(found.engine)
+        self._engine = lone_engine(found.engine)
         self._database = Database(
-            self.engine, runtime.tables, offset=found.offset, patience=found.patience
+            self._engine, runtime.tables, offset=found.offset, patience=found.patience
         )
         self._member = member
         self._slots = runtime.slots
@@ -116,7 +116,7 @@ class Presence:
         else:
             self._failing.discard(undone)
         finally:
-            self.engine.dispose()
+            self._engine.dispose()
 
     def _beat(self, connection: Connection) -> None:
         changes = self._member.changes()

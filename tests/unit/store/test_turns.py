@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -14,6 +10,7 @@ import sqlalchemy as sa
 from outbox.store.connection.database import Database
 from outbox.store.connection.turns import Turns
 from outbox.store.schema.tables import define
+from tests.support.greenlets import printed_by
 from tests.support.waiting import wait_until
 
 PLACES, MANY, SECONDS = 3, 30, 30.0
@@ -88,7 +85,6 @@ def test_an_error_inside_frees_the_place() -> None:
 
 
 KILLED = """
-from gevent import monkey; monkey.patch_all()
 import gevent
 from outbox.store.connection.turns import Turns
 
@@ -110,18 +106,7 @@ print(entered, turns._free, len(turns._waiting))
 
 
 def test_a_greenlet_that_is_ended_while_it_waits_passes_its_turn_on() -> None:
-    pytest.importorskip("gevent", reason="the oldest packages are tried without it")
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        check=True,
-    )
-    assert done.stdout.strip() == "['last'] 1 0"
+    assert printed_by(KILLED) == "['last'] 1 0"
 
 
 @pytest.mark.parametrize(

@@ -79,16 +79,22 @@ class _Waiting(threading.Thread):
         self.events = self._poller.poll(_LONG)
 
 
-@pytest.mark.parametrize("has_hub", [True, False], ids=["event loop", "blocking loop"])
-def test_the_wait_ends_when_a_task_does(
-    has_hub: bool, pipe: tuple[int, int], request_taken: _Request
-) -> None:
+def _begun(connection: int, *, has_hub: bool) -> _Waiting:
+    """Return the loop of a worker of one thread, which waits for this connection."""
     poller = _poller()
-    poller.register(pipe[0], eventio.READ)
+    poller.register(connection, eventio.READ)
     consumer = _consumer(poller, _pool(Threads, 1), has_hub=has_hub)
     Lookout(consumer).start(consumer)
     loop = _Waiting(poller)
     loop.start()
+    return loop
+
+
+@pytest.mark.parametrize("has_hub", [True, False], ids=["event loop", "blocking loop"])
+def test_the_wait_ends_when_a_task_does(
+    has_hub: bool, pipe: tuple[int, int], request_taken: _Request
+) -> None:
+    loop = _begun(pipe[0], has_hub=has_hub)
     assert loop.begun.wait(_PATIENCE)
     assert loop.is_alive()
     state.reserved_requests.discard(request_taken)
@@ -99,12 +105,7 @@ def test_the_wait_ends_when_a_task_does(
 def test_what_comes_over_a_connection_ends_the_wait_of_a_full_worker(
     pipe: tuple[int, int], request_taken: _Request
 ) -> None:
-    poller = _poller()
-    poller.register(pipe[0], eventio.READ)
-    consumer = _consumer(poller, _pool(Threads, 1), has_hub=True)
-    Lookout(consumer).start(consumer)
-    loop = _Waiting(poller)
-    loop.start()
+    loop = _begun(pipe[0], has_hub=True)
     os.write(pipe[1], b"x")
     wait_until(lambda: not loop.is_alive(), _PATIENCE, "the loop to see the byte")
     assert [fd for fd, _ in loop.events] == [pipe[0]]

@@ -173,8 +173,8 @@ def test_slots_that_could_not_be_freed_are_told_as_such(
 def test_a_beat_takes_two_statements_and_no_commit(shop: Shop, ends: ExitStack) -> None:
     asked: list[str] = []
     presence = Presence(shop.runtime, Member(), every=EVERY)
-    event.listen(presence.engine, "before_cursor_execute", lambda *told: asked.append(told[2]))
-    event.listen(presence.engine, "commit", lambda _: asked.append("COMMIT"))
+    event.listen(presence._engine, "before_cursor_execute", lambda *told: asked.append(told[2]))
+    event.listen(presence._engine, "commit", lambda _: asked.append("COMMIT"))
     presence.start()
     ends.callback(presence.end)
 

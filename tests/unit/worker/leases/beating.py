@@ -64,6 +64,27 @@ class Table:
         return lease.Renewal(held=held, lost=lost)
 
 
+class Hanging:
+    """Something that hangs each time it is called, until the block ends."""
+
+    def __init__(self) -> None:
+        self._begun, self._goes_on = threading.Semaphore(0), threading.Event()
+
+    def __call__(self) -> None:
+        self._begun.release()
+        assert self._goes_on.wait(SECONDS)
+
+    def hangs(self) -> bool:
+        """Wait until it hangs once more than was asked before."""
+        return self._begun.acquire(timeout=SECONDS)
+
+    def __enter__(self) -> Hanging:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._goes_on.set()
+
+
 class Process:
     """A process whose beats the test gives."""
 

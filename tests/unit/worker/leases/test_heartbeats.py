@@ -17,6 +17,7 @@ from tests.unit.worker.leases.beating import (
     SECONDS,
     TERM,
     Clock,
+    Hanging,
     Process,
     Table,
     away,
@@ -95,47 +96,30 @@ def test_each_batch_is_relieved_after_each_renewal_while_it_is_renewed(
 def test_the_relief_of_a_batch_delays_no_renewal_of_another(
     process: Process, clock: Clock, table: Table
 ) -> None:
-    hanging, goes_on = threading.Semaphore(0), threading.Event()
-
-    def hang() -> None:
-        hanging.release()
-        assert goes_on.wait(SECONDS)
-
-    with process.batch() as slow, process.batch() as other:
-        slow.relieve = hang
-        try:
-            for number in range(1, MOST_RENEWALS + 3):
-                clock.now += 10
-                process.pulse(wait=False)
-                assert hanging.acquire(timeout=SECONDS)
-                assert len(table.renewals) == number
-            clock.now += TERM - 0.001
-            assert other.holds()
-            assert slow.holds()
-        finally:
-            goes_on.set()
+    with process.batch() as slow, process.batch() as other, Hanging() as relief:
+        slow.relieve = relief
+        for number in range(1, MOST_RENEWALS + 3):
+            clock.now += 10
+            process.pulse(wait=False)
+            assert relief.hangs()
+            assert len(table.renewals) == number
+        clock.now += TERM - 0.001
+        assert other.holds()
+        assert slow.holds()
 
 
 def test_a_statement_that_hangs_delays_no_other_and_its_answer_changes_nothing_then(
     process: Process, clock: Clock, table: Table
 ) -> None:
-    hanging, goes_on = threading.Semaphore(0), threading.Event()
-
-    def hang() -> None:
-        hanging.release()
-        assert goes_on.wait(SECONDS)
-
     with process.batch() as heart, process.batch() as lost:
-        table.answers = [hang, lambda: [lost.token]]
-        try:
+        with Hanging() as first:
+            table.answers = [first, lambda: [lost.token]]
             clock.now = BEGAN + 10
             process.pulse(wait=False)
-            assert hanging.acquire(timeout=SECONDS)
+            assert first.hangs()
             clock.now = BEGAN + 20
             process.pulse(wait=False)
             wait_until(lambda: process.renews(heart), SECONDS, "the second one's answer")
-        finally:
-            goes_on.set()
         for beat in beating():
             beat.join(SECONDS)
         clock.now = BEGAN + 20 + TERM - 0.001
@@ -149,20 +133,12 @@ def test_a_statement_that_hangs_delays_no_other_and_its_answer_changes_nothing_t
 def test_no_more_statements_hang_than_a_term_has_beats(
     process: Process, heart: Heartbeat, table: Table
 ) -> None:
-    hanging, goes_on = threading.Semaphore(0), threading.Event()
-
-    def hang() -> None:
-        hanging.release()
-        assert goes_on.wait(SECONDS)
-
-    table.answers = [hang] * (MOST_RENEWALS + 1)
-    try:
+    with Hanging() as statement:
+        table.answers = [statement] * (MOST_RENEWALS + 1)
         for _ in range(MOST_RENEWALS):
             process.pulse(wait=False)
-            assert hanging.acquire(timeout=SECONDS)
+            assert statement.hangs()
         process.pulse(wait=False)
-    finally:
-        goes_on.set()
     for beat in beating():
         beat.join(SECONDS)
     assert len(table.renewals) == MOST_RENEWALS
