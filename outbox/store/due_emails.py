@@ -22,6 +22,7 @@ def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[i
             email.c.lane == request.lane,
             email.c.priority == int(request.priority),
             email.c.due_at <= now,
+            *([email.c.crashes < ALONE_FROM] if request.passes_lone else []),
         )
         .order_by(email.c.due_at, email.c.id)
         .limit(request.size)

@@ -51,12 +51,16 @@ class InFlight:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimRequest:
-    """Claims to make: `batches` of at most `size` emails each."""
+    """Claims to make: `batches` of at most `size` emails each.
+
+    With `passes_lone` they pass over the emails that are claimed alone.
+    """
 
     lane: str
     priority: Priority
     batches: int
     size: int
+    passes_lone: bool = False
 
 
 def plan_claims(

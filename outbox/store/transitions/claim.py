@@ -52,9 +52,6 @@ def claim_requested(
 ) -> list[Claim]:
     """Claim all that a sweep has decided on, in one transaction; return the claims in order.
 
-    An email that is claimed alone counts as a batch, because it takes a slot. Otherwise the lost
-    workers of a newsletter would have one sweep claim thousands, which no process could start.
-
     `since` has the marks at which the sweep saw each lane's first due email. Only the claim on
     PostgreSQL uses them: emails that were due before their mark wait there for a later sweep.
     """
@@ -63,13 +60,7 @@ def claim_requested(
         claims: list[Claim] = []
         for request in requests:
             mark = since.get((request.lane, request.priority))
-            left = request.batches
-            while left > 0:
-                made = _batch(connection, database, replace(request, batches=left), mark)
-                if not made:  # other sweeps have claimed the rest
-                    break
-                claims += made
-                left -= len(made)  # each that goes alone takes a slot, too
+            claims += _batches(connection, database, request, mark)
         _lease(connection, database, claims, lease_seconds)
         return claims
 
@@ -98,16 +89,42 @@ def claim_probe(
     return database.run(work)
 
 
-def _batch(
+def _batches(
     connection: Connection, database: Database, request: ClaimRequest, since: Mark | None
 ) -> list[Claim]:
+    """Claim the batches of one request.
+
+    An email that is claimed alone counts as a batch, because it takes a slot. Otherwise the lost
+    workers of a newsletter would have one sweep claim thousands, which no process could start.
+
+    If most of the emails that are due first go alone, a batch of those behind them goes, too.
+    """
+    claims: list[Claim] = []
+    left = request.batches
+    while left > 0:
+        request = replace(request, batches=left)
+        batch, lone = _batch(connection, database, request, since)
+        if batch is None and not lone:  # other sweeps have claimed the rest
+            break
+        made = lone if batch is None else [batch, *lone]
+        claims += made
+        left -= len(made)
+        if lone and (batch is None or 2 * batch.emails < request.size):
+            left, request = max(1, left), replace(request, passes_lone=True)
+    return claims
+
+
+def _batch(
+    connection: Connection, database: Database, request: ClaimRequest, since: Mark | None
+) -> tuple[Claim | None, list[Claim]]:
+    """Claim one batch, and beside it the emails that go alone; return both."""
     token = uuid4()
     rows = _take(connection, database, request, token, since)
-    batch = [email_id for email_id, crashes in rows if crashes < ALONE_FROM]
+    together = [email_id for email_id, crashes in rows if crashes < ALONE_FROM]
     alone = [email_id for email_id, crashes in rows if crashes >= ALONE_FROM]
-    first = Claim(token=token, priority=request.priority, emails=len(batch), lane=request.lane)
-    moved = [_move(connection, database, first, email_id) for email_id in alone]
-    return [first, *moved] if batch else moved
+    batch = Claim(token=token, priority=request.priority, emails=len(together), lane=request.lane)
+    lone = [_move(connection, database, batch, email_id) for email_id in alone]
+    return (batch if together else None), lone
 
 
 def _take(

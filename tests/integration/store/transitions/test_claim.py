@@ -174,6 +174,32 @@ def test_mails_that_go_alone_take_no_more_batches_than_were_asked_for(shop: Shop
     assert waiting == [before[row.id] for row in waiting]
 
 
+@pytest.mark.parametrize("batches", [1, 3])
+def test_mails_that_go_alone_let_one_batch_of_those_behind_them_pass(
+    shop: Shop, batches: int
+) -> None:
+    ids = [shop.enqueue().id for _ in range(20)]
+    email = shop.tables.email
+    with shop.engine.begin() as connection:
+        connection.execute(update(email).where(email.c.id <= ids[13]).values(crashes=2))
+    request = ClaimRequest(lane="", priority=Priority.NORMAL, batches=batches, size=4)
+
+    claims = claim_requested(shop.database, [request], lease_seconds=LEASE)
+
+    lone = max(1, batches - 1)
+    assert [made.emails for made in claims] == [1] * lone + [4]
+    assert claimed(shop) == [*ids[:lone], *ids[14:18]]
+
+
+def test_beside_a_batch_that_is_nearly_full_no_other_passes(shop: Shop) -> None:
+    ids = [shop.enqueue().id for _ in range(9)]
+    email = shop.tables.email
+    with shop.engine.begin() as connection:
+        connection.execute(update(email).where(email.c.id == ids[0]).values(crashes=2))
+    assert [made.emails for made in shop.claim(limit=3)] == [2, 1]
+    assert claimed(shop) == ids[:3]
+
+
 def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
     servers = [replace(shop.runtime.servers[0], label=server)]
     return survey(shop.database, shop.runtime.lanes, servers, limit=limit)
