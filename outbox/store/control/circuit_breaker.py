@@ -2,7 +2,8 @@
 
 A closed breaker has no row. `trip` writes a row, and `close` removes it. `take_probe` takes the
 single probe of an open breaker when it is due, and `note_prober` notes the batch that is to make
-it. Nothing is sent here. The ramp that follows a close stands in `outbox_server`.
+it. `give_back_probe` undoes both where no task made it. Nothing is sent here. The ramp that follows
+a close stands in `outbox_server`.
 
 Three other files change these rows too. `suspicion` writes those of suspected servers, and `lease`
 takes out a prober that has ended. `forgotten_servers` notes which servers are configured, and
@@ -154,6 +155,17 @@ def note_prober(database: Database, server: str, token: UUID) -> None:
     is_free = is_in(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
     noted = update(table).where(is_free).values(prober=token)
     database.run(lambda connection: connection.execute(noted))
+
+
+def give_back_probe(connection: Connection, database: Database, token: UUID) -> None:
+    """Take back the failure of a probe that was never made: the next one is due now.
+
+    Its lease ran out before any task had started it, for example because the broker lost the task.
+    """
+    table = database.tables.breaker
+    mine = (table.c.prober == token) & (table.c.state == BreakerState.OPEN)
+    undone = {"failures": table.c.failures - 1, "retry_at": database.now(), "prober": None}
+    connection.execute(update(table).where(mine).values(**undone))
 
 
 def hurry(database: Database, servers: Collection[str]) -> int:

@@ -25,7 +25,7 @@ READ_BACK, LATELY = 1000, 3600.0
 """How many attempts, of all servers, and how many seconds back are searched for accepted emails."""
 
 JUST_NOW = 120.0
-"""Seconds for which an accepted email shows that its server is up."""
+"""Seconds for which an accepted email speaks against an email that was held back before."""
 
 WAYS = 30
 """The most pairs of lane and priority that are searched. It bounds the cost of a rare search."""
@@ -106,10 +106,10 @@ def outsider_taken(database: Database, server: str, common: Common) -> bool:
 
 
 def just_taken(
-    database: Database, server: str, is_outsider: Callable[[Traits], bool]
+    database: Database, server: str, is_outsider: Callable[[Traits], bool], *, seconds: float
 ) -> int | None:
-    """Return the id of a just accepted email that `is_outsider` says is unlike the halted ones."""
-    taken = _taken(database, server, database.now(-JUST_NOW))
+    """Return the id of an email accepted in the last `seconds` that is unlike the halted ones."""
+    taken = _taken(database, server, database.now(-seconds))
     return next((row.id for row in taken if is_outsider(traits_of(row))), None)
 
 

@@ -24,6 +24,7 @@ from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, seen
+from ..control.circuit_breaker import give_back_probe
 from ..control.counter import UNKNOWN, bump
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
@@ -129,6 +130,8 @@ def _rescue_one(
             doubtful.update(_mark_unknown(connection, database, settings, row, ids, random))
         give_back_locked(connection, database, token, ids)
 
+    if row.started_at is None:
+        give_back_probe(connection, database, token)
     faulty = each_for_itself(connection, free, judge, "rescued")
     emails, in_doubt = len(free) - len(faulty), len(doubtful)
     if seen(connection, database, held):

@@ -6,7 +6,9 @@ from email.message import EmailMessage
 from typing import TYPE_CHECKING
 
 import pytest
+import sqlalchemy as sa
 
+from outbox.domain.delivery.breaker_timing import OPEN_FIRST
 from outbox.domain.delivery.transaction import Phase
 from outbox.store.control.comparison import JUST_NOW
 from tests.integration.blame.play import LATEST, world, write
@@ -67,3 +69,30 @@ def test_who_was_taken_some_time_ago_speaks_against_nobody_in_an_outage(shops: S
             one.refuses = lambda _: True
         made.simulation.run(seconds=3600.0, gives_up=DAY)
         assert sum(row.attempts for row in made.emails("bad")) == charged
+
+
+def test_two_of_a_class_in_a_row_stop_no_email_while_others_were_just_taken(shops: Shops) -> None:
+    """A large provider halts what it gets, and each email is gone before the next one comes."""
+    with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:
+        for _ in range(20):
+            for mail in (message("r@readers.example"), *map(from_the_sender, range(2))):
+                tag = "bad" if mail["From"] == FAST else "good"
+                write(made, mail, tag=tag)
+                made.simulation.run(seconds=0.0, gives_up=DAY)
+            assert "open" not in {row.state for row in made.shop.rows(made.shop.tables.breaker)}
+            made.simulation.pass_time(0.5)
+        assert max(made.waits("good")) < 1
+
+
+def test_two_in_a_row_show_that_a_server_has_halted_everything_for_five_seconds(
+    shops: Shops,
+) -> None:
+    with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:
+        write(made, message("r@readers.example"), tag="good")
+        made.simulation.run(seconds=0.0, gives_up=DAY)
+        for number in range(2):
+            made.simulation.pass_time(OPEN_FIRST)
+            assert not made.shop.rows(made.shop.tables.breaker, sa.text("state = 'open'"))
+            write(made, from_the_sender(number))
+            made.simulation.run(seconds=0.0, gives_up=DAY)
+        assert made.shop.rows(made.shop.tables.breaker, sa.text("state = 'open'"))

@@ -15,6 +15,7 @@ from celery import Celery
 from flask import Flask, Response, stream_with_context
 
 from tests.integration.sessions.outcomes import Broken
+from tests.support.waiting import wait_until
 
 Body = Callable[[], None]
 
@@ -105,6 +106,8 @@ def scheduled_job(app: Flask, body: Body) -> None:
     scheduler.start()
     scheduler.add_job(job)
     assert done.wait(30)
+    # A job that has run is removed by its thread: shutdown() must not come first.
+    wait_until(lambda: not scheduler.get_jobs(), 30, "the job to be removed")
     scheduler.shutdown()
 
 

@@ -24,7 +24,7 @@ from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.server import Server
 
 _THREADS = 12
-_PATIENCE, _LOOK = 20.0, 0.1
+_PATIENCE, _LOOK = 30.0, 0.1
 """Seconds that a fault lasts longer because nobody has met it, and from one look to the next."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 
 from ....domain.delivery.blame import Common, Traits
 from ....domain.priority import Priority
@@ -36,9 +37,10 @@ class OtherEmails:
         ways: list[LaneKey] = [(lane, p) for lane in self._lanes() for p in Priority]
         return until_written(lambda: outsider_waits(self._database, ways, is_outsider))
 
-    def just_taken(self, is_outsider: Callable[[Traits], bool]) -> int | None:
-        """Return the id of an email unlike the halted ones that the server took just now."""
-        return until_written(lambda: just_taken(self._database, self._server, is_outsider))
+    def just_taken(self, is_outsider: Callable[[Traits], bool], *, seconds: float) -> int | None:
+        """Return the id of an email unlike the halted ones that the server took in this time."""
+        look = partial(just_taken, self._database, self._server, is_outsider, seconds=seconds)
+        return until_written(look)
 
     def were_taken_since(self, moment: datetime) -> bool:
         """Return whether the server has taken an email since that moment."""

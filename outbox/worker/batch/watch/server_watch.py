@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ....domain.delivery.blame import SILENCES, Suspicion, Traits, most_different, patience
-from ....domain.delivery.breaker_timing import Cause, probe_seconds, session_seconds
+from ....domain.delivery.breaker_timing import (
+    OPEN_FIRST,
+    Cause,
+    probe_seconds,
+    session_seconds,
+)
 from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
+from ....store.control.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
 from ...process.runtime import Runtime
 from ..diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
@@ -157,9 +163,12 @@ class Watch:
             return ASIDE
         if self._others.wait(self._suspicion.could_tell):
             return CLASS
-        witness = self._witness(email, result)
+        was_held_back = result.given_up or not email.traits.is_fresh
+        witness = self._witness(JUST_NOW if was_held_back else OPEN_FIRST)
         if witness is None:
             return self._blame_server(email, result)
+        if not was_held_back:
+            return CLASS  # an open breaker would stop all emails, and the server has just taken one
         # A silence blames no email: those set aside before may have had another cause.
         return ASIDE if result.given_up else Diagnosis(Kind.BLAMED, witness=witness)
 
@@ -167,16 +176,13 @@ class Watch:
         self._breaker.trip(Cause.EMAILS, result, suspect_id=email.id)
         return SERVER
 
-    def _witness(self, email: ClaimedEmail, result: Transaction) -> int | None:
-        """Return an outsider that was taken just now, if this email was held back before.
+    def _witness(self, seconds: float) -> int | None:
+        """Return an outsider that was taken in the last `seconds`.
 
-        No outsider waits now, but some come and go. Without this, a class with only halted emails
-        left would be probed one by one. An email without a reply counts as held back: `note_slow`
-        detects a server that is silent to all.
+        No outsider waits now, but some come and go. Without this, a class would open the breaker
+        between any two of them, and later be probed one by one.
         """
-        if email.traits.is_fresh and not result.given_up:
-            return None
-        return self._others.just_taken(self._suspicion.could_tell)
+        return self._others.just_taken(self._suspicion.could_tell, seconds=seconds)
 
     def _refused_alike(
         self, email: ClaimedEmail, result: Transaction, untried: Untried

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event, select, update
 
 from outbox import Priority, Status
-from outbox.domain.delivery.breaker_timing import ALERT_PAUSE, OPEN_FIRST, RETRIED, Cause
+from outbox.domain.delivery.breaker_timing import ALERT_PAUSE, OPEN_FIRST, OPEN_MAX, RETRIED, Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.counter import bump
 from outbox.store.queries import reports, standstill
@@ -20,7 +20,7 @@ from outbox.store.schema.clock import utc
 from outbox.store.transitions.claim import claim_probe
 from outbox.worker import probe
 from outbox.worker.sweep import sweep
-from tests.support.shop.shop import START, WORKER, Shop, message, sent
+from tests.support.shop.shop import LEASE, START, WORKER, Shop, message, sent
 
 pytestmark = pytest.mark.each_database
 
@@ -122,6 +122,35 @@ def test_a_sweep_that_stands_still_while_it_takes_the_probe_makes_no_second_one(
     sweep(shop.runtime, start)
     assert [claim.is_probe for claim in made] == [True, True]
     assert probed == [SERVER, None]
+
+
+@pytest.mark.parametrize("cause", list(OPEN_MAX))
+def test_a_probe_that_no_task_started_does_not_count(shop: Shop, cause: Cause) -> None:
+    """The broker lost its message: the server was not asked, and is asked as soon as possible."""
+    shop.enqueue()
+    trip(shop, cause=cause)
+    shop.later(OPEN_FIRST + 0.1)
+    for _ in range(5):
+        assert len(probes(shop)) == 1
+        (asked,) = shop.rows(shop.tables.breaker)
+        assert asked.failures == 2
+        shop.later(LEASE + 0.1)
+        shop.rescue()
+        (row,) = shop.rows(shop.tables.breaker)
+        assert (row.failures, row.prober) == (1, None)
+    assert len(probes(shop)) == 1
+
+
+def test_a_probe_whose_task_was_lost_counts(shop: Shop) -> None:
+    shop.enqueue()
+    trip(shop)
+    shop.later(OPEN_FIRST + 0.1)
+    made: list[Claim] = []
+    sweep(shop.runtime, made.append)
+    assert shop.start(made[0].token)
+    shop.later(LEASE + 0.1)
+    shop.rescue()
+    assert shop.rows(shop.tables.breaker)[0].failures == 2
 
 
 def test_emails_that_were_halted_are_probed_for_at_least_every_half_minute(shop: Shop) -> None:
