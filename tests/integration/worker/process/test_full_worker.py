@@ -23,16 +23,25 @@ _LONG = 60.0
 _PATIENCE = 20.0
 
 
-class _Request:
-    """What Celery keeps of a task that a worker has taken."""
+class _Requests(set[str]):
+    """What Celery keeps of the tasks that a worker has taken."""
+
+    def __init__(self) -> None:
+        super().__init__(["one"])
+        self.counted = threading.Event()  # somebody saw that the worker is full
+
+    def __len__(self) -> int:
+        length = super().__len__()
+        self.counted.set()
+        return length
 
 
 @pytest.fixture
-def request_taken(monkeypatch: pytest.MonkeyPatch) -> _Request:
-    """A request that the worker has taken, and no other: other tests may have left some."""
-    taken = _Request()
-    monkeypatch.setattr(state, "reserved_requests", {taken})
-    return taken
+def taken(monkeypatch: pytest.MonkeyPatch) -> _Requests:
+    """One request that the worker has taken, and no other: other tests may have left some."""
+    requests = _Requests()
+    monkeypatch.setattr(state, "reserved_requests", requests)
+    return requests
 
 
 @pytest.fixture
@@ -72,10 +81,8 @@ class _Waiting(threading.Thread):
         super().__init__(daemon=True)
         self._poller = poller
         self.events: Any = None
-        self.begun = threading.Event()
 
     def run(self) -> None:
-        self.begun.set()
         self.events = self._poller.poll(_LONG)
 
 
@@ -92,18 +99,18 @@ def _begun(connection: int, *, has_hub: bool) -> _Waiting:
 
 @pytest.mark.parametrize("has_hub", [True, False], ids=["event loop", "blocking loop"])
 def test_the_wait_ends_when_a_task_does(
-    has_hub: bool, pipe: tuple[int, int], request_taken: _Request
+    has_hub: bool, pipe: tuple[int, int], taken: _Requests
 ) -> None:
     loop = _begun(pipe[0], has_hub=has_hub)
-    assert loop.begun.wait(_PATIENCE)
+    assert taken.counted.wait(_PATIENCE)
     assert loop.is_alive()
-    state.reserved_requests.discard(request_taken)
+    taken.clear()
     wait_until(lambda: not loop.is_alive(), _PATIENCE, "the loop to see a free thread")
     assert not loop.events
 
 
 def test_what_comes_over_a_connection_ends_the_wait_of_a_full_worker(
-    pipe: tuple[int, int], request_taken: _Request
+    pipe: tuple[int, int], taken: _Requests
 ) -> None:
     loop = _begun(pipe[0], has_hub=True)
     os.write(pipe[1], b"x")
