@@ -76,6 +76,8 @@ def test_slots_follow_the_workers_that_start_stop_and_die(system: System) -> Non
     system.sweep()
     wait_until(lambda: gate.reached == 4, 60, "each of four processes has a batch")
     pids = first.pid, second.pid
+    # A worker that was seen no more after another's start may have made way for it.
+    wait_until(lambda: seen(pids[0]).seen_at > seen(pids[1]).started_at, 30, "its beat beside it")
     first.kill_9()
     wait_until(lambda: state(pids[0]) is WorkerState.DEAD, 30, "its death, which this host knows")
     dead, fleet = seen(pids[0]), outbox.workers()
