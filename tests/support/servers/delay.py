@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
+import selectors
 import signal
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tests.support.servers.own import OwnServer
@@ -20,9 +21,6 @@ from tests.support.waiting import wait_until
 
 _HANDSHAKE = 3
 """SYN, SYN-ACK, ACK: so many times one way until the server knows of a connection."""
-
-_ROUNDING = 0.0005
-"""The loop waits whole milliseconds, rounded up: half of one too long on average, in seconds."""
 
 _NEAR = "near"
 
@@ -47,25 +45,46 @@ class Delay(OwnServer):
         wait_until(lambda: _NEAR in self.printed(), self.patience, "the proxy to come near")
 
 
-@dataclass
-class _Distance:
-    """How far the server is, the same for all connections."""
+class _Way:
+    """The way to the server and back, as long for all connections: what leaves first arrives first.
 
-    seconds: float
+    One timer for all: with one for each connection a hundred of them kept the loop from its pace.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.seconds = seconds
+        self._line = deque[tuple[float, _Side, bytes | None]]()
+        self._timer: asyncio.TimerHandle | None = None
 
     def vanish(self) -> None:
+        """Take no time from now on."""
         self.seconds = 0.0
         print(_NEAR, flush=True)
+
+    def send(self, to: _Side, data: bytes | None) -> None:
+        """Have the data arrive there later; None is the end."""
+        self._line.append((self._loop.time() + self.seconds, to, data))
+        self._plan()
+
+    def _plan(self) -> None:
+        if self._timer is None and self._line:
+            self._timer = self._loop.call_at(self._line[0][0], self._arrive)
+
+    def _arrive(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        while self._line and self._line[0][0] <= now:
+            _, to, data = self._line.popleft()
+            to.put(data)
+        self._plan()
 
 
 class _Side(asyncio.Protocol):
     """One end of a connection: what comes in here goes out at the other end, later, in order."""
 
-    def __init__(self, distance: _Distance) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._distance = distance
-        self._line = deque[tuple[float, bytes | None]]()  # on its way: None is the end
-        self._timer: asyncio.TimerHandle | None = None
+    def __init__(self, way: _Way) -> None:
+        self._way = way
         self._transport: asyncio.Transport | None = None
         self.other: _Side
 
@@ -74,24 +93,10 @@ class _Side(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._send(data)
+        self._way.send(self.other, data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._send(None)
-
-    def _send(self, data: bytes | None) -> None:
-        self._line.append((self._loop.time() + self._distance.seconds, data))
-        self._plan()
-
-    def _plan(self) -> None:
-        if self._timer is None and self._line:
-            self._timer = self._loop.call_at(self._line[0][0] - _ROUNDING, self._arrive)
-
-    def _arrive(self) -> None:
-        self._timer = None
-        while self._line and self._line[0][0] - _ROUNDING <= self._loop.time():
-            self.other.put(self._line.popleft()[1])
-        self._plan()
+        self._way.send(self.other, None)
 
     def put(self, data: bytes | None) -> None:
         """Write what has arrived; None closes."""
@@ -105,10 +110,10 @@ class _Side(asyncio.Protocol):
 class _Near(_Side):
     """The client's end: it opens the far one after a handshake's time."""
 
-    def __init__(self, distance: _Distance, target: int) -> None:
-        super().__init__(distance)
+    def __init__(self, way: _Way, target: int) -> None:
+        super().__init__(way)
         self._target = target
-        self.other = _Side(distance)
+        self.other = _Side(way)
         self.other.other = self
         self._opening: asyncio.Task[None] | None = None
 
@@ -116,26 +121,36 @@ class _Near(_Side):
         super().connection_made(transport)
         assert isinstance(transport, asyncio.Transport)
         transport.pause_reading()  # nothing may arrive before the far end is open
-        self._loop.call_later(_HANDSHAKE * self._distance.seconds, self._open, transport)
-
-    def _open(self, transport: asyncio.Transport) -> None:
-        self._opening = self._loop.create_task(self._connect(transport))
+        self._opening = asyncio.create_task(self._connect(transport))
 
     async def _connect(self, transport: asyncio.Transport) -> None:
+        await asyncio.sleep(_HANDSHAKE * self._way.seconds)
         try:
-            await self._loop.create_connection(lambda: self.other, LOOPBACK, self._target)
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(lambda: self.other, LOOPBACK, self._target)
         except OSError:
             transport.abort()
         else:
             transport.resume_reading()
 
 
+class _Exact(selectors.EpollSelector):
+    """Waits as long as it is told. Alone, epoll waits for whole milliseconds, rounded up."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout > 0:
+            select.select([self.fileno()], [], [], timeout)
+            timeout = 0
+        return super().select(timeout)
+
+
 async def _serve(port: int, target: int, seconds: float) -> None:
-    loop, distance = asyncio.get_running_loop(), _Distance(seconds)
-    loop.add_signal_handler(signal.SIGUSR1, distance.vanish)
-    server = await loop.create_server(lambda: _Near(distance, target), LOOPBACK, port, backlog=128)
+    loop, way = asyncio.get_running_loop(), _Way(seconds)
+    loop.add_signal_handler(signal.SIGUSR1, way.vanish)
+    server = await loop.create_server(lambda: _Near(way, target), LOOPBACK, port, backlog=128)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(_Exact())) as runner:
+        runner.run(_serve(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
