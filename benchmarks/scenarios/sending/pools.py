@@ -20,8 +20,10 @@ from tests.support.servers.delay import Delay
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 _EMAILS = 800
-"""Emails for each connection, where each takes one round trip: two batches of the default size. With
-fewer the first session and the last batch would weigh as much as all between them."""
+"""Emails for each connection, where each takes one round trip: two batches of the default size.
+
+With fewer the first session and the last batch would weigh as much as all between them.
+"""
 
 _MEGABYTE = 1000 * 1000
 
