@@ -3,6 +3,9 @@
 PostgreSQL leaves entries of claimed emails in its index, so a walk does not look into a lane that
 has a mark. Per priority one walk ends before the first marked lane, and another one begins behind
 each marked lane. `until` is the lane before which a walk ends.
+
+Each array stands in a SELECT of its own. PostgreSQL counts the elements of a bare array when it
+plans, and then makes a new plan for each sweep, which takes longer than the sweep's look.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ _TOP = "U&'\\+10FFFF'"  # no lane sorts after this
 STATEMENT = """
 WITH RECURSIVE given AS (
     SELECT priority, lane COLLATE "C" AS lane, due_at, id
-    FROM unnest(:priorities ::int[], :lanes ::text[], :moments ::timestamptz[], :ids ::bigint[])
-        AS each (priority, lane, due_at, id)
+    FROM unnest(
+        (SELECT :priorities ::int[]), (SELECT :lanes ::text[]), (SELECT :moments ::timestamptz[]),
+        (SELECT :ids ::bigint[])
+    ) AS each (priority, lane, due_at, id)
 ), mark AS (
     SELECT *, lead(lane, 1, {top}) OVER (PARTITION BY priority ORDER BY lane) AS until FROM given
 ), way (priority, lane, due_at, id, until) AS (

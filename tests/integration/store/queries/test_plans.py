@@ -24,6 +24,7 @@ from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import WindowChange
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together
+from outbox.worker.sweep import sweep
 from tests.integration.store.queries.generic_plans import Look, each, plans
 from tests.support.shop.shop import WORKER, Shop, addresses, newsletter, sent
 
@@ -73,6 +74,29 @@ def test_a_plan_without_values_goes_by_the_indexes(backlog: Shop, look: str) -> 
         "ix_outbox_email_due",
         "ix_outbox_email_expires",
     }
+
+
+@pytest.mark.databases("postgresql")
+def test_a_sweep_is_planned_once_and_not_each_time(backlog: Shop) -> None:
+    """A plan takes longer than the look itself. PostgreSQL knows a statement after five times."""
+    for _ in range(20):
+        sweep(backlog.runtime, lambda _: None)
+    with backlog.engine.connect() as connection:
+        kept = connection.exec_driver_sql(
+            "SELECT generic_plans, custom_plans, statement FROM pg_prepared_statements"
+            " WHERE generic_plans + custom_plans > 9"
+        ).all()
+    assert any("outbox_pause" in row.statement for row in kept), "the survey"
+    assert [row for row in kept if row.custom_plans > 5] == []
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_plan_made_while_nothing_waits_goes_by_the_indexes_too(shop: Shop, look: str) -> None:
+    nodes = [node for plan in plans(shop, LOOKS[look]) for node in each(plan)]
+    scans = [node for node in nodes if node.get("Relation Name") == "outbox_email"]
+    assert scans
+    assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
 
 
 @pytest.mark.databases("postgresql")
