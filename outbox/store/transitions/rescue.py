@@ -130,9 +130,9 @@ def _rescue_one(
             doubtful.update(_mark_unknown(connection, database, settings, row, ids, random))
         give_back_locked(connection, database, token, ids)
 
+    faulty = each_for_itself(connection, free, judge, "rescued")
     if row.started_at is None:
         give_back_probe(connection, database, token)
-    faulty = each_for_itself(connection, free, judge, "rescued")
     emails, in_doubt = len(free) - len(faulty), len(doubtful)
     if seen(connection, database, held):
         # The lost worker holds no connection any more. Emails locked by a user's transaction are

@@ -163,6 +163,7 @@ class Watch:
             return ASIDE
         if self._others.wait(self._suspicion.could_tell):
             return CLASS
+        # An email without a reply counts as held back: `note_slow` sees a server silent to all.
         was_held_back = result.given_up or not email.traits.is_fresh
         witness = self._witness(JUST_NOW if was_held_back else OPEN_FIRST)
         if witness is None:

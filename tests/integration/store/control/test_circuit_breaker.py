@@ -1,26 +1,23 @@
-"""The breaker, the counters, the survey's cost and the reports."""
+"""When a server's breaker is open, and how it is probed."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select, update
+from sqlalchemy import select, update
 
-from outbox import Priority, Status
+from outbox import Status
 from outbox.domain.delivery.breaker_timing import ALERT_PAUSE, OPEN_FIRST, OPEN_MAX, RETRIED, Cause
 from outbox.store.control import circuit_breaker
-from outbox.store.control.counter import bump
-from outbox.store.queries import reports, standstill
 from outbox.store.records import Claim
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.claim import claim_probe
 from outbox.worker import probe
 from outbox.worker.sweep import sweep
-from tests.support.shop.shop import LEASE, START, WORKER, Shop, message, sent
+from tests.support.shop.shop import LEASE, Shop
 
 pytestmark = pytest.mark.each_database
 
@@ -221,77 +218,6 @@ def test_a_closed_breaker_is_gone(shop: Shop) -> None:
     circuit_breaker.close(shop.database, SERVER)
     assert shop.count(shop.tables.breaker) == 0
     assert sweep(shop.runtime, lambda _: None) == 1
-
-
-def test_counters_lose_no_count_when_many_count_at_once(shop: Shop) -> None:
-    def count(_: int) -> None:
-        shop.database.run(lambda c: bump(c, shop.database, "odd", 2))
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(count, range(20)))
-    assert shop.counter("odd") == 40
-    assert shop.counter("even") == 0
-
-
-def test_a_sweep_that_finds_nothing_is_one_statement(shop: Shop) -> None:
-    shop.enqueue(send_at=START + timedelta(days=36_500))
-    done = shop.enqueue()
-    made = shop.sending(done.id)
-    shop.record(made.token, [sent(done.id)])
-    sweep(shop.runtime, lambda _: None)  # opens the connection
-    statements: list[str] = []
-
-    def note(conn: object, cursor: object, statement: str, *rest: object) -> None:
-        if not statement.startswith(("PRAGMA", "BEGIN", "ROLLBACK")):
-            statements.append(statement)
-
-    event.listen(shop.engine, "before_cursor_execute", note)
-    assert sweep(shop.runtime, lambda _: None) == 0
-    assert len(statements) == 1
-
-
-def test_the_figures_tell_of_everything(shop: Shop) -> None:
-    shop.enqueue(priority=Priority.BULK, send_at=START)
-    done = shop.enqueue()
-    made = shop.sending(done.id)
-    shop.record(made.token, [sent(done.id)])
-    trip(shop)
-    figures = shop.database.run(lambda c: reports.stats(c, shop.database))
-    assert figures.statuses == {s: int(s in ("pending", "sent")) for s in Status}
-    assert figures.due == {Priority.URGENT: 0, Priority.NORMAL: 0, Priority.BULK: 1}
-    assert figures.oldest_due_seconds > 0
-    assert figures.batches_in_flight == 1
-    assert (figures.all_paused, figures.paused, figures.counters) == (False, frozenset(), {})
-    assert shop.outbox.counts() == {Status.PENDING: 1, Status.SENT: 1}
-    assert shop.outbox.counts("none") == {}
-
-
-def test_the_oldest_due_mail_sees_waiting_mails_only(shop: Shop) -> None:
-    def oldest() -> float:
-        return shop.database.run(lambda c: standstill.oldest_due(c, shop.database))
-
-    assert oldest() == 0.0
-    shop.enqueue(send_at=START + timedelta(days=36_500))
-    assert oldest() == 0.0
-    shop.enqueue()
-    shop.later(100)
-    assert 100 <= oldest() < 160
-    shop.claim()
-    assert oldest() == 0.0
-
-
-def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
-    with shop.session() as session:
-        mail = message("a@x.example", "b@x.example", subject="Gr\u00fc\u00dfe")
-        email = shop.outbox.enqueue(mail, session=session, key="k", tag="t")
-        session.commit()
-    shop.lose(email.id)
-    shown = shop.database.run(lambda c: reports.detail(c, shop.database, email.id))
-    assert shown is not None
-    assert (shown.subject, shown.key, shown.tag) == ("Gr\u00fc\u00dfe", "k", "t")
-    assert [r.status for r in shown.recipient_list] == [Status.UNKNOWN] * 2
-    assert [a.worker for a in shown.attempt_list] == [WORKER]
-    assert shop.database.run(lambda c: reports.detail(c, shop.database, 99)) is None
 
 
 def test_a_worker_that_starts_has_a_server_tried_again_that_waits_for_a_person(shop: Shop) -> None:
