@@ -11,8 +11,8 @@ from ..access.role import Visitor
 
 SHOWN = 1_000_000
 """A larger message is read only where a person asks for it, so that its page stays fast."""
-MOST_SOURCE = 200_000
-"""The most characters of the source on a page; the file has all of it."""
+MOST_CHARACTERS = 200_000
+"""The most characters of the text or of the source on a page; the file has all of it."""
 
 HEADERS = "headers"
 _ELSEWHERE = ("http:", "https:", "//", "ftp:")

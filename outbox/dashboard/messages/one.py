@@ -18,7 +18,7 @@ from ...store.report_records import AuditEntry, EmailDetails
 from ..access.role import Role
 from ..site.render import render
 from ..site.site import Site, visitor
-from .content import MOST_SOURCE, content_of, is_large, shown_email
+from .content import MOST_CHARACTERS, content_of, is_large, shown_email
 from .life import life_of, newest_acts
 
 FRAME_POLICY = (
@@ -48,7 +48,7 @@ def show(email_id: int) -> ResponseReturnValue:
         email=email,
         life=life_of(email, acts),
         content=content_of(email, visitor(), request.args.get("view", "")),
-        most=MOST_SOURCE,
+        most=MOST_CHARACTERS,
         is_large=is_large(email),
         is_held=email.due_at == HELD,
         done=_done(acts),

@@ -48,21 +48,30 @@ def task_age(connection: Connection, database: Database) -> float | None:
 
 def _note(database: Database, name: str, every: float) -> None:
     """Look at the mark, and replace it if it is old. One that somebody holds is passed over."""
-    table = database.tables.counter
     found = database.read(lambda connection: _look(connection, database, name))
     now = _seconds(found.now)
+    if found.value is None:
+        table = database.tables.counter
+        database.run(lambda connection: insert_if_absent(connection, table, name=name, value=now))
+    elif now - found.value >= every:
+        _replace(database, name, found.value, now)
 
-    def work(connection: Connection) -> None:
-        if found.value is None:
-            insert_if_absent(connection, table, name=name, value=now)
-            return
-        same = table.c.name == name, table.c.value == found.value
-        free = select(table.c.value).where(*same).with_for_update(skip_locked=True)
+
+def _replace(database: Database, name: str, old: int, new: int) -> None:
+    """Replace the mark, if nobody else has replaced it and nobody holds its row."""
+    table = database.tables.counter
+    ours = table.alias("ours")
+    free = select(ours.c.name).where(ours.c.name == name).with_for_update(skip_locked=True)
+    mine = update(table).where(table.c.name == name, table.c.value == old).values(value=new)
+
+    def in_steps(connection: Connection) -> None:
         if connection.execute(free).first() is not None:
-            connection.execute(update(table).where(*same).values(value=now))
+            connection.execute(mine)
 
-    if found.value is None or now - found.value >= every:
-        database.run(work)
+    if database.facts.returning:  # one statement, so that it needs no BEGIN and no COMMIT
+        database.run_each(lambda connection: connection.execute(mine.where(table.c.name.in_(free))))
+    else:
+        database.run(in_steps)
 
 
 def _age(connection: Connection, database: Database, name: str) -> float | None:

@@ -184,6 +184,19 @@ def test_a_large_message_is_read_only_when_a_person_asks(
     assert "inner.eml" in desk.get(f"/messages/{email_id}", view="text").text
 
 
+@pytest.mark.parametrize("view", ["text", "source"])
+def test_a_page_shows_the_beginning_of_a_long_text(view: str, desk: Desk) -> None:
+    """A text of 10 MB would stall the browser."""
+    long = message()
+    long.set_content("Thank you.\n" * 20_000 + "The end.\n")
+    email_id = desk.enqueue(long)
+    page = desk.get(f"/messages/{email_id}", view=view).text
+    assert "This is the beginning. The .eml file has all of it." in page
+    assert "Thank you." in page
+    assert "The end." not in page
+    assert b"The end." in desk.get(f"/messages/{email_id}/message.eml").data
+
+
 def test_a_content_that_is_damaged_is_said_to_be(desk: Desk) -> None:
     email_id = desk.enqueue(whole())
     with desk.shop.engine.begin() as connection:
