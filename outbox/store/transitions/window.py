@@ -38,11 +38,15 @@ def advance(
     """Record the last window and open the next in one transaction; return what was done.
 
     An id that is not among the opened ones must not be sent. It was withdrawn, has expired, was
-    lost with its lease, or is locked by another transaction. Pass results that are `held` to the
-    next call again. This function never waits for another transaction.
+    lost with its lease, is locked by another transaction, or has a result among these. Pass results
+    that are `held` to the next call again. This function never waits for another transaction.
 
     Where one statement can do it, it is left to `together`, if that is given.
     """
+    # If a row was held when its window ended, its result comes again. To open it in the same write
+    # would send an email whose row says that it is not open, and nobody would know of a doubt.
+    ended = {entry.email_id for entry in results}
+    following = [email_id for email_id in following if email_id not in ended]
     at_once = backend_of(database.dialect).advance
     if at_once is not None and not any(map(_is_rare, results)):
         change = WindowChange(token, tuple(results), tuple(following))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 import pytest
-import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import Status
@@ -24,71 +20,14 @@ from outbox.store.transitions.release import give_back_to_lanes, suppress
 from outbox.store.transitions.uncharge import uncharge
 from outbox.store.transitions.window import finish
 from outbox.worker.sweep import sweep
+from tests.integration.store.outages.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop import purged
-from tests.support.shop.motion import Motion
 from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, sent
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
-PATIENCE = 15.0
-IMPATIENT = {
-    "postgresql": {"options": "-c lock_timeout=2000"},
-    "mariadb": {"init_command": "SET SESSION innodb_lock_wait_timeout = 2"},
-}
-"""On these connections a wait for a lock is an error."""
-
 Step = Callable[[Shop, UUID, list[int]], object]
-
-
-@pytest.fixture
-def workers(database_url: str) -> Iterator[Shops]:
-    """Opens shops whose connections wait for no lock."""
-    url = sa.make_url(database_url)
-    query = IMPATIENT[url.get_backend_name()]
-    impatient = url.update_query_dict(query).render_as_string(hide_password=False)
-    opened = Shops(url=impatient)
-    yield opened
-    opened.close()
-
-
-@contextmanager
-def no_waiting(shop: Shop) -> Iterator[None]:
-    """Fail where a statement of this shop's has waited for a lock, also where it was repeated."""
-    waited: list[str] = []
-
-    @sa.event.listens_for(shop.engine, "handle_error")
-    def note(context: sa.engine.ExceptionContext) -> None:
-        if "set_config('lock_timeout', '10ms'" in str(context.statement):
-            return  # it hopes that all rows are free, and waits no longer than that
-        waited.append(f"{context.original_exception}: {context.statement}")
-
-    yield
-    assert not waited
-
-
-def in_time(work: Callable[[], Any], session: Session) -> Any:
-    """Return what `work` does beside the session's transaction, which ends if that takes long."""
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
-        try:
-            return done.result(timeout=PATIENCE)
-        except BaseException:
-            session.rollback()
-            raise
-
-
-def hold(shop: Shop, session: Session, *ids: int) -> None:
-    """Lock these rows, whatever their status, as any statement of a person's may."""
-    email = shop.tables.email
-    session.execute(sa.select(email.c.id).where(email.c.id.in_(ids)).with_for_update())
-
-
-def swept(workers: Shops, catcher: Catcher, **config: object) -> Motion:
-    """Open a worker's shop; a sweep has claimed what is due, and no batch has started yet."""
-    motion = Motion(shop=workers.open(MAIL_PORT=catcher.port, **config))
-    motion.sweep()
-    return motion
 
 
 def end(session: Session, commits: bool) -> None:
