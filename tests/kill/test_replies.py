@@ -35,5 +35,7 @@ def test_whichever_commit_has_its_reply_lost_no_mail_is_lost_and_none_repeated(
         tally.expect(moment, "copies", copies, recording.copies)
         tally.expect(moment, "ended", statuses, recording.statuses)
         tally.expect(moment, "in doubt", stage.counters().get("unknown", 0), 0)
+        tally.expect(moment, "stale", stage.counters().get("stale_tasks", 0), 0)
+        tally.expect(moment, "crashes charged", stage.shop.crashes(), 0)
     stage.say(tally.figures())
     tally.check()

@@ -19,11 +19,14 @@ def start(
     lease_seconds: float,
     worker: str,
     process: ProcessId | None = None,
+    again: bool = False,
 ) -> Batch | None:
     """Start the batch of this token for `lease_seconds`; return its emails, or None.
 
     None means that the task came twice or late, and nothing was changed. A lease starts only once,
-    and a rescued lease is gone. Of a `process` it is seen on its host that it has ended.
+    and a rescued lease is gone. Of a `process` it is seen on its host that it has ended. With
+    `again` the caller asks for what has failed before, and knows that no other task of its process
+    has the token: a lease that this process has started is its own.
     """
 
     names = ("boot", "pid", "start")
@@ -32,9 +35,12 @@ def start(
     def work(connection: Connection) -> Batch | None:
         statement = database.built(_start, lease_seconds)
         started = connection.execute(statement, {"claim": token, "by": worker, **known})
-        if started.rowcount != 1:
+        if started.rowcount != 1 and not (again and process and goes_on(connection, process)):
             return None
         return claimed_batch.load(connection, database, token)
+
+    def goes_on(connection: Connection, process: ProcessId) -> bool:
+        return connection.execute(_own(database, token, process, lease_seconds)).rowcount == 1
 
     return database.run(work)
 
@@ -53,4 +59,16 @@ def _start(database: Database, lease_seconds: float) -> Update:
             pid=bindparam("pid"),
             process_start=bindparam("start"),
         )
+    )
+
+
+def _own(database: Database, token: UUID, process: ProcessId, lease_seconds: float) -> Update:
+    """Return the statement that renews the lease if this process has started it."""
+    table = database.tables.lease
+    ours = table.c.boot == process.boot, table.c.pid == process.pid
+    started = table.c.process_start == process.start, table.c.started_at.is_not(None)
+    return (
+        update(table)
+        .where(table.c.token == token, *ours, *started)
+        .values(expires_at=database.now(lease_seconds), suspected_at=None)
     )

@@ -45,8 +45,8 @@ def advance(
     """
     # If a row was held when its window ended, its result comes again. To open it in the same write
     # would send an email whose row says that it is not open, and nobody would know of a doubt.
-    ended = {entry.email_id for entry in results}
-    following = [email_id for email_id in following if email_id not in ended]
+    closing = {entry.email_id for entry in results}
+    following = [email_id for email_id in following if email_id not in closing]
     at_once = backend_of(database.dialect).advance
     if at_once is not None and not any(map(_is_rare, results)):
         change = WindowChange(token, tuple(results), tuple(following))

@@ -21,6 +21,7 @@ from ...store.transitions import release
 from ...store.transitions.start import start
 from ...store.transitions.window import abandon, finish
 from ..leases.heartbeat import Heartbeat
+from ..leases.in_hand import taken
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
@@ -49,11 +50,36 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     if not runtime.suppressed() and runtime.instance.refusal():
         return BatchReport(BatchEnd.COPY)  # a task of the original's, or of a time before a restore
     runtime.database.refuse_busy()  # a wait for the caller's transaction would never end
-    began, batch = until_written(lambda: _start(runtime, token))
-    if batch is None:
-        runtime.database.run(lambda connection: bump(connection, runtime.database, STALE))
-        _log.info("outbox: a send task found no lease to start and changed nothing")
-        return BatchReport(BatchEnd.STALE)
+    with taken(token) as is_free:
+        began, batch = _start(runtime, token) if is_free else (0.0, None)
+        if batch is None:
+            runtime.database.run(lambda connection: bump(connection, runtime.database, STALE))
+            _log.info("outbox: a send task found no lease to start and changed nothing")
+            return BatchReport(BatchEnd.STALE)
+        return _send(runtime, token, batch, began)
+
+
+def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
+    """Start the lease; return the time on our clock before it was asked for, and the batch.
+
+    The commit of a start that has failed may have come through, with its reply lost.
+    """
+    term, worker, process = runtime.settings.lease, runtime.worker, runtime.process
+    asked: list[float] = []
+
+    def write() -> Batch | None:
+        again = bool(asked)
+        asked.append(runtime.clock())
+        return start(
+            runtime.database, token, lease_seconds=term, worker=worker, process=process, again=again
+        )
+
+    batch = until_written(write)
+    return asked[-1], batch
+
+
+def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchReport:
+    """Send a started batch and end its lease."""
     with _heartbeat(runtime, token, began) as heartbeat:
         batch = return_relaned(runtime, token, batch)
         with ServerChoice(
@@ -66,14 +92,6 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
         settled = sending.finish()
     _log.debug("outbox: a batch ended: %s, %s settled", end, counted(settled, "email"))
     return BatchReport(end, settled)
-
-
-def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
-    """Start the lease; return the time on our clock before it was asked for, and the batch."""
-    began, term = runtime.clock(), runtime.settings.lease
-    worker, process = runtime.worker, runtime.process
-    found = start(runtime.database, token, lease_seconds=term, worker=worker, process=process)
-    return began, found
 
 
 def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:

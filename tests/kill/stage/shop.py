@@ -63,6 +63,12 @@ class Shop(Parts):
         with self.observer.connect() as connection:
             return {row[0]: (row[1], row[2]) for row in connection.execute(statement)}
 
+    def crashes(self) -> int:
+        """Return how many crashes are charged to all emails together."""
+        with self.observer.connect() as connection:
+            charged = sa.select(sa.func.sum(self.runtime.tables.email.c.crashes))
+            return int(connection.execute(charged).scalar() or 0)
+
     def is_unleased(self) -> bool:
         """Whether nobody holds a lease."""
         with self.observer.connect() as connection:

@@ -10,12 +10,14 @@ import pytest
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.domain.fleet import ProcessId
 from outbox.store.control import lease
 from outbox.store.records import Claim
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.release import suppress
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.retry import retry
+from outbox.store.transitions.start import start
 from outbox.store.transitions.window import LOST, finish
 from outbox.worker.batch.send_batch import STALE, send_batch
 from tests.support.shop.shop import LEASE, WORKER, Shop, entry, sent
@@ -55,6 +57,28 @@ def test_a_lease_starts_once(shop: Shop) -> None:
     assert shop.start(made.token) is None
     assert shop.start(uuid4()) is None
     assert snapshot(shop) == before
+
+
+def test_a_start_that_is_asked_for_again_finds_its_own_lease_and_no_other(shop: Shop) -> None:
+    shop.enqueue()
+    (made,) = shop.claim()
+    ours, other = ProcessId("boot", 7, 1), ProcessId("boot", 7, 2)
+
+    def again(process: ProcessId | None) -> bool:
+        term, token = LEASE, made.token
+        batch = start(
+            shop.database, token, lease_seconds=term, worker=WORKER, process=process, again=True
+        )
+        return batch is not None
+
+    assert again(ours), "its first try did not reach the table"
+    before = snapshot(shop)
+    assert not again(other)
+    assert not again(None)
+    assert snapshot(shop) == before
+    shop.later(LEASE + 1)
+    assert again(ours)
+    assert renew(shop, made.token)
 
 
 def test_a_started_lease_names_its_worker_and_runs_from_its_start(shop: Shop) -> None:
