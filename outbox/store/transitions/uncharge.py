@@ -37,8 +37,9 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
 
     Failed emails become pending again, behind the others, unless their `lifetime` in seconds is
     over. Deferred emails keep their due time. Both get their attempt back. In the log such an
-    attempt becomes a `halt`, so that it is taken back only once. Emails that a person, a purge or
-    a new claim has taken meanwhile do not change. Returns how many attempts were taken back.
+    attempt becomes a `halt`, so that it is taken back only once. Emails that a person, a purge, a
+    new claim or a later verdict has taken meanwhile do not change. Returns how many attempts were
+    taken back.
     """
 
     def work(connection: Connection) -> int:
@@ -143,9 +144,12 @@ def _is_over(row: Row[Any], lifetime: float) -> bool:
 
 def _take_back(connection: Connection, database: Database, row: Row[Any]) -> None:
     email, recipient = database.tables.email, database.tables.recipient
+    attempt = database.tables.attempt.c
     ours = (email.c.id == row.email_id) & (email.c.attempts > 0)
     attempts = {"attempts": email.c.attempts - 1}
-    failed = update(email).where(ours, email.c.status == Status.FAILED)
+    # What came after this attempt made it fail: another server's verdict, or a person's.
+    later = select(attempt.id).where(attempt.email_id == row.email_id, attempt.id > row.id)
+    failed = update(email).where(ours, email.c.status == Status.FAILED, ~later.exists())
     wait = backoff.behind(row.waited)
     back = {
         "status": Status.PENDING, "due_at": database.now(wait), "finished_at": None,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import update
 
 from outbox import Status
+from outbox.domain.config.settings import OnUnknown
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control import circuit_breaker
+from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.retry import retry
 from outbox.store.transitions.uncharge import review, uncharge
-from tests.support.shop.shop import Shop, entry, sent
+from tests.support.shop.shop import LEASE, Shop, entry, sent
 
 pytestmark = pytest.mark.each_database
 
@@ -92,6 +95,27 @@ def test_what_was_tried_for_its_whole_lifetime_stays_failed(shop: Shop) -> None:
         connection.execute(tried.values(waited=LIFETIME - 10))
     assert taken_back(shop) == 1
     assert charged(shop) == [("failed", 1), ("pending", 0)]
+
+
+def test_what_failed_by_a_later_verdict_stays_failed(shop: Shop) -> None:
+    reply = Reply(code=451, enhanced="4.3.0", text="Temporary lookup failure")
+    refused, doubted = enqueued(shop, 2)
+    judged(shop, refused, doubted, reply=reply)
+    shop.later(900)
+    (made,) = shop.claim()
+    shop.start(made.token)
+    shop.open(made.token, refused, doubted)
+    no_such_user = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts_added=1)
+    shop.record(made.token, [entry(refused, no_such_user, Verdict.FAIL, server="other.example:25")])
+    hold = replace(shop.runtime.settings, on_unknown=OnUnknown.HOLD)
+    for _ in range(2):
+        shop.later(LEASE + 1)
+        rescue(shop.database, hold, random=lambda: 0.5)
+    assert shop.status(doubted) is Status.UNKNOWN
+    with shop.app.app_context():
+        shop.outbox.resolve(doubted, "failed")
+    taken_back(shop, fingerprint(Phase.RCPT, reply) or "")
+    assert [shop.status(one) for one in (refused, doubted)] == [Status.FAILED] * 2
 
 
 def test_it_is_taken_back_once_and_the_log_keeps_what_happened(shop: Shop) -> None:
