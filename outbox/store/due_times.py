@@ -22,11 +22,16 @@ def first_due(email: Table) -> ColumnElement[datetime]:
     return func.coalesce(email.c.send_at, email.c.created_at)
 
 
-def expired(database: Database) -> ColumnElement[bool]:
-    """Return the condition: the email waits and its time has run out.
+def may_expire(email: Table) -> ColumnElement[bool]:
+    """Return the condition: the email waits, and some day its time runs out.
 
     It is worded like the partial index, so that the database can use that index.
     """
-    email = database.tables.email.c
-    waits = email.finished_at.is_(None) & email.token.is_(None)
-    return waits & email.expires_at.is_not(None) & (email.expires_at <= database.now())
+    waits = email.c.finished_at.is_(None) & email.c.token.is_(None)
+    return waits & email.c.expires_at.is_not(None)
+
+
+def expired(database: Database) -> ColumnElement[bool]:
+    """Return the condition: the email waits and its time has run out."""
+    email = database.tables.email
+    return may_expire(email) & (email.c.expires_at <= database.now())

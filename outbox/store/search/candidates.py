@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, literal, select, tuple_
 
 from ...domain.delivery.status import LEASED, Status
 from ...domain.search.digests import message_id_digest, recipient_digest
@@ -78,8 +78,10 @@ class ByAttention:
         if self.filters.since is not None:  # what was created later came to need a person later
             statement = statement.where(since >= self.filters.since)
         if place is not None and place.moment is not None:
-            earlier = (since < place.moment) | (email.id < place.id)
-            statement = statement.where(since <= place.moment, earlier)
+            # One comparison of both, which PostgreSQL looks up in the index. With an OR it may read
+            # and sort all that come after the place.
+            here = tuple_(literal(place.moment, since.type), literal(place.id, email.id.type))
+            statement = statement.where(since <= place.moment, tuple_(since, email.id) < here)
         return statement.order_by(since.desc(), email.id.desc()).limit(count)
 
 
