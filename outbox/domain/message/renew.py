@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from email.parser import BytesHeaderParser
+from email.parser import BytesHeaderParser, HeaderParser
 from email.utils import formatdate, make_msgid
 
 from ..errors import InvalidMessage
 from ..header.address import id_domain
+from ..header.fields import ORIGINATORS, addresses
 from ..header.signatures import is_dkim_signed
-from .render import VOLATILE, RenderedMessage, split
+from .render import VOLATILE, RenderedMessage, envelope_sender, split
 
 _SIGNED = "is signed with DKIM, and a new Message-ID and Date would break that: retry the email"
 
@@ -27,3 +28,15 @@ def renewed(message: RenderedMessage, *, split_size: int, domain: str = "") -> R
     data = own + VOLATILE.sub(b"", head + b"\r\n") + b"\r\n" + body
     headers, content = split(data, split_size)
     return replace(message, message_id=message_id, headers=headers, content=content)
+
+
+def own_sender(octets: bytes, reverse_path: str) -> str:
+    """Return the sender that a stored message names itself, by which it was given its route.
+
+    The envelope's may be for bounces alone. Where the message names it, it is the own one, too:
+    Flask-Mail's is always the author, also beside a Sender. Raises InvalidMessage.
+    """
+    head, _, _ = octets.partition(b"\r\n\r\n")
+    message = HeaderParser().parsestr(head.decode("utf-8", "replace"))
+    named = [one.addr_spec for one in addresses(message, *ORIGINATORS[:2])]
+    return reverse_path if reverse_path in named else envelope_sender(message)

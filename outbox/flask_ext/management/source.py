@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from ...domain.config.enqueue_options import Options
 from ...domain.errors import InvalidMessage, SentAgain
 from ...domain.message.render import RenderedMessage
-from ...domain.message.renew import renewed
+from ...domain.message.renew import own_sender, renewed
 from ...store.connection.row_locks import lock_by_id
 from ...store.control import audit
 from ...store.new_email import NewEmail
@@ -72,9 +72,10 @@ def _new(runtime: Runtime, email: Original) -> NewEmail:
     Its trace is that of the request that sends it again.
     """
     mail_options, rcpt_options = email.esmtp_options
+    sender = own_sender(email.octets, email.sender)
     message = renewed(
         RenderedMessage(
-            sender=email.sender,
+            sender=sender,
             recipients=email.recipients,
             message_id=email.message_id,
             headers=b"",
@@ -94,5 +95,5 @@ def _new(runtime: Runtime, email: Original) -> NewEmail:
         envelope_from=email.sender,
         redact=email.redact,
     )
-    route = runtime.routes.route_of(email.sender, email.tag)
+    route = runtime.routes.route_of(sender, email.tag)
     return NewEmail(message, options, runtime.lanes.of(route, email.recipients), traceparent())

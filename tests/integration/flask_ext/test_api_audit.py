@@ -5,13 +5,15 @@ from __future__ import annotations
 from email import message_from_bytes
 from threading import Thread
 
+import flask_mail
 import pytest
 import sqlalchemy as sa
 
 from outbox import InvalidMessage, Status
 from outbox.store.control import audit, suppression
+from outbox.store.report_records import EmailDetails
 from tests.support.shop.shell import parsed, runner, stuck
-from tests.support.shop.shop import Shop, addresses, message, newsletter
+from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
 pytestmark = pytest.mark.each_database
 
@@ -171,6 +173,49 @@ def test_send_again_copies_content_recipients_and_options(shop: Shop) -> None:
     assert (new.subject, new.envelope_from) == ("Grüße", "r@x.example")
     assert shop.recipients(made.id) == {"a@x.example": "pending", "b@y.example": "pending"}
     assert new.message_id != old.message_id
+
+
+@pytest.mark.parametrize("bounces", ["bounces@shop.example", "<>"])
+@pytest.mark.parametrize("own", [{}, {"Sender": "team@brand.example"}])
+def test_send_again_goes_by_the_messages_own_sender_and_not_by_that_of_bounces(
+    shops: Shops, bounces: str, own: dict[str, str]
+) -> None:
+    shop = shops.open(**BRAND)
+    mail = message(**own)
+    mail.replace_header("From", "Ümit <desk@shop.example>" if own else "news@brand.example")
+    with shop.session() as session:
+        old = shop.outbox.enqueue(
+            mail, session=session, envelope_from=bounces, auto_submitted=True
+        ).id
+        session.commit()
+    copy_of_it = copied(shop, old)
+    assert copy_of_it.message_id.endswith("@brand.example>")
+    assert copy_of_it.envelope_from == bounces
+
+
+def test_send_again_goes_by_flask_mails_author_where_there_is_a_sender_too(shops: Shops) -> None:
+    shop = shops.open(**BRAND)
+    mail = flask_mail.Message("News", ["a@x.example"], "New ink!", sender="news@brand.example")
+    mail.extra_headers = {"Sender": "team@shop.example"}
+    with shop.session() as session:
+        old = shop.outbox.enqueue(mail, session=session).id
+        session.commit()
+    assert copied(shop, old).message_id.endswith("@brand.example>")
+
+
+BRAND = {
+    "OUTBOX_SERVERS": [{"name": name, "server": "127.0.0.1"} for name in ("own", "spare")],
+    "OUTBOX_ROUTES": [{"name": "brand", "sender_domain": "brand.example", "servers": ["own"]}],
+}
+
+
+def copied(shop: Shop, email_id: int) -> EmailDetails:
+    """Send an email again, look that both have the lane of the brand's route; return the copy."""
+    made = shop.outbox.get(shop.outbox.send_again(email_id).id)
+    lanes = [row.lane for row in shop.rows(shop.tables.email)]
+    assert lanes == ["brand", "brand"]
+    assert made
+    return made
 
 
 def test_send_again_fills_in_a_newsletter_for_its_reader(shop: Shop) -> None:
