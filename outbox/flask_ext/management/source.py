@@ -10,8 +10,7 @@ from ...domain.config.enqueue_options import Options
 from ...domain.errors import InvalidMessage, SentAgain
 from ...domain.message.render import RenderedMessage
 from ...domain.message.renew import own_sender, renewed
-from ...store.connection.row_locks import lock_by_id
-from ...store.control import audit
+from ...store.control import audit, counter
 from ...store.new_email import NewEmail
 from ...store.queries import whole_emails
 from ...store.queries.whole_emails import Original
@@ -48,7 +47,8 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
 
     def enqueue(connection: Connection) -> Email:
         if seen is not None:
-            lock_by_id(connection, database, database.tables.email.c.id == wanted)
+            # Not the email's own row: another transaction may hold that, also the caller's session.
+            counter.put(connection, database, counter.COPIED, wanted)
             newest = audit.entries(connection, database, limit=ACTS, email_id=wanted)
             if any(one.id > seen and one.action == AGAIN for one in newest):
                 raise SentAgain("the email was sent again since this person looked")

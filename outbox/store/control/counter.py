@@ -28,7 +28,11 @@ HEALTH = "health"
 """Counts nothing: its value is 0, or the moment since which the outbox was seen not to be healthy,
 in seconds since 1970."""
 
-MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH)
+COPIED = "copied"
+"""Counts nothing: its value is the id of an email that was sent again. Whoever looks first whether
+somebody did so already locks this row, so that there is one at a time."""
+
+MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH, COPIED)
 
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:

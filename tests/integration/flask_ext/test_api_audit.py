@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from email import message_from_bytes
 from threading import Thread
 
@@ -9,7 +10,7 @@ import flask_mail
 import pytest
 import sqlalchemy as sa
 
-from outbox import InvalidMessage, Status
+from outbox import ConfigurationError, InvalidMessage, SentAgain, Status
 from outbox.store.control import audit, suppression
 from outbox.store.report_records import EmailDetails
 from tests.support.shop.shell import parsed, runner, stuck
@@ -173,6 +174,28 @@ def test_send_again_copies_content_recipients_and_options(shop: Shop) -> None:
     assert (new.subject, new.envelope_from) == ("Grüße", "r@x.example")
     assert shop.recipients(made.id) == {"a@x.example": "pending", "b@y.example": "pending"}
     assert new.message_id != old.message_id
+
+
+def test_send_again_does_not_wait_for_whoever_holds_the_email(shop: Shop) -> None:
+    email = shop.enqueue()
+    made: list[int] = []
+
+    def click() -> None:
+        made.append(shop.outbox.send_again(email.id, by="ada", seen=0).id)
+
+    with shop.session() as session:
+        assert shop.outbox.cancel(id=email.id, session=session) == 1
+        if shop.database.facts.one_writer:
+            with pytest.raises(ConfigurationError, match="one writer"):
+                click()
+        else:
+            thread = Thread(target=click, daemon=True)
+            thread.start()
+            thread.join(20)
+            assert made == [email.id + 1]
+        session.rollback()
+    with pytest.raises(SentAgain) if made else nullcontext():
+        click()
 
 
 @pytest.mark.parametrize("bounces", ["bounces@shop.example", "<>"])
