@@ -22,15 +22,16 @@ class Watching(Jobs, Restoring):
         that is neither worker nor beat. The table keeps what was last seen, so of several processes
         one tells. Where the database is away nothing can be kept: then each call tells so.
         """
+        runtime = self._writer_runtime
         health = self.health(max_age)
-        if not _has_turned(self._runtime, health):
+        if not _has_turned(runtime, health):
             return None
-        tell(self._runtime.app, health)
+        tell(runtime.app, health)
         return health
 
     def watch_again(self, health: Health) -> None:
         """Have the next `watch` tell of this health once more, because nobody could be told."""
-        _turn(self._runtime, healthy=not health.healthy)
+        _turn(self._writer_runtime, healthy=not health.healthy)
 
 
 def _has_turned(runtime: Runtime, health: Health) -> bool:

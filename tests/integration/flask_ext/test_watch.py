@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from flask import Flask
 
-from outbox import Outbox, outbox_health_changed
+from outbox import ConfigurationError, Outbox, outbox_health_changed
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.health_mark import turn
@@ -59,6 +59,21 @@ def test_it_tells_once_when_the_health_turns_and_once_when_it_is_back(
     assert (is_well, back) == (False, (True, ()))
     assert "been due or claimed for over 300 s" in problems[0]
     assert shop.outbox.stats().counters == {}
+
+
+@pytest.mark.one_database("sqlite")
+def test_within_a_transaction_that_writes_it_is_refused_where_there_is_one_writer(
+    shop: Shop, heard: Heard
+) -> None:
+    late(shop)
+    health = shop.outbox.health()
+    with shop.session() as session:
+        shop.order(session)
+        for watch in (shop.outbox.watch, lambda: shop.outbox.watch_again(health)):
+            with pytest.raises(ConfigurationError, match="one writer"):
+                watch()
+        session.rollback()
+    assert heard == []
 
 
 @pytest.mark.each_database
