@@ -29,8 +29,10 @@ from .people import Pair, pair_of, pairs_of
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
 _FIELDS = frozenset({"from", "to", "cc", "bcc"})
 """Refused as extra headers: they would appear twice, and name people who do not get the email."""
-_ONCE = frozenset({"date", "message-id", "reply-to", "subject"})
+_ONCE = frozenset({"date", "message-id", "mime-version", "reply-to", "subject"})
 """RFC 5322 §3.6 allows each once, and servers refuse two: an extra header replaces Flask-Mail's."""
+_OF_BODY = frozenset({"content-type", "content-transfer-encoding"})
+"""Refused as extra headers: they would contradict the body, which has its own."""
 _FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
@@ -128,6 +130,8 @@ def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
 def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:
     if name.lower() in _FIELDS:
         raise InvalidMessage("extra_headers", "From, To, Cc and Bcc are fields of the message")
+    if name.lower() in _OF_BODY:
+        raise InvalidMessage("extra_headers", f"{name} is the body's: give html, alts or charset")
     if name.lower() in _ONCE:
         del message[name]
     message[name] = extra_value(name, value)
@@ -135,6 +139,8 @@ def _add_extra(message: Message[Any, Any], name: str, value: object) -> None:
 
 def extra_value(name: str, value: object) -> str:
     """Return the value of an extra header, checked and folded."""
+    if value is None:
+        raise InvalidMessage("extra_headers", f"the value of {name} must be text, not None")
     return _text("extra_headers", value, name)
 
 

@@ -11,8 +11,8 @@ from ...domain.message.render import GivenEnvelope
 from .convert import check_options, listed
 from .people import Pair, pair_of, pairs_of
 
-_ONCE = ("To", "Cc", "Reply-To", "Subject")
-"""Flask-Mailman writes these twice if they are extra headers, too (RFC 5322 §3.6)."""
+_ONCE = ("To", "Cc", "Reply-To", "Subject", "MIME-Version")
+"""Flask-Mailman writes these twice if they are extra headers, too (RFC 5322 §3.6, 2045 §4)."""
 
 
 def composed(

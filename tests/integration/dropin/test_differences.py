@@ -142,6 +142,34 @@ def test_an_id_of_the_program_s_own_takes_the_place_of_flask_mail_s(both: Both) 
         assert parsed(ours).get_all(name) == [value]
 
 
+def test_a_mime_version_of_the_program_s_own_is_not_a_second_one(both: Both) -> None:
+    """Flask-Mail writes both (RFC 2045 §4: one)."""
+    theirs, ours = both.send(extra_headers={"Mime-version": "1.0 (by the shop)"})
+    assert parsed(theirs).get_all("MIME-Version") == ["1.0", "1.0 (by the shop)"]
+    assert parsed(ours).get_all("MIME-Version") == ["1.0 (by the shop)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("Content-Type", "text/html"), ("content-transfer-encoding", "8bit")]
+)
+def test_a_second_header_of_the_body_is_refused(both: Both, name: str, value: str) -> None:
+    """Flask-Mail writes both, and a reader takes one of them."""
+    message = both.message(extra_headers={name: value})
+    both.theirs(message)
+    assert len(parsed(only(both.catcher.emails)).get_all(name, [])) == 2
+    with pytest.raises(InvalidMessage, match=r"extra_headers: .* is the body's"):
+        both.ours(message)
+
+
+def test_a_header_without_a_value_is_refused(both: Both) -> None:
+    """Flask-Mail refuses it, too, though with an AttributeError."""
+    message = both.message(extra_headers={"X-A": None})
+    with pytest.raises(AttributeError):
+        both.theirs(message)
+    with pytest.raises(InvalidMessage, match="the value of X-A must be text"):
+        both.ours(message)
+
+
 @pytest.mark.parametrize("name", ["From", "To", "Cc", "Bcc"])
 def test_people_are_not_named_in_extra_headers(both: Both, name: str) -> None:
     """Flask-Mail writes the header twice, a Bcc for all to see, and writes to none of them."""
