@@ -6,18 +6,15 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from email import message_from_bytes, policy
-from email.errors import MessageError
 from email.message import EmailMessage
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
+from ...domain.mime.reading import body_of, body_text, file_name, header_text, parsed
 from .html_survey import Survey, survey
 
 _CID = re.compile(r"cid:([^\s\"'<>)]+)", re.IGNORECASE)
-_UNREADABLE = (MessageError, LookupError, ValueError, TypeError, AttributeError)
-"""What Python's parser raises for headers and charsets that it does not know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +43,12 @@ class ShownEmail:
     @cached_property
     def message(self) -> EmailMessage:
         """The parsed message."""
-        return message_from_bytes(self.octets, policy=policy.default)
+        return parsed(self.octets)
 
     @cached_property
     def headers(self) -> list[tuple[str, str]]:
         """The decoded headers in their order; one that cannot be decoded is shown as it is."""
-        return [(name, self._header(name, raw)) for name, raw in self.message.raw_items()]
+        return [(name, header_text(name, raw)) for name, raw in self.message.raw_items()]
 
     def header(self, name: str) -> str:
         """Return the decoded header, or "" if there is none."""
@@ -66,12 +63,12 @@ class ShownEmail:
     @cached_property
     def text(self) -> str | None:
         """The plain text, or None."""
-        return self._body("plain")
+        return body_text(self.message, "plain")
 
     @cached_property
     def html(self) -> str | None:
         """The HTML as it is in the message, or None."""
-        return self._body("html")
+        return body_text(self.message, "html")
 
     @cached_property
     def survey(self) -> Survey:
@@ -97,12 +94,12 @@ class ShownEmail:
     @cached_property
     def files(self) -> list[File]:
         """The attachments, and the images within the HTML."""
-        bodies = [self.message.get_body((kind,)) for kind in ("plain", "html")]
+        bodies = [body_of(self.message, kind) for kind in ("plain", "html")]
         found = []
         for part in _leaves(self.message):
             if any(part is body for body in bodies):
                 continue
-            name = part.get_filename() or str(part.get("Content-ID", "")) or "(no name)"
+            name = file_name(part) or str(part.get("Content-ID", "")) or "(no name)"
             found.append(File(name=name, kind=part.get_content_type(), content=_content(part)))
         return found
 
@@ -110,22 +107,6 @@ class ShownEmail:
     def source(self) -> str:
         """The octets as text."""
         return self.octets.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
-
-    def _header(self, name: str, raw: str) -> str:
-        try:
-            return str(self.message.policy.header_fetch_parse(name, raw))
-        except _UNREADABLE:
-            return str(raw)
-
-    def _body(self, kind: str) -> str | None:
-        part = self.message.get_body((kind,))
-        if part is None:
-            return None
-        try:
-            return str(part.get_content()).replace("\r\n", "\n")
-        except _UNREADABLE:
-            content: Any = part.get_payload(decode=True) or b""
-            return str(content.decode("utf-8", "replace"))
 
     def _inline(self, content_id: str) -> str | None:
         return self._images.get(content_id) or self._images.get(unquote(content_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from html import unescape
 from typing import Any
 
@@ -53,7 +53,7 @@ class Desk:
         """Send a form, and return the text of the page to which it leads."""
         return self.client.get(self.post(path, page, **fields).headers["Location"]).text
 
-    def enqueue(self, mail: EmailMessage, **options: Any) -> int:
+    def enqueue(self, mail: Message[Any, Any], **options: Any) -> int:
         """Enqueue a message and commit; return its id."""
         with self.shop.session() as session:
             email = self.shop.outbox.enqueue(mail, session=session, **options)

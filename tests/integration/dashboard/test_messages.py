@@ -42,6 +42,24 @@ def test_the_empty_list_says_what_will_be_there(desk: Desk) -> None:
     assert desk.client.get("/outbox").status_code == 308
 
 
+def test_a_header_that_cannot_be_read_hides_no_page(desk: Desk) -> None:
+    """Python's parser raises for a parameter without a value, wherever it meets the header."""
+    mail = message_from_bytes(whole().as_bytes())
+    for part in mail.walk():
+        if part.get_content_maintype() != "multipart" and "Content-Disposition" in part:
+            part.replace_header("Content-Disposition", "attachment; filename*")
+    mail["Content-Disposition"] = "inline; filename*"
+    before, email_id = desk.enqueue(message()), desk.enqueue(mail)
+    for view in ("html", "text", "headers", "source"):
+        page = desk.get(f"/messages/{email_id}", view=view).text
+        assert f"/messages/{email_id}/files/1" in page
+    assert "The secret body" in desk.get(f"/messages/{email_id}", view="text").text
+    assert "inline; filename*" in desk.get(f"/messages/{email_id}", view="headers").text
+    assert desk.get(f"/messages/{email_id}/files/0").data == PIXEL
+    assert b"Inner" in desk.get(f"/messages/{email_id}/files/1").data
+    desk.get(f"/messages/{before}")
+
+
 def test_one_message_shows_its_life_with_replies(desk: Desk) -> None:
     email_id = desk.enqueue(message())
     made = desk.shop.sending(email_id)

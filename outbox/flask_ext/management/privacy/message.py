@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from email import message_from_bytes, policy
-from email.errors import MessageError
-from email.message import EmailMessage
-from typing import Any
 
-_UNREADABLE = (MessageError, LookupError, ValueError, TypeError, AttributeError)
-"""What Python's parser raises for headers and charsets that it does not know."""
+from ....domain.mime.reading import body_text, file_name, header_text, parsed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,29 +19,10 @@ class MessageText:
     @classmethod
     def of(cls, octets: bytes) -> MessageText:
         """Read a message; what cannot be decoded is given as it is."""
-        message = message_from_bytes(octets, policy=policy.default)
-        names = (part.get_filename() for part in message.walk())
+        message = parsed(octets)
         return cls(
-            headers=tuple((name, _header(message, name, raw)) for name, raw in message.raw_items()),
-            text=_body(message, "plain"),
-            html=_body(message, "html"),
-            files=tuple(name for name in names if name),
+            headers=tuple((name, header_text(name, raw)) for name, raw in message.raw_items()),
+            text=body_text(message, "plain"),
+            html=body_text(message, "html"),
+            files=tuple(name for name in map(file_name, message.walk()) if name),
         )
-
-
-def _header(message: EmailMessage, name: str, raw: Any) -> str:
-    try:
-        return str(message.policy.header_fetch_parse(name, raw))
-    except _UNREADABLE:
-        return str(raw)
-
-
-def _body(message: EmailMessage, kind: str) -> str | None:
-    part = message.get_body((kind,))
-    if part is None:
-        return None
-    try:
-        return str(part.get_content()).replace("\r\n", "\n")
-    except _UNREADABLE:
-        content: Any = part.get_payload(decode=True) or b""
-        return str(content.decode("utf-8", "replace"))

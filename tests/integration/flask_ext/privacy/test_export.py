@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from email import message_from_bytes
 
 import pytest
 
@@ -65,6 +66,45 @@ def test_each_email_comes_with_its_fate_and_what_it_said_and_without_others(
     assert "For Bob" not in repr(found)
     assert BOB not in told
     assert "c@x.example" not in repr(found)
+
+
+BROKEN = b"Content-Disposition: attachment; filename*\r\n\r\nFor Ada, too.\r\n"
+PARTS = b"""Content-Type: multipart/mixed; boundary="="
+
+--=
+Content-Type: text/plain; charset*
+
+For Ada, too.
+--=
+Content-Type: application/pdf
+Content-Disposition: attachment; filename="a.pdf"
+
+x
+--=
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "text", "files"),
+    [
+        (BROKEN, None, ()),  # a message may be a file
+        (PARTS + BROKEN + b"\n--=--\n", "For Ada, too.", ("a.pdf",)),
+    ],
+    ids=["alone", "as a part"],
+)
+def test_a_header_that_cannot_be_read_hides_no_other_email(
+    shop: Shop, rest: bytes, text: str | None, files: tuple[str, ...]
+) -> None:
+    head = f"From: shop@shop.example\r\nTo: {ADA}\r\nMIME-Version: 1.0\r\n".encode()
+    with shop.session() as session:
+        shop.outbox.enqueue(message_from_bytes(head + rest), session=session)
+        session.commit()
+    emails = [one for one in shop.outbox.export(ADA) if isinstance(one, ExportedEmail)]
+    found = [one.message for one in emails if one.message]
+    assert [one.text for one in found[1:]] == ["Dear Ada\n", "For both.\n", "For Ada alone.\n"]
+    assert (found[0].text, found[0].files) == (text, files)
+    if not files:
+        assert ("Content-Disposition", "attachment; filename*") in found[0].headers
 
 
 def test_the_command_prints_a_line_of_json_for_each(shop: Shop) -> None:
