@@ -13,6 +13,9 @@ STRIPPED = {
 }  # fmt: skip
 """Elements that the large mail programs remove or do not run."""
 
+_GIVES_UP = (AssertionError, ValueError)
+"""What Python's parser raises for a few broken declarations, and for numbers of 5000 digits."""
+
 _URL = re.compile(r"""url\(\s*['"]?([^'")]+)""", re.IGNORECASE)
 _IMPORT = re.compile(r"@import\b[^;]*;?", re.IGNORECASE)
 _FONT = re.compile(r"@font-face\s*\{[^}]*\}?", re.IGNORECASE)
@@ -40,11 +43,14 @@ class Survey:
 
 
 def survey(html: str) -> Survey:
-    """Read an HTML part; whatever it has, this ends and raises nothing."""
+    """Read an HTML part; whatever it has, this soon ends and raises nothing.
+
+    A tag or a comment that never ends is left out with all behind it, as browsers do. `close` would
+    read on from each "<" in it to the end, and take minutes for what a stranger wrote.
+    """
     reader = _Reader()
-    with suppress(AssertionError):  # Python's parser gives up at a few broken declarations
+    with suppress(*_GIVES_UP):
         reader.feed(html)
-        reader.close()
     reader.end_link()
     return reader.found
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from email.message import EmailMessage
+from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -137,7 +139,32 @@ def test_whatever_the_html_is_it_is_read(html: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "html", ["<![foo[", "<!doctype [", "<a href='x", "<![if !mso]>x<![endif]>"]
+    "html",
+    ["<![foo[", "<!doctype [", "<a href='x", "<![if !mso]>x<![endif]>", f"&#{'9' * 5000};"],
+    ids=lambda html: html[:20],
 )
 def test_a_broken_declaration_is_read_as_far_as_it_goes(html: str) -> None:
     assert survey(f"<img src=a.png>{html}").without_alt == ["a.png"]
+
+
+@pytest.mark.parametrize("part", ["<a ", "<a/", "<a x='", '<a x="', "<!--", "<!", "<?", "</a "])
+def test_what_never_ends_is_read_once(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read on from each "<" to the end would take minutes for a message of a megabyte."""
+    unfinished: list[str] = []
+
+    def counted(name: str) -> Callable[[HTMLParser, int], int]:
+        read: Callable[[HTMLParser, int], int] = getattr(HTMLParser, name)
+
+        def reads(parser: HTMLParser, place: int) -> int:
+            end = read(parser, place)
+            if end < 0:
+                unfinished.append(name)
+            return end
+
+        return reads
+
+    for kind in ("starttag", "endtag", "comment", "html_declaration", "pi"):
+        monkeypatch.setattr(HTMLParser, f"parse_{kind}", counted(f"parse_{kind}"))
+    assert survey(GOOD * 100 + part * 100) == survey(GOOD * 100)
+    assert len(survey(GOOD * 100).links) == 100
+    assert len(unfinished) == 1
