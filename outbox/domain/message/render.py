@@ -29,6 +29,8 @@ MAX_RECIPIENTS = 10_000
 HIDDEN = ("Bcc", "Resent-Bcc")
 """Headers that are never sent: they name recipients whom the others must not see."""
 
+RESENT = tuple(f"Resent-{name}" for name in DESTINATIONS)
+
 VOLATILE = re.compile(rb"^(?:date|message-id):.*\r\n(?:[ \t].*\r\n)*", re.IGNORECASE | re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<[!-~]+@[!-~]+>")
 
@@ -171,6 +173,21 @@ def envelope_sender(message: Message[Any, Any]) -> str:
     if len(senders or authors) != 1:
         raise InvalidMessage("sender", "several authors need one Sender (RFC 5322 §3.6.2)")
     return check_address((senders or authors)[0].addr_spec, "sender" if senders else "from")
+
+
+def refuse_resent(message: Message[Any, Any]) -> None:
+    """Refuse a message that somebody sends on to others (RFC 5322 §3.6.6).
+
+    To, Cc and Bcc name those who have it already. By Resent-Date `smtplib.send_message` tells such
+    a message, too; without it the other headers mean nothing.
+    """
+    for name in RESENT if "Resent-Date" in message else ():
+        if name in message:
+            rule = (
+                "names no recipients here: send the message on under To, Cc and Bcc, and take its"
+                " Resent- headers out (RFC 5322 §3.6.6)"
+            )
+            raise InvalidMessage(name.lower(), rule)
 
 
 def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:

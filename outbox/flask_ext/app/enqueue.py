@@ -61,8 +61,7 @@ class Writing:
 
     def enqueue(self, message: object, envelope: GivenEnvelope | None = None) -> Email:
         """Write one email; its headers tell the envelope unless one is given."""
-        rendered = self.renderer.render(message)
-        new = self._new(rendered if envelope is None else rendered.under(envelope), self.options)
+        new = self._new(self.renderer.render(message, envelope), self.options)
         with self._writer() as writer:
             email = writer.add(new)
         self._note(int(email.created))

@@ -17,7 +17,13 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Draft, Fields, refuse_unfilled
 from ...domain.message.personalize import individuals, message_ids
-from ...domain.message.render import RenderedMessage, render, render_shared
+from ...domain.message.render import (
+    GivenEnvelope,
+    RenderedMessage,
+    refuse_resent,
+    render,
+    render_shared,
+)
 from ...domain.search.subject import read_subject
 from ..messages import fast_path
 from ..messages.convert import author, standard
@@ -41,9 +47,13 @@ class Renderer:
     options: Options
     added_headers: AddedHeaders
 
-    def render(self, message: object) -> RenderedMessage:
-        """Return one message as it is stored, with the sender that the message names."""
+    def render(self, message: object, envelope: GivenEnvelope | None = None) -> RenderedMessage:
+        """Return one message as it is stored; its headers tell the envelope unless one is given."""
         rendered = self._rendered(message)
+        if envelope is not None:
+            rendered = rendered.under(envelope)
+        elif isinstance(message, Message):  # one of Flask-Mail names its recipients beside them
+            refuse_resent(message)
         added = self.added_headers.common() + self.added_headers.own(message)
         if not added:
             return rendered

@@ -109,6 +109,9 @@ SAME: dict[str, Make] = {
     "an own id and date": lambda: email(
         headers={"message-ID": "<1@x.example>", "date": "Mon, 04 May 2026 12:00:00 +0000"}
     ),
+    "headers of a message that was sent on": lambda: email(
+        headers={"Resent-Date": "Mon, 04 May 2026 12:00:00 +0000", "Resent-To": "x@y.example"}
+    ),
     "another From than the envelope's": lambda: email(headers={"From": "desk@shop.example"}),
     "a Sender, which is not the envelope's": lambda: email(headers={"Sender": "d@shop.example"}),
 }

@@ -80,6 +80,12 @@ SAME: dict[str, dict[str, Any]] = {
         }
     },
     "a Sender, which is not the envelope's": {"extra_headers": {"Sender": "desk@shop.example"}},
+    "headers of a message that was sent on": {
+        "extra_headers": {
+            "Resent-Date": "Mon, 04 May 2026 12:00:00 +0000",
+            "Resent-To": "x@y.example",
+        }
+    },
     "DSN": {
         "mail_options": ["RET=HDRS", "ENVID=QQ314159"],
         "rcpt_options": ["NOTIFY=SUCCESS,FAILURE"],

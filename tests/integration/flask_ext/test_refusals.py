@@ -57,6 +57,12 @@ def without(name: str) -> EmailMessage:
     return mail
 
 
+def sent_on(name: str) -> EmailMessage:
+    """Return a message whose To has it already: `smtplib.send_message` would send it to others."""
+    again = {"Resent-Date": "Mon, 04 May 2026 12:00:00 +0000", "Resent-From": "bo@x.example"}
+    return message("ada@x.example", **again, **{name: f"{SECRET}@x.example"})
+
+
 CRLF = f"x\r\nBcc: {SECRET}@evil.example"
 
 MESSAGES: dict[str, tuple[Callable[[], Any], str]] = {
@@ -77,6 +83,9 @@ MESSAGES: dict[str, tuple[Callable[[], Any], str]] = {
     "a recipient without a domain": (lambda: raw(To=f"{SECRET}@"), ""),
     "a recipient with a bad domain": (lambda: raw(To=f"{SECRET}@-x-.example"), ""),
     "a sender that is no address": (lambda: raw(From=SECRET), ""),
+    "sent on to somebody": (lambda: sent_on("Resent-To"), "resent-to"),
+    "sent on to somebody in a copy": (lambda: sent_on("Resent-Cc"), "resent-cc"),
+    "sent on to somebody in secret": (lambda: sent_on("Resent-Bcc"), "resent-bcc"),
     "flask-mail, line break in the subject": (lambda: flask(subject=CRLF), "subject"),
     "flask-mail, NUL in the subject": (lambda: flask(subject=f"{SECRET}\0"), "subject"),
     "flask-mail, lone surrogate in the subject": (lambda: flask(subject=f"{SECRET}\ud800"), ""),
@@ -187,6 +196,18 @@ def test_a_bad_message_is_refused_by_field_and_rule(shop: Shop, case: str) -> No
     with shop.app.app_context():
         error = refused(shop, make())
     assert error.field == field or not field
+
+
+@pytest.mark.databases("sqlite")
+def test_without_a_date_of_their_own_resent_headers_name_nobody(shop: Shop) -> None:
+    """`smtplib.send_message` goes by To then, too."""
+    mail = message("ada@x.example", **{"Resent-To": "eve@x.example", "Resent-Bcc": "eve@x.example"})
+    with shop.session() as session:
+        email = shop.outbox.enqueue(mail, session=session)
+        session.commit()
+    details = shop.outbox.get(email.id)
+    assert details
+    assert [one.address for one in details.recipient_list] == ["ada@x.example"]
 
 
 @pytest.mark.databases("sqlite")
