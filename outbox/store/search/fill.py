@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, case, func, select, update
 
 from ...domain.config.search_terms import LOOKED_UP, Term
 from ...domain.search.digests import digests
@@ -65,9 +65,10 @@ def _index(
     worker waits for it.
     """
     email = database.tables.email.c
-    columns = email.id, email.content_id, email.recipient, email.recipients
+    columns = email.id, email.content_id, email.recipient, email.recipients, email.message_id
+    own = case((email.merge.is_(None), email.headers)).label("own")  # or it names one reader
     rows = connection.execute(
-        select(*columns, email.message_id, email.headers)
+        select(*columns, own)
         .where(among(database, ids))
         .order_by(email.id)
         .with_for_update(read=True, key_share=True, skip_locked=True)
@@ -75,7 +76,7 @@ def _index(
     if not LOOKED_UP.isdisjoint(indexed):
         _look_up(connection, database, indexed, rows)
     if Term.SUBJECT in indexed:
-        _keep_subjects(connection, database, {row.content_id: row.headers for row in rows})
+        _keep_subjects(connection, database, {row.content_id: row.own or b"" for row in rows})
     return len(rows)
 
 
@@ -95,7 +96,10 @@ def _look_up(
 
 
 def _keep_subjects(connection: Connection, database: Database, headers: dict[int, bytes]) -> None:
-    """Store the subjects of contents that have none; an email's own headers may have it."""
+    """Store the subjects of contents that have none; an email's own headers may have it.
+
+    A subject with merge fields is in no content as it was written, so none is stored.
+    """
     content = database.tables.content
     missing = is_among(database, content.c.id, headers) & content.c.subject.is_(None)
     missing &= content.c.key_id.is_(None)  # what is encrypted is not indexed

@@ -7,7 +7,7 @@ import pytest
 from outbox.store.search import fill
 from tests.integration.store.search.test_find import listed
 from tests.integration.store.search.test_lookup import TERMS, WAYS, expected, pairs
-from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.shop import Shop, Shops, message, newsletter
 
 pytestmark = pytest.mark.each_database
 
@@ -46,6 +46,21 @@ def test_only_what_the_setting_names_is_indexed(shops: Shops) -> None:
     assert shop.outbox.index() == 0
     assert shop.count(shop.tables.lookup) == 0
     assert len(listed(shop, subject="news")) == 450
+
+
+def test_the_subject_of_one_reader_is_never_that_of_a_newsletter(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_SEARCH=[])
+    readers = {"ada@x.example": "Ada Lovelace", "bob@x.example": "Bob"}
+    for subject in ("Hello {{ name }}", "Ink for all"):
+        mail = newsletter("Dear {{ name }}")
+        mail.replace_header("Subject", subject)
+        with shop.session() as session:
+            shop.outbox.enqueue_many(
+                mail, readers, session=session, fields=lambda to: {"name": readers[to]}
+            )
+            session.commit()
+    assert shops.open().outbox.index() == 0
+    assert [row.subject for row in shop.rows(shop.tables.content)] == [None, "ink for all"]
 
 
 @pytest.mark.databases("postgresql", "mariadb")
