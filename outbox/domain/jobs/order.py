@@ -11,7 +11,8 @@ from typing import Any
 from ..config.search_terms import Term
 from ..delivery.status import NEEDS_PERSON, Status, sources
 from ..errors import InvalidMessage
-from ..search.filters import Filters
+from ..search.filters import GROUPED, Filters
+from ..search.last_attempt import NONE
 
 
 class Action(StrEnum):
@@ -102,18 +103,20 @@ _MUST = "must be {}, for the action {}"
 def texts_of(filters: Filters) -> tuple[Texts, Texts]:
     """Return the filters as texts: those that name nobody, and those that may name a person."""
     given = {each.name: getattr(filters, each.name) for each in fields(filters)}
-    texts = {name: _text(value) for name, value in given.items() if value is not None}
+    texts = {name: _text(name, value) for name, value in given.items() if value is not None}
     plain = {name: text for name, text in texts.items() if name not in PERSONAL}
     return plain, {name: text for name, text in texts.items() if name in PERSONAL}
 
 
 def values_of(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return what `Filters.check` takes, from texts as `texts_of` makes them."""
+    """Return what `Filters.check` takes, from texts as `texts_of` makes them, or has made them."""
     return {
-        name: datetime.fromisoformat(text) if name in ("since", "until") else text
+        name: datetime.fromisoformat(text) if name in ("since", "until") else _text(name, text)
         for name, text in texts.items()
     }
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
+    if name in GROUPED and value == "":  # some jobs have it stored so
+        return NONE
     return value.isoformat() if isinstance(value, datetime) else str(value)

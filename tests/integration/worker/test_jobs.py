@@ -14,6 +14,7 @@ from outbox.worker import jobs
 from outbox.worker.drain import drain
 from outbox.worker.jobs import EVERY, RETRY, run_jobs, take_turn
 from tests.integration.store.jobs.work import now, written
+from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -92,6 +93,17 @@ def test_a_job_that_fails_is_stopped_and_the_others_go_on(
     assert (now(shop, bad).state, now(shop, bad).reason) == (JobState.STOPPED, "ValueError")
     assert now(shop, good).state is JobState.DONE
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["server", "reply", "phase"])
+def test_a_job_for_what_had_no_last_attempt_retries_it(shop: Shop, name: str) -> None:
+    judged = stuck(shop, Status.FAILED)
+    (lost,) = written(shop, 1)  # it has no attempt
+    job = shop.outbox.start_job("retry", status="failed", **{name: "(none)"})
+    run_jobs(shop.runtime)
+    assert (now(shop, job).state, now(shop, job).changed) == (JobState.DONE, 1)
+    assert shop.status(lost) is Status.PENDING
+    assert shop.status(judged) is Status.FAILED
 
 
 def test_in_a_copy_of_the_outbox_no_job_goes_on(

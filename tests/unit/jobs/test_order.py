@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from datetime import UTC, datetime
 
+import pytest
+
 from outbox.domain.config.search_terms import ALL_TERMS
 from outbox.domain.jobs.order import PERSONAL, Order, texts_of, values_of
 from outbox.domain.search.filters import Filters
@@ -30,3 +32,12 @@ def test_an_order_of_every_filter_is_read_as_it_was_stored() -> None:
         assert set(personal) == set(PERSONAL)
         assert set(plain) == given.keys() - set(PERSONAL)
         assert Order.check(ALL_TERMS, action, **values_of(plain | personal)) == order
+
+
+@pytest.mark.parametrize("name", ["server", "reply", "phase"])
+def test_what_a_last_attempt_did_not_have_is_read_as_it_was_stored(name: str) -> None:
+    order = Order.check(ALL_TERMS, "retry", status="failed", **{name: "(none)"})
+    plain, _ = texts_of(order.filters)
+    assert plain == {"status": "failed", name: "(none)"}
+    for stored in (plain, plain | {name: ""}):  # the second is how it was stored at first
+        assert Order.check(ALL_TERMS, "retry", **values_of(stored)) == order
