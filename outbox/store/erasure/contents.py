@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import ColumnElement, Connection, Row, select, update
 
+from ...domain.delivery.status import FINISHED
 from ...domain.header.address import suppression_key
 from ..connection.database import Database
 from ..connection.list_parts import is_among
@@ -14,14 +15,14 @@ from ..redaction import NO_BODY
 from .placeholder import PLACEHOLDER
 
 _LOOKED_AT = 100
-"""Emails with one content. Nobody else has it if all of these are to one person."""
+"""Emails with one content that are read at once: a newsletter has a million."""
 
 
 class Judged(NamedTuple):
     """What becomes of the contents of some emails. The others are somebody else's too, and stay."""
 
     own: frozenset[int]  # to be emptied
-    busy: frozenset[int]  # an enqueue, or another email of the person, is not ready with it
+    busy: frozenset[int]  # an enqueue, or an email of the person that is not over, needs it
 
 
 def judge(
@@ -41,7 +42,7 @@ def judge(
     found = select(content.id).where(is_among(database, content.id, chosen)).order_by(content.id)
     held = set(connection.execute(found.with_for_update(skip_locked=True)).scalars())
     held = {one for one in held if not look.is_shared(one)} if chosen else set()
-    needed = {one for one in held if look.others(one)}
+    needed = {one for one in held if look.is_needed(one)}
     return Judged(own=frozenset(own | held - needed), busy=frozenset(chosen - held | needed))
 
 
@@ -62,19 +63,30 @@ class _Look(NamedTuple):
     key: str  # of the person
 
     def is_shared(self, content_id: int) -> bool:
-        """Return whether an email to somebody else has this content."""
-        return any(
-            row.recipients > 1 or suppression_key(row.recipient) != self.key
-            for row in self.others(content_id)
-        )
-
-    def others(self, content_id: int) -> Sequence[Row[str, int]]:
-        """Return emails with this content that are not erased now, and were not before."""
+        """Return whether an email to somebody else has this content, in whatever status."""
         email = self.database.tables.email.c
-        statement = (
-            select(email.recipient, email.recipients)
-            .where(email.content_id == content_id, email.recipient != PLACEHOLDER)
-            .where(email.id.not_in(sorted(self.ids)))
-            .limit(_LOOKED_AT)
-        )
-        return self.connection.execute(statement).all()
+        spellings = {self.key}  # of the person's address; most databases cannot ignore case
+        while True:
+            is_other = email.recipient.not_in(sorted(spellings)) | (email.recipients > 1)
+            found = select(email.recipient, email.recipients).where(
+                self._has(content_id), is_other
+            )
+            rows = self.connection.execute(found.limit(_LOOKED_AT)).all()
+            if any(row.recipients > 1 or suppression_key(row.recipient) != self.key for row in rows):
+                return True
+            if not rows:
+                return False
+            spellings.update(row.recipient for row in rows)
+
+    def is_needed(self, content_id: int) -> bool:
+        """Return whether an email that is not over has this content."""
+        email = self.database.tables.email.c
+        is_open = email.status.not_in(sorted(FINISHED))
+        found = select(email.id).where(self._has(content_id), is_open).limit(1)
+        return self.connection.execute(found).first() is not None
+
+    def _has(self, content_id: int) -> ColumnElement[bool]:
+        """Return the condition for emails with this content that are not erased yet, nor now."""
+        email = self.database.tables.email.c
+        is_left = (email.recipient != PLACEHOLDER) & email.id.not_in(sorted(self.ids))
+        return (email.content_id == content_id) & is_left

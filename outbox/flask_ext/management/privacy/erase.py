@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -18,7 +19,7 @@ from ....store.control import suppression
 from ....store.control.barring import erased
 from ....store.erasure.deeds import forget_deeds
 from ....store.erasure.erase import erase_finished, waiting_alone
-from ....store.erasure.find import emails_of
+from ....store.erasure.find import PAGE, emails_of
 from ....store.erasure.servers import forget_replies
 from ....store.jobs.forget import forget_person
 from ....store.queries import reports
@@ -62,15 +63,17 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     was_suppressed = database.run(lambda c: _bar(c, database, whom))
     database.run(lambda c: forget_person(c, database, whom))
     tally = _Tally()
-    for page in emails_of(database, whom, scan=scan):
-        tally.add(database.run(partial(_erase, database=database, ids=page, address=whom)))
+    for ids in emails_of(database, whom, scan=scan):
+        tally.add(database.run(partial(_erase, database=database, ids=ids, address=whom)))
+    for ids in tally.needing():  # what they waited for may be over now
+        tally.add(database.run(partial(_erase, database=database, ids=ids, address=whom)))
     database.run(lambda c: forget_deeds(c, database, whom))
     if deed is not None:
-        result = f"{tally.emails} erased, {len(tally.left)} left"
+        result = f"{len(tally.gone)} erased, {len(tally.left)} left"
         database.run(lambda c: deed.note(c, database, result))
     return Erasure(
-        emails=tally.emails,
-        cancelled=tally.cancelled,
+        emails=len(tally.gone),
+        cancelled=len(tally.gone & tally.withdrawn),
         left=dict(sorted(tally.left.items())),
         was_suppressed=was_suppressed,
     )
@@ -94,14 +97,22 @@ def readmit(runtime: Runtime, address: Any, by: Any) -> bool:
 class _Tally:
     """What was done so far, or in one step."""
 
-    emails: int = 0
-    cancelled: int = 0
+    gone: set[int] = field(default_factory=set)
+    withdrawn: set[int] = field(default_factory=set)  # not all of these could be erased
     left: dict[int, Left] = field(default_factory=dict)
 
     def add(self, step: _Tally) -> None:
-        self.emails += step.emails
-        self.cancelled += step.cancelled
+        self.gone |= step.gone
+        self.withdrawn |= step.withdrawn
         self.left |= step.left
+        for email_id in step.gone:
+            self.left.pop(email_id, None)
+
+    def needing(self) -> Iterator[list[int]]:
+        """Yield the emails that were left for another one's sake, in pages."""
+        ids = [email_id for email_id, why in self.left.items() if why is Left.NEEDED]
+        for start in range(0, len(ids), PAGE):
+            yield ids[start : start + PAGE]
 
 
 def _bar(connection: Connection, database: Database, address: str) -> bool:
@@ -114,11 +125,12 @@ def _bar(connection: Connection, database: Database, address: str) -> bool:
 def _erase(connection: Connection, database: Database, ids: list[int], address: str) -> _Tally:
     def work(connection: Connection, database: Database, free: list[int]) -> _Tally:
         waiting = waiting_alone(connection, database, free)
-        cancelled = withdraw_ids(connection, database, waiting) if waiting else 0
+        if waiting:
+            withdraw_ids(connection, database, waiting)
         gone = erase_finished(connection, database, free, address)
         statuses = reports.statuses(connection, database, set(free) - gone)
         left = {email_id: _reason(status) for email_id, status in statuses.items()}
-        return _Tally(emails=len(gone), cancelled=cancelled, left=left)
+        return _Tally(gone=set(gone), withdrawn=set(waiting), left=left)
 
     done, held = on_free(connection, database, work, ids)
     done.left |= dict.fromkeys(held, Left.HELD)

@@ -181,6 +181,7 @@ def test_a_content_of_one_person_alone_goes_with_the_last_email_that_has_it(shop
     shop.open(made.token, second)
     done = shop.outbox.erase(ADA)
     assert done.left == {first: Left.NEEDED, second: Left.SENDING}
+    assert (done.emails, done.cancelled) == (0, 0), "what is left is not counted as erased"
     assert shop.mail(first).status == "cancelled"
 
 

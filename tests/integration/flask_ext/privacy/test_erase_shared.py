@@ -1,0 +1,81 @@
+"""Emails that share a large content are all erased, in however many steps; others' content stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.store.erasure import contents, find
+from outbox.store.queries import id_scan
+from outbox.worker.drain import drain
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.traces import traces
+
+pytestmark = pytest.mark.each_database
+
+ADA, BOB = "Ada@customers.example", "bob@customers.example"
+SAID = "the number is 271828"
+
+
+@pytest.fixture
+def shop(shops: Shops, catcher: Catcher) -> Shop:
+    return shops.open(MAIL_PORT=catcher.port, SECRET_KEY="a secret")
+
+
+@pytest.fixture(autouse=True)
+def one_email_in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "PAGE", 1)
+    monkeypatch.setattr(id_scan, "LOOK", 1)
+    monkeypatch.setattr(contents, "_LOOKED_AT", 1)
+
+
+def write(shop: Shop, *readers: str) -> list[int]:
+    """Write an email to each, with one large content, each in a transaction of its own."""
+    large = SAID * 5000
+    written = []
+    for reader in readers:
+        with shop.session() as session:
+            email = shop.outbox.enqueue(message(reader, text=large), session=session)
+            session.commit()
+        written.append(email.id)
+    assert shop.count(shop.tables.content) == 1
+    return written
+
+
+@pytest.mark.parametrize("scan", [False, True], ids=["by the lookup", "by a scan"])
+def test_finished_emails_of_one_content_are_erased_in_one_call(shop: Shop, scan: bool) -> None:
+    write(shop, ADA, ADA.lower(), ADA)
+    drain(shop.runtime)
+    done = shop.outbox.erase(ADA, scan=scan)
+    assert (done.emails, done.cancelled) == (3, 0)
+    assert done.is_whole
+    assert traces(shop, ADA, SAID) == set()
+
+
+@pytest.mark.parametrize("scan", [False, True], ids=["by the lookup", "by a scan"])
+def test_so_are_those_that_were_not_sent_yet(shop: Shop, scan: bool) -> None:
+    write(shop, ADA, ADA.lower(), ADA)
+    done = shop.outbox.erase(ADA, scan=scan)
+    assert (done.emails, done.cancelled) == (3, 3)
+    assert done.is_whole
+    assert traces(shop, ADA, SAID) == set()
+
+
+def test_a_content_that_another_persons_finished_email_has_stays_until_that_is_erased(
+    shop: Shop,
+) -> None:
+    *_, theirs = write(shop, ADA, ADA.lower(), ADA.upper(), ADA, BOB)
+    drain(shop.runtime)
+    assert shop.outbox.erase(ADA).is_whole
+    assert traces(shop, ADA) == set()
+    assert SAID.encode() in (shop.outbox.source(theirs) or b"")
+    assert shop.outbox.erase(BOB).is_whole
+    assert traces(shop, BOB, SAID) == set()
+
+
+def test_a_content_that_another_person_waits_for_stays(shop: Shop, catcher: Catcher) -> None:
+    write(shop, ADA, BOB, ADA)
+    assert shop.outbox.erase(ADA).is_whole
+    drain(shop.runtime)
+    assert [mail.recipients for mail in catcher.emails] == [(BOB,)]
+    assert SAID.encode() in catcher.emails[0].content
