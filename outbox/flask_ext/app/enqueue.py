@@ -10,7 +10,6 @@ from itertools import count, repeat
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
@@ -20,7 +19,7 @@ from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Fields
 from ...domain.message.personalize import Recipient, address_of
 from ...domain.message.render import GivenEnvelope, RenderedMessage
-from ...store.connection.error_codes import refuse_missing_tables
+from ...store.connection.error_codes import tables_needed
 from ...store.new_email import Coming, NewContent, NewEmail
 from ...store.records import Email
 from ...store.session.all_or_none import Caller
@@ -178,17 +177,13 @@ class Writing:
     def _writer(self) -> Iterator[Writer]:
         runtime = self.state.runtime
         try:
-            with self.state.writing(self.session) as connection:
+            with tables_needed(), self.state.writing(self.session) as connection:
                 yield Writer(
                     connection=connection,
                     database=runtime.database,
                     reuse_size=runtime.settings.reuse_size,
                     indexed=runtime.settings.indexed,
                 )
-        except DBAPIError as error:
-            error.hide_parameters = True  # addresses do not belong in logs
-            refuse_missing_tables(error)
-            raise
         except KeyConflict as error:
             if error.key not in self.places:
                 raise

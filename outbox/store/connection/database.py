@@ -21,7 +21,7 @@ from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
-from .error_codes import is_transient, refuse_missing_tables
+from .error_codes import hide_values, is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
 from .prepared_statements import asked
 from .sqlite_memory import Shared
@@ -163,12 +163,8 @@ class Database:
 
         Raises DBAPIError, and MissingTables in its place where the tables do not exist.
         """
-        try:
-            with self._lent("AUTOCOMMIT") as connection, asked(connection):
-                return work(connection)
-        except DBAPIError as error:
-            refuse_missing_tables(error)
-            raise
+        with tables_needed(), self._lent("AUTOCOMMIT") as connection, asked(connection):
+            return work(connection)
 
     def run_each(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work`, each of whose statements may be committed alone: that saves round trips.
@@ -279,7 +275,7 @@ def lock_tries(patience: float) -> int:
 
 
 def _wait_or_raise(error: DBAPIError, left: int) -> None:
-    error.hide_parameters = True  # addresses do not belong in logs
+    hide_values(error)
     refuse_missing_tables(error)
     if left <= 0 or not is_transient(error):
         raise error
