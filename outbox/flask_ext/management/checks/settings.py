@@ -119,7 +119,8 @@ def _tell(instance: Any, **_: Any) -> None:
     except ConfigurationError:  # another app's worker
         return
     for finding in (*_quiet(runtime, near=False), *file_findings(runtime)):
-        _log.warning("outbox: %s", finding.text)
+        if finding.code is not Code.REDIRECT:  # its text has an address, and `init_app` has told it
+            _log.warning("outbox: %s", finding.text)
 
 
 celeryd_after_setup.connect(_tell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from celery import Celery
 
 from outbox import ConfigurationError
 from outbox.domain.delivery.breaker_timing import Cause
+from outbox.flask_ext.management.checks import settings
 from outbox.store.control import circuit_breaker
 from outbox.worker.process.queues import QUEUES, beat_schedule
 from tests.support.servers.smtp.catcher import Catcher
@@ -118,6 +120,18 @@ def test_redirection_is_told_by_check_and_stats_and_once_in_the_log(
     assert "every email goes to dev@example.com" in run("check").output
     assert "every email goes to dev@example.com" in run("stats").output
     assert parsed(run("stats", "--json"))["redirect_to"] == "dev@example.com"
+
+
+def test_a_workers_start_does_not_log_to_whom_emails_are_redirected(
+    shops: Shops, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = opened(shops, OUTBOX_REDIRECT_TO="dev@example.com")
+    shop.app.config["MAIL_SUPPRESS_SEND"] = True
+    monkeypatch.setattr(settings, "runtime_of", lambda _: shop.runtime)
+    with caplog.at_level(logging.WARNING, "outbox"):
+        settings._tell(SimpleNamespace(app=None))  # what Celery's signal calls
+    assert "MAIL_SUPPRESS_SEND" in caplog.text
+    assert "@" not in caplog.text
 
 
 def test_without_redirection_nothing_is_told(
