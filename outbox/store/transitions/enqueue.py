@@ -155,7 +155,7 @@ class Writer:
                 raise KeyConflict(key)
         return fresh
 
-    def _fingerprints(self, keys: list[str]) -> dict[str, bytes]:
+    def _fingerprints(self, keys: list[str]) -> dict[str, bytes | None]:
         email = self.database.tables.email.c
         rows = self.connection.execute(
             select(email.key, email.fingerprint).where(email.key.in_(keys))
@@ -226,14 +226,15 @@ class Writer:
             created=False,
         )
 
-    def _is_same(self, key: str, stored: bytes, new: NewEmail) -> bool:
+    def _is_same(self, key: str, stored: bytes | None, new: NewEmail) -> bool:
         """Whether the email with this key and this stored fingerprint is the new one.
 
-        The fingerprint may be under an earlier encryption key. If that is gone, nobody can tell,
-        and the email counts as the same: the key says so.
+        The fingerprint may be under an earlier encryption key. If that is gone, or the fingerprint
+        is, with an erased person, nobody can tell, and the email counts as the same: the key says
+        so.
         """
         cipher = self.database.cipher
-        if stored == new.fingerprint(cipher):
+        if stored is None or stored == new.fingerprint(cipher):
             return True
         content, email = self.database.tables.content.c, self.database.tables.email.c
         of = select(content.key_id).where(content.id == email.content_id, email.key == key)

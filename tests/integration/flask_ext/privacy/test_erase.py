@@ -56,6 +56,23 @@ def write_all_kinds(shop: Shop) -> None:
     )
 
 
+def test_a_run_with_keys_goes_on_although_one_of_its_readers_was_erased(shop: Shop) -> None:
+    def add(*readers: str) -> int:
+        with shop.session() as session:
+            added = shop.outbox.enqueue_many(
+                newsletter(), readers, key=lambda to: f"news-{to[0]}", session=session
+            )
+            session.commit()
+        return added
+
+    assert add(ADA, BOB) == 2
+    drain(shop.runtime)
+    assert shop.outbox.erase(ADA).is_whole
+    assert add(ADA, BOB, "eve@customers.example") == 1
+    with shop.session() as session:
+        assert not shop.outbox.enqueue(message(ADA), key="news-A", session=session).created
+
+
 def test_a_failed_email_of_an_erased_person_cannot_be_retried(shop: Shop, catcher: Catcher) -> None:
     catcher.reply_to_recipient = lambda _: "550 5.1.1 nobody is known here"
     mine = write(shop, ADA)
