@@ -74,7 +74,7 @@ def _step(runtime: Runtime, job_id: int) -> bool:
                 most=runtime.job_size,
             )
         )
-    except (OutboxError, ValueError, SQLAlchemyError) as error:
+    except (OutboxError, ValueError, ArithmeticError, SQLAlchemyError) as error:
         if is_outage(error) or is_missing_table(error):
             raise
         _stop(runtime, job_id, error)

@@ -75,7 +75,7 @@ class SearchForm:
         if "since" in given:
             given["since"] = _day("since", given["since"])
         if "until" in given:
-            given["until"] = _day("until", given["until"]) + timedelta(days=1)
+            given["until"] = _day("until", given["until"], is_whole=True)
         return [given | guess for guess in _guesses(self.fields["q"])]
 
     def texts(self, filters: Mapping[str, Any]) -> dict[str, str]:
@@ -102,8 +102,11 @@ def _guesses(text: str) -> list[dict[str, str]]:
     return guesses
 
 
-def _day(name: str, text: str) -> datetime:
+def _day(name: str, text: str, *, is_whole: bool = False) -> datetime:
+    """Return when the day begins; with `is_whole` when the next one does."""
     try:
-        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+        day = date.fromisoformat(text)
     except ValueError:
         raise InvalidMessage(name, "must be a date such as 2026-11-24") from None
+    begins = datetime.combine(day, datetime.min.time(), UTC)
+    return begins + timedelta(days=1) if is_whole and day < date.max else begins

@@ -68,11 +68,10 @@ class _Look(NamedTuple):
         spellings = {self.key}  # of the person's address; most databases cannot ignore case
         while True:
             is_other = email.recipient.not_in(sorted(spellings)) | (email.recipients > 1)
-            found = select(email.recipient, email.recipients).where(
-                self._has(content_id), is_other
-            )
+            found = select(email.recipient, email.recipients).where(self._has(content_id), is_other)
             rows = self.connection.execute(found.limit(_LOOKED_AT)).all()
-            if any(row.recipients > 1 or suppression_key(row.recipient) != self.key for row in rows):
+            people = {suppression_key(row.recipient) for row in rows}
+            if people - {self.key} or any(row.recipients > 1 for row in rows):
                 return True
             if not rows:
                 return False

@@ -36,9 +36,17 @@ def bounds(
     if first is None:
         return Bounds()
     ends = first - 1, last + 1
-    low = None if since is None else _cut(connection, database, since - SLACK, *ends)[0]
-    high = None if until is None else _cut(connection, database, until + SLACK, *ends)[1]
+    low = None if since is None else _cut(connection, database, _moved(since, -SLACK), *ends)[0]
+    high = None if until is None else _cut(connection, database, _moved(until, SLACK), *ends)[1]
     return Bounds(low, high)
+
+
+def _moved(moment: datetime, by: timedelta) -> datetime:
+    """Return the moment so much later; itself at the end of the calendar."""
+    try:
+        return moment + by
+    except OverflowError:
+        return moment
 
 
 def _cut(

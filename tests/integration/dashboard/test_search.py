@@ -74,6 +74,13 @@ def test_pages_go_by_key_and_keep_the_search(desk: Desk, monkeypatch: pytest.Mon
 
 
 @pytest.mark.over_and_over
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+@pytest.mark.parametrize("name", ["since", "until"])
+def test_the_ends_of_the_calendar_are_days_like_others(desk: Desk, name: str, day: str) -> None:
+    desk.enqueue(message())
+    desk.get(f"/messages?{name}={day}")
+
+
 def test_a_long_search_is_refused_and_not_printed(desk: Desk) -> None:
     for name, most in LONGEST.items():
         page = desk.get("/messages", 400, **{name: "x" * 2_000_000}).text

@@ -75,8 +75,12 @@ def test_an_outage_leaves_the_job_running_and_is_told_in_a_line(
     assert now(shop, job).state is JobState.DONE
 
 
+@pytest.mark.parametrize("error", [ValueError, OverflowError])
 def test_a_job_that_fails_is_stopped_and_the_others_go_on(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    shop: Shop,
+    error: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     written(shop, 2, tag="news")
     bad = shop.outbox.start_job("retry", status="failed")
@@ -85,12 +89,12 @@ def test_a_job_that_fails_is_stopped_and_the_others_go_on(
 
     def faulty(connection: Any, database: Any, job_id: int, **options: Any) -> bool:
         if job_id == bad.id:
-            raise ValueError("secret")
+            raise error("secret")
         return real(connection, database, job_id, **options)
 
     monkeypatch.setattr(jobs, "step", faulty)
     run_jobs(shop.runtime)
-    assert (now(shop, bad).state, now(shop, bad).reason) == (JobState.STOPPED, "ValueError")
+    assert (now(shop, bad).state, now(shop, bad).reason) == (JobState.STOPPED, error.__name__)
     assert now(shop, good).state is JobState.DONE
     assert "secret" not in caplog.text
 
@@ -99,7 +103,8 @@ def test_a_job_that_fails_is_stopped_and_the_others_go_on(
 def test_a_job_for_what_had_no_last_attempt_retries_it(shop: Shop, name: str) -> None:
     judged = stuck(shop, Status.FAILED)
     (lost,) = written(shop, 1)  # it has no attempt
-    job = shop.outbox.start_job("retry", status="failed", **{name: "(none)"})
+    which: dict[str, Any] = {name: "(none)"}
+    job = shop.outbox.start_job("retry", status="failed", **which)
     run_jobs(shop.runtime)
     assert (now(shop, job).state, now(shop, job).changed) == (JobState.DONE, 1)
     assert shop.status(lost) is Status.PENDING

@@ -56,6 +56,7 @@ _HEALTH = (
     "beat_seconds",
     "alerts",
     "servers",
+    "crashing",
     "problems",
     "warnings",
 )

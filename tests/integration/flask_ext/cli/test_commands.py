@@ -186,7 +186,7 @@ def test_suppress_keeps_the_list(shop: Shop, run: Run) -> None:
 def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run) -> None:
     figures = parsed(run("health", "--json"))
     assert (figures["healthy"], figures["oldest_due_seconds"]) == (True, 0.0)
-    assert (figures["limit"], figures["alerts"]) == (300.0, [])
+    assert (figures["limit"], figures["alerts"], figures["crashing"]) == (300.0, [], [])
     shop.enqueue()
     shop.later(301)
     assert "oldest due email" in run("health", code=1).output

@@ -1,4 +1,4 @@
-"""Emails that share a large content are all erased, in however many steps; others' content stays."""
+"""Emails that share a large content are all erased, in many steps; others' content stays."""
 
 from __future__ import annotations
 

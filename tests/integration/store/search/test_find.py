@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
@@ -30,6 +30,13 @@ def listed(shop: Shop, limit: int = 1000, **filters: Any) -> list[int]:
             break
     assert len(found) == len(set(found))
     return found
+
+
+def test_the_ends_of_the_calendar_are_moments_like_others(shop: Shop) -> None:
+    email = shop.enqueue(tag="t")
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert listed(shop, since=first, until=last, tag="t") == [email.id]
+    assert shop.outbox.dry_run("cancel", since=first, until=last, tag="t").emails == 1
 
 
 def written(shop: Shop) -> dict[str, list[int]]:
