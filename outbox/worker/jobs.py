@@ -6,8 +6,6 @@ import logging
 import time
 from functools import partial
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from ..domain.errors import OutboxError
 from ..domain.jobs.pace import next_size
 from ..store.connection.error_codes import describe, is_missing_table, is_outage
@@ -74,8 +72,8 @@ def _step(runtime: Runtime, job_id: int) -> bool:
                 most=runtime.job_size,
             )
         )
-    except (OutboxError, ValueError, ArithmeticError, SQLAlchemyError) as error:
-        if is_outage(error) or is_missing_table(error):
+    except Exception as error:
+        if not _is_the_jobs(error):
             raise
         _stop(runtime, job_id, error)
         return True
@@ -84,6 +82,15 @@ def _step(runtime: Runtime, job_id: int) -> bool:
         runtime.job_size = next_size(runtime.job_size, took)
         _rest(runtime, took)
     return done
+
+
+def _is_the_jobs(error: Exception) -> bool:
+    """Return whether a job's next step would fail again, and no other job's for the same reason.
+
+    Only what is known to pass lets a job stand: it comes first again, and the others wait behind.
+    """
+    away = isinstance(error, OSError) or is_outage(error) or is_missing_table(error)
+    return not (away or shutdown.is_nobodys_fault(error))
 
 
 def _stop(runtime: Runtime, job_id: int, error: Exception) -> None:

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy.exc import OperationalError
 
 from outbox import JobState, Status
@@ -55,15 +56,23 @@ def test_a_process_that_has_found_no_job_looks_again_after_a_while(shop: Shop) -
     assert now(shop, job).state is JobState.DONE
 
 
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError("SELECT", {}, Exception("gone")), OSError("gone"), SoftTimeLimitExceeded()],
+    ids=["database", "network", "time limit"],
+)
 def test_an_outage_leaves_the_job_running_and_is_told_in_a_line(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
 ) -> None:
     clock = Clock(shop)
     written(shop, 1)
     job = shop.outbox.start_job("retry", status="failed")
 
     def away(*_: Any, **__: Any) -> bool:
-        raise OperationalError("SELECT", {}, Exception("gone"))
+        raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "step", away)
@@ -75,12 +84,12 @@ def test_an_outage_leaves_the_job_running_and_is_told_in_a_line(
     assert now(shop, job).state is JobState.DONE
 
 
-@pytest.mark.parametrize("error", [ValueError, OverflowError])
+@pytest.mark.parametrize("error", [ValueError, OverflowError, KeyError])
 def test_a_job_that_fails_is_stopped_and_the_others_go_on(
     shop: Shop,
-    error: type[Exception],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    error: type[Exception],
 ) -> None:
     written(shop, 2, tag="news")
     bad = shop.outbox.start_job("retry", status="failed")
