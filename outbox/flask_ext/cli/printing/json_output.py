@@ -32,8 +32,6 @@ def plain(value: object) -> Any:
             return _stats(value)
         case Health(oldest_due_seconds=None):  # the database is away: no figure is known
             return {name: plain(getattr(value, name)) for name in ("healthy", "limit", "problems")}
-        case Health():
-            return {name: plain(getattr(value, name)) for name in _HEALTH}
         case Priority():
             return value.name.lower()
         case datetime():
@@ -43,23 +41,6 @@ def plain(value: object) -> Any:
         case list() | tuple():
             return [plain(item) for item in value]
     return _record(value) if is_dataclass(value) else value
-
-
-_HEALTH = (
-    "healthy",
-    "oldest_due_seconds",
-    "oldest_claimed_seconds",
-    "limit",
-    "due",
-    "claimed",
-    "stuck",
-    "beat_seconds",
-    "alerts",
-    "servers",
-    "crashing",
-    "problems",
-    "warnings",
-)
 
 
 def _record(value: Any) -> dict[str, Any]:

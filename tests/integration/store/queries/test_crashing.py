@@ -8,6 +8,7 @@ from sqlalchemy import update
 from outbox import Status
 from outbox.flask_ext.management.checks.crashing import crashing_findings
 from outbox.store.queries.crashing import TOLD, crashing
+from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import LEASE, Shop, Shops
 
 pytestmark = pytest.mark.each_database
@@ -47,6 +48,7 @@ def test_an_email_is_named_from_its_second_lost_worker_on_until_it_has_ended(sho
     shop.later(LEASE * 0.7)
     assert told(shop) == [(email.id, Status.CLAIMED, 2)]
     assert "flask outbox cancel --id" in crashing_findings(shop.runtime)[0].text
+    assert parsed(runner(shop)("health", "--json"))["crashing"] == [email.id]
     shop.rescue()
     assert told(shop) == [(email.id, Status.PENDING, 2)]
     with shop.session() as session:
