@@ -17,7 +17,6 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from ...domain.errors import ConfigurationError
 from .role import Visitor
 
-FIELD = "csrf_token"
 COOKIE = "outbox_csrf"
 LIFETIME = 12 * 3600
 """Seconds for which a page that stays open can be used."""
@@ -27,6 +26,11 @@ _NO_KEY = "the dashboard's forms need app.config['SECRET_KEY'], to sign their to
 
 class Forged(Exception):
     """A form was not sent from a page of this visitor, or from one that is too old."""
+
+
+def field() -> str:
+    """Return the name of the forms' field with the token: Flask-WTF looks for its own."""
+    return "csrf_token" if _flask_wtf() is None else current_app.config["WTF_CSRF_FIELD_NAME"]
 
 
 def token_of(visitor: Visitor) -> str:
@@ -41,7 +45,7 @@ def token_of(visitor: Visitor) -> str:
 
 def refuse_forged(visitor: Visitor) -> None:
     """Raise Forged unless the posted form has a token of this visitor."""
-    given = request.form.get(FIELD, "")
+    given = request.form.get(field(), "")
     if (theirs := _flask_wtf()) is not None:
         from wtforms.validators import ValidationError
 

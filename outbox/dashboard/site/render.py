@@ -40,7 +40,7 @@ def render(template: str, **values: Any) -> str:
         "visitor": visitor,
         "not_done": NOT_DONE in request.args,
         "endpoint": (request.endpoint or "").rpartition(".")[2],
-        "csrf_field": csrf.FIELD,
+        "csrf_field": csrf.field(),
         "csrf_token": lambda: csrf.token_of(visitor),
     }
     return _templates().get_template(template).render(**shared, **values)

@@ -78,17 +78,18 @@ def test_no_get_changes_anything(desk: Desk) -> None:
     assert desk.shop.outbox.suppressed() == ()
 
 
-def test_under_flask_wtf_the_forms_carry_its_token(shops: Shops) -> None:
-    shop = shops.open(SECRET_KEY="secret")
+@pytest.mark.parametrize("field", ["csrf_token", "xsrf"])
+def test_under_flask_wtf_the_forms_carry_its_token(shops: Shops, field: str) -> None:
+    shop = shops.open(SECRET_KEY="secret", WTF_CSRF_FIELD_NAME=field)
     CSRFProtect(shop.app)
     Dashboard(shop.app, access=lambda: Role.ACT)
     client = shop.app.test_client()
     page = client.get("/outbox/pauses").text
-    token = re.findall(r'name="csrf_token" value="([^"]+)"', page)[0]
+    token = re.findall(rf'name="{field}" value="([^"]+)"', page)[0]
     assert "outbox_csrf" not in str(client.get("/outbox/pauses").headers)
-    refused = shop.app.test_client().post("/outbox/pauses/pause", data={"csrf_token": token})
+    refused = shop.app.test_client().post("/outbox/pauses/pause", data={field: token})
     assert refused.status_code == 400
-    done = client.post("/outbox/pauses/pause", data={"csrf_token": token, "scope": "bulk"})
+    done = client.post("/outbox/pauses/pause", data={field: token, "scope": "bulk"})
     assert done.status_code == 303
     assert [one.scope for one in shop.outbox.paused()] == ["bulk"]
 
