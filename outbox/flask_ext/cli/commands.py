@@ -194,6 +194,8 @@ def suppress(address: str | None, reason: str, remove: bool) -> None:
     """Put an address on the suppression list; without an address, show the list."""
     outbox = current_outbox()
     if address is None:
+        if remove:
+            raise click.UsageError("--remove needs an address")
         for entry in outbox.suppressed():
             click.echo(f"{printable(entry.address)}  {printable(entry.reason)}")
         return

@@ -181,6 +181,7 @@ def test_suppress_keeps_the_list(shop: Shop, run: Run) -> None:
     assert "taken off" in run("suppress", "a@X.example", "--remove").output
     assert "was not on" in run("suppress", "a@x.example", "--remove").output
     run("suppress", "nobody", code=2)
+    assert "--remove needs an address" in run("suppress", "--remove", code=2).output
 
 
 def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run) -> None:
