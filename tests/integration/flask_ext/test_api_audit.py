@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from outbox import ConfigurationError, InvalidMessage, SentAgain, Status
+from outbox.flask_ext.management.privacy import erase
 from outbox.store.control import audit, suppression
 from outbox.store.report_records import EmailDetails
 from tests.support.shop.shell import parsed, runner, stuck
@@ -75,6 +76,35 @@ def test_without_its_entry_an_act_does_not_happen(shop: Shop) -> None:
     assert shop.statuses() == [Status.FAILED]
     assert shop.outbox.suppressed() == ()
     assert shop.outbox.paused() == ()
+
+
+def test_without_its_entry_nobody_is_erased(shops: Shops) -> None:
+    shop = shops.open(SECRET_KEY="a secret")
+    shop.enqueue("a@x.example")
+    shop.outbox.suppress("a@x.example")
+    with shop.engine.begin() as connection:
+        shop.tables.audit.drop(connection)
+    with pytest.raises(Exception, match=r"outbox_audit|tables"):
+        shop.outbox.erase("a@x.example", by="ada")
+    assert shop.statuses() == [Status.PENDING]
+    assert shop.count(shop.tables.erased) == 0
+    assert len(shop.outbox.suppressed()) == 1
+
+
+def test_an_erasure_that_is_broken_off_is_in_the_audit(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    shop = shops.open(SECRET_KEY="a secret")
+    shop.enqueue("a@x.example")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(erase, "erase_finished", break_off)
+        shop.outbox.erase("a@x.example", by="ada")
+    shop.outbox.erase("a@x.example", by="ada")
+    assert [result for *_, result in told(shop)] == ["begun", "begun", "1 erased, 0 left"]
+    assert "@" not in str([one.what for one in shop.outbox.audit()])
 
 
 def test_many_emails_are_counted_and_not_listed(shop: Shop) -> None:

@@ -24,7 +24,7 @@ from ....store.erasure.servers import forget_replies
 from ....store.jobs.forget import forget_person
 from ....store.queries import reports
 from ....store.transitions.cancel import withdraw_ids
-from ..audit import deed_of
+from ..audit import Deed, deed_of
 
 if TYPE_CHECKING:
     from ....worker.process.runtime import Runtime
@@ -60,7 +60,7 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     whom, database = check_address(address, "address"), runtime.database
     scan = scan or Term.RECIPIENT not in runtime.settings.indexed
     deed = deed_of(by, "erase")
-    was_suppressed = database.run(lambda c: _bar(c, database, whom))
+    was_suppressed = database.run(lambda c: _bar(c, database, whom, deed))
     database.run(lambda c: forget_person(c, database, whom))
     tally = _Tally()
     for ids in emails_of(database, whom, scan=scan):
@@ -115,8 +115,13 @@ class _Tally:
             yield ids[start : start + PAGE]
 
 
-def _bar(connection: Connection, database: Database, address: str) -> bool:
-    """Leave a tombstone in the place of the address; return whether the address was suppressed."""
+def _bar(connection: Connection, database: Database, address: str, deed: Deed | None) -> bool:
+    """Leave a tombstone in the place of the address; return whether the address was suppressed.
+
+    With it comes the entry of the audit: whatever ends the erasure early, it was begun.
+    """
+    if deed is not None:
+        deed.note(connection, database, "begun")
     erased.bury(connection, database, address)
     forget_replies(connection, database, address)
     return suppression.allow(connection, database, address)
