@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, select, update
 
 from ...domain.delivery.status import FINISHED, Status, sources
 from ...domain.header.address import suppression_key
-from ...domain.search.digests import recipient_digest
+from ...domain.search.digests import message_id_digest, recipient_digest
 from ..connection.database import Database
 from ..connection.list_parts import among, is_among
 from ..lookup.forget import remove_pairs
@@ -44,12 +44,15 @@ def erase_finished(
     email, attempt = database.tables.email, database.tables.attempt
     erased = update(email).where(among(database, gone))
     connection.execute(erased.values(redacted_at=database.now(), **_NOTHING_SAID))
+    looked_up = [(recipient_digest(address), row.id) for row in rows]
     for row in rows:
         if changed := _names(row, address):
             connection.execute(update(email).where(email.c.id == row.id).values(**changed))
+        if "message_id" in changed:
+            looked_up.append((message_id_digest(row.message_id), row.id))
     replied = is_among(database, attempt.c.email_id, gone)
     connection.execute(update(attempt).where(replied).values(reply=""))  # it may quote the address
-    remove_pairs(connection, database, [(recipient_digest(address), row.id) for row in rows])
+    remove_pairs(connection, database, looked_up)
     return frozenset(gone)
 
 

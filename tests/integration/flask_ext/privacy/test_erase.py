@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from outbox.domain.config.retention import Retention
 from outbox.domain.config.typed_values import DAY
-from outbox.domain.search.digests import recipient_digest
+from outbox.domain.search.digests import message_id_digest, recipient_digest
 from outbox.flask_ext.management.privacy.erase import Left
 from outbox.store.retention.purge import purge
 from outbox.worker.drain import drain
@@ -224,3 +224,15 @@ def test_emails_that_were_never_indexed_are_found_by_a_scan(shops: Shops) -> Non
     without = shops.open(OUTBOX_SEARCH=[], **SECRET)
     write(without, ADA)
     assert without.outbox.erase(ADA).emails == 1, "without an index it scans by itself"
+
+
+def test_the_lookup_forgets_a_message_id_in_which_the_address_stands(shop: Shop) -> None:
+    ids = {ADA: "<Ada.Lovelace@customers.example>", BOB: "<for.bob@shop.example>"}
+    for reader, message_id in ids.items():
+        with shop.session() as session:
+            mail = message(reader, **{"Message-ID": message_id})
+            shop.outbox.enqueue(mail, session=session)
+            session.commit()
+    assert shop.outbox.erase(ADA).is_whole
+    digests = {row.digest for row in shop.rows(shop.tables.lookup)}
+    assert digests == {recipient_digest(BOB), message_id_digest(ids[BOB])}
