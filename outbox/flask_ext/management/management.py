@@ -236,9 +236,9 @@ class Management(Searching, PrivacyVerbs):
         """Return whether emails leave, for monitoring; it does not raise if the database is away.
 
         It is not healthy if an email has been due or claimed for more than `max_age` seconds, if no
-        sweep has judged the emails of a dead worker for as long, if beat has stopped, or if a
-        server needs a person, or if emails are due and the table of the workers says that nobody
-        has listened to one of the queues for half a minute. The default `max_age` is
+        sweep has judged the emails of a dead worker for as long, if beat has stopped, if a
+        server needs a person, or if emails are due or claimed for 20 seconds and the table of the
+        workers says that nobody listens to one of their queues. The default `max_age` is
         OUTBOX_HEALTH_AGE. Where emails are late, and that table does not tell why, the running
         workers are asked which queues they listen to. That takes up to six seconds; without `ask`
         only the tables are read. `warnings` has what else is wrong with workers and beat.

@@ -72,5 +72,13 @@ def test_the_schema_carries_its_version_and_others_names_are_not_taken_for_one()
     assert version_of(["ix_outbox_schema_9", "ix_outbox_schema_10"]) == 10
 
 
+def test_the_page_about_upgrades_tells_of_this_version() -> None:
+    """By an older mark than this an app would send nothing."""
+    page = Path("docs/upgrading.md").read_text("utf-8")
+    assert f"`CREATE INDEX ix_outbox_schema_{VERSION} ON outbox_pause (paused_at)`" in page
+    assert f"`the schema is complete: version {VERSION}`" in page
+    assert f"## From version {VERSION - 1} to version {VERSION}\n" in page
+
+
 if __name__ == "__main__":
     RECORDED.write_text(described(), "utf-8")
