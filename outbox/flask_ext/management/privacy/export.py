@@ -14,9 +14,10 @@ from ....domain.header.address import check_address, suppression_key
 from ....store.connection.database import Database
 from ....store.control import suppression
 from ....store.erasure.find import emails_of
+from ....store.erasure.placeholder import names
 from ....store.queries import reports
 from ....store.queries.whole_emails import by_id
-from ....store.report_records import EmailDetails, Suppression
+from ....store.report_records import EmailDetails, RecipientDetails, Suppression
 from .message import MessageText
 
 if TYPE_CHECKING:
@@ -69,15 +70,29 @@ def _one(
 
 
 def _of_person(email: EmailDetails, whom: str) -> EmailDetails:
-    """Return the email as the person may see it: others' addresses may stand in replies, too.
+    """Return the email as the person may see it. Others' addresses may stand in more than a list.
 
     The trace is left out: it is that of the request that enqueued it, mostly another person's.
     """
     email = replace(email, trace_id=None)
     if email.recipients == 1:
         return email
-    own = tuple(
-        one for one in email.recipient_list if suppression_key(one.address) == suppression_key(whom)
+    own, others = list[RecipientDetails](), list[str]()
+    for one in email.recipient_list:
+        if suppression_key(one.address) == suppression_key(whom):
+            own.append(one)
+        else:
+            others.append(one.address)
+
+    def names_another(text: str | None) -> bool:
+        return any(names(text, address) for address in others)
+
+    return replace(
+        email,
+        recipient=whom,
+        recipient_list=tuple(own),
+        attempt_list=tuple(replace(attempt, reply="") for attempt in email.attempt_list),
+        key=None if names_another(email.key) else email.key,
+        tag=None if names_another(email.tag) else email.tag,
+        envelope_from="" if names_another(email.envelope_from) else email.envelope_from,
     )
-    attempts = tuple(replace(attempt, reply="") for attempt in email.attempt_list)
-    return replace(email, recipient=whom, recipient_list=own, attempt_list=attempts)

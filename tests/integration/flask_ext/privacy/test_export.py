@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from email import message_from_bytes
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,19 @@ def shop(shops: Shops, catcher: Catcher) -> Shop:
         made.outbox.enqueue(mail, session=session, tag="order")
         made.outbox.enqueue(message(BOB, text="For Bob alone."), session=session)
         both = message(BOB, ADA.lower(), Bcc="c@x.example", text="For both.")
-        made.outbox.enqueue(both, session=session)
+        made.outbox.enqueue(
+            both,
+            session=session,
+            key=f"order-{BOB.upper()}",
+            tag="for c@x.example",
+            envelope_from="bounce+bob=customers.example@shop.example",
+        )
+        own: dict[str, Any] = {
+            "key": f"5-{ADA}",
+            "tag": "pair",
+            "envelope_from": "bounce@shop.example",
+        }
+        made.outbox.enqueue(message(ADA, BOB, text="For two."), session=session, **own)
         made.outbox.enqueue_many(
             newsletter("Dear {{ name }}"),
             [ADA, BOB],
@@ -52,19 +65,23 @@ def test_each_email_comes_with_its_fate_and_what_it_said_and_without_others(
     assert (listed.address, listed.reason) == (ADA.lower(), "asked us")
     found = [one for one in emails if isinstance(one, ExportedEmail)]
     texts = [one.message.text for one in found if one.message]
-    assert texts == ["Dear Ada\n", "For both.\n", "For Ada alone.\n"]
+    assert texts == ["Dear Ada\n", "For two.\n", "For both.\n", "For Ada alone.\n"]
     order = found[-1]
     assert order.message is not None
     assert dict(order.message.headers)["Subject"] == order.email.subject == "Grüße"
     assert order.message.files == ("terms.pdf",)
     assert (order.email.tag, order.email.status) == ("order", "sent")
     assert order.email.attempt_list[0].code == 250
-    both = found[1]
+    two, both = found[1:3]
+    assert (two.email.key, two.email.tag) == (f"5-{ADA}", "pair")
+    assert two.email.envelope_from == "bounce@shop.example"
+    assert (both.email.key, both.email.tag, both.email.envelope_from) == (None, None, "")
     assert both.email.recipient == ADA.upper()
     assert [one.address for one in both.email.recipient_list] == [ADA.lower()]
     told = repr([one.email for one in found])
     assert "For Bob" not in repr(found)
-    assert BOB not in told
+    assert BOB not in told.lower()
+    assert "bob=customers" not in told
     assert "c@x.example" not in repr(found)
 
 
@@ -101,7 +118,12 @@ def test_a_header_that_cannot_be_read_hides_no_other_email(
         session.commit()
     emails = [one for one in shop.outbox.export(ADA) if isinstance(one, ExportedEmail)]
     found = [one.message for one in emails if one.message]
-    assert [one.text for one in found[1:]] == ["Dear Ada\n", "For both.\n", "For Ada alone.\n"]
+    assert [one.text for one in found[1:]] == [
+        "Dear Ada\n",
+        "For two.\n",
+        "For both.\n",
+        "For Ada alone.\n",
+    ]
     assert (found[0].text, found[0].files) == (text, files)
     if not files:
         assert ("Content-Disposition", "attachment; filename*") in found[0].headers
@@ -111,7 +133,7 @@ def test_the_command_prints_a_line_of_json_for_each(shop: Shop) -> None:
     shop.outbox.suppress(ADA)
     lines = runner(shop)("export", ADA).stdout.splitlines()
     records = [json.loads(line) for line in lines]
-    assert [one["kind"] for one in records] == ["suppression", "email", "email", "email"]
+    assert [one["kind"] for one in records] == ["suppression", *["email"] * 4]
     assert records[1]["message"]["text"] == "Dear Ada\n"
     assert runner(shop)("export", "nobody@x.example").stdout == ""
     assert "ADDRESS" in runner(shop)("export", "nobody", code=2).output
