@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from sqlalchemy import func
@@ -42,6 +42,10 @@ def _scanned(database: Database, address: str) -> Iterator[list[int]]:
     may_be = (func.lower(email.recipient) == key) | (email.recipients > 1) | email.smtputf8
     for stretch in scan_of(database, may_be):
         found = database.read(partial(sent_to, database=database, address=address, ids=stretch.ids))
-        ids = sorted(found)
-        for start in range(0, len(ids), PAGE):
-            yield ids[start : start + PAGE]
+        yield from pages(sorted(found))
+
+
+def pages(ids: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the ids in their order, as many as are looked at in one step."""
+    for start in range(0, len(ids), PAGE):
+        yield list(ids[start : start + PAGE])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -19,7 +18,7 @@ from ....store.control import suppression
 from ....store.control.barring import erased
 from ....store.erasure.deeds import forget_deeds
 from ....store.erasure.erase import erase_finished, waiting_alone
-from ....store.erasure.find import PAGE, emails_of
+from ....store.erasure.find import emails_of, pages
 from ....store.erasure.servers import forget_replies
 from ....store.jobs.forget import forget_person
 from ....store.queries import reports
@@ -65,7 +64,7 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     tally = _Tally()
     for ids in emails_of(database, whom, scan=scan):
         tally.add(database.run(partial(_erase, database=database, ids=ids, address=whom)))
-    for ids in tally.needing():  # what they waited for may be over now
+    for ids in pages(tally.needing):  # what they waited for may be over now
         tally.add(database.run(partial(_erase, database=database, ids=ids, address=whom)))
     database.run(lambda c: forget_deeds(c, database, whom))
     if deed is not None:
@@ -108,11 +107,10 @@ class _Tally:
         for email_id in step.gone:
             self.left.pop(email_id, None)
 
-    def needing(self) -> Iterator[list[int]]:
-        """Yield the emails that were left for another one's sake, in pages."""
-        ids = [email_id for email_id, why in self.left.items() if why is Left.NEEDED]
-        for start in range(0, len(ids), PAGE):
-            yield ids[start : start + PAGE]
+    @property
+    def needing(self) -> list[int]:
+        """The emails that were left for another one's sake."""
+        return [email_id for email_id, why in self.left.items() if why is Left.NEEDED]
 
 
 def _bar(connection: Connection, database: Database, address: str, deed: Deed | None) -> bool:
