@@ -258,6 +258,14 @@ def test_what_is_not_there_has_a_page_of_its_own(desk: Desk) -> None:
     assert "You may look" in desk.get("/messages/1/html", 403).text
 
 
+def test_the_line_of_an_error_has_no_address(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    with desk.shop.engine.begin() as connection:
+        desk.shop.tables.suppression.drop(connection)
+    desk.get("/suppressed", 500, address="victim@secret.example")
+    assert "outbox_suppression" in caplog.text
+    assert "victim" not in caplog.text
+
+
 def test_an_error_has_a_page_and_a_line_in_the_log(
     desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
