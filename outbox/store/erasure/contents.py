@@ -12,7 +12,6 @@ from ...domain.header.address import suppression_key
 from ..connection.database import Database
 from ..connection.list_parts import is_among
 from ..redaction import NO_BODY
-from .placeholder import PLACEHOLDER
 
 _LOOKED_AT = 100
 """Emails with one content that are read at once: a newsletter has a million."""
@@ -85,7 +84,7 @@ class _Look(NamedTuple):
         return self.connection.execute(found).first() is not None
 
     def _has(self, content_id: int) -> ColumnElement[bool]:
-        """Return the condition for emails with this content that are not erased yet, nor now."""
+        """Return the condition: the email is not erased now, and may still use this content."""
         email = self.database.tables.email.c
-        is_left = (email.recipient != PLACEHOLDER) & email.id.not_in(sorted(self.ids))
+        is_left = email.redacted_at.is_(None) & email.id.not_in(sorted(self.ids))
         return (email.content_id == content_id) & is_left

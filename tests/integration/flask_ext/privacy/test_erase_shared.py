@@ -79,3 +79,15 @@ def test_a_content_that_another_person_waits_for_stays(shop: Shop, catcher: Catc
     drain(shop.runtime)
     assert [mail.recipients for mail in catcher.emails] == [(BOB,)]
     assert SAID.encode() in catcher.emails[0].content
+
+
+def test_emails_to_the_same_two_people_lose_their_content_with_the_last(shop: Shop) -> None:
+    for _ in range(2):
+        with shop.session() as session:
+            mail = message(BOB, ADA, text=SAID * 5000)
+            shop.outbox.enqueue(mail, session=session)
+            session.commit()
+    assert shop.count(shop.tables.content) == 1
+    drain(shop.runtime)
+    assert shop.outbox.erase(ADA).is_whole
+    assert traces(shop, ADA, SAID) == set()
