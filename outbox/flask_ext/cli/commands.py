@@ -16,6 +16,7 @@ from ...worker.beat_mark import note_beat
 from ...worker.drain import drain as run_drain
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
+from ..management.emails import MOST_ON_PAGE
 from ..management.server_lines import SUPPRESSED, printable, standing_line
 from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
@@ -196,8 +197,7 @@ def suppress(address: str | None, reason: str, remove: bool) -> None:
     if address is None:
         if remove:
             raise click.UsageError("--remove needs an address")
-        for entry in outbox.suppressed():
-            click.echo(f"{printable(entry.address)}  {printable(entry.reason)}")
+        _show_suppressed()
         return
     try:
         if remove:
@@ -210,3 +210,15 @@ def suppress(address: str | None, reason: str, remove: bool) -> None:
         click.echo("taken off the list" if done else "was not on the list")
     else:
         click.echo("suppressed" if done else "was suppressed already")
+
+
+def _show_suppressed() -> None:
+    """Show the list page by page, for it may be long."""
+    after = None
+    while True:
+        page = current_outbox().suppressed(after=after, limit=MOST_ON_PAGE)
+        for entry in page:
+            click.echo(f"{printable(entry.address)}  {printable(entry.reason)}")
+        if len(page) < MOST_ON_PAGE:
+            return
+        after = page[-1].address

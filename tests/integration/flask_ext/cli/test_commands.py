@@ -6,9 +6,11 @@ from contextlib import closing
 from itertools import count
 
 import pytest
+from sqlalchemy import event
 
 from outbox import ConfigurationError, Status
 from outbox.domain.config.retention import Retention
+from outbox.flask_ext.cli import commands
 from outbox.store.control.rate_limits import take
 from outbox.store.retention.purge import purge
 from tests.support.servers.ports import free_port
@@ -182,6 +184,20 @@ def test_suppress_keeps_the_list(shop: Shop, run: Run) -> None:
     assert "was not on" in run("suppress", "a@x.example", "--remove").output
     run("suppress", "nobody", code=2)
     assert "--remove needs an address" in run("suppress", "--remove", code=2).output
+
+
+def test_the_whole_list_is_shown_and_read_page_by_page(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "MOST_ON_PAGE", 2)
+    reads = list[str]()
+    event.listen(shop.engine, "before_cursor_execute", lambda *told: reads.append(told[2]))
+    for number in range(1, 5):
+        shop.outbox.suppress(f"{number}@x.example", "asked")
+        reads.clear()
+        listed = [f"{each}@x.example  asked" for each in range(1, number + 1)]
+        assert run("suppress").output.splitlines() == listed
+        assert sum("FROM outbox_suppression" in one for one in reads) == number // 2 + 1
 
 
 def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run) -> None:
