@@ -12,6 +12,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
+from itertools import islice
 
 from ...domain.errors import InvalidMessage
 from ...domain.header.address import check_address
@@ -55,9 +56,13 @@ def _text(octets: bytes) -> str:
     if len(octets) > MOST_OCTETS:
         raise InvalidMessage("file", "has over 1 MB: bring it in in parts")
     try:
-        return octets.decode("utf-8-sig")
+        text = octets.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidMessage("file", "must be text in UTF-8, such as CSV") from None
+    # Before any line is examined, which takes longer.
+    if any(line.strip() for line in islice(StringIO(text, newline=""), MOST_LINES, None)):
+        raise InvalidMessage("file", f"has over {MOST_LINES} lines: bring it in in parts")
+    return text
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -68,8 +73,6 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
             found = [_plain(cell.strip()) for cell in cells]
             if not any(found) or (reader.line_num == 1 and found[0].lower() == "address"):
                 continue
-            if reader.line_num > MOST_LINES:
-                raise InvalidMessage("file", f"has over {MOST_LINES} lines: bring it in in parts")
             yield reader.line_num, found
     except csv.Error as error:
         raise InvalidMessage("file", f"cannot be read as CSV, line {reader.line_num}") from error

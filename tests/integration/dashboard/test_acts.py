@@ -12,6 +12,7 @@ import pytest
 
 from outbox import SentAgain, Status
 from outbox.dashboard.controls import suppression_file
+from outbox.domain.header.address import check_address
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import message
 
@@ -220,6 +221,24 @@ def test_a_file_that_cannot_be_read_changes_nothing(
     monkeypatch.setattr(suppression_file, "MOST_OCTETS", 400_000)
     assert told in bring_in(desk, octets, 400)
     assert desk.shop.outbox.suppressed() == ()
+
+
+def test_no_line_of_a_file_that_is_too_long_is_examined(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examined = list[str]()
+
+    def examine(address: str, field: str) -> str:
+        examined.append(address)
+        return check_address(address, field)
+
+    monkeypatch.setattr(suppression_file, "check_address", examine)
+    monkeypatch.setattr(suppression_file, "MOST_LINES", 10)
+    assert "has over 10 lines" in bring_in(desk, b"x\n" * 10 + b"a@x.example\n", 400)
+    assert examined == []
+    bring_in(desk, b"x\n" * 9 + b"a@x.example\n" + b"\n" * 20)
+    assert examined[-1] == "a@x.example"
+    assert len(desk.shop.outbox.suppressed()) == 1
 
 
 def test_pause_and_resume(desk: Desk) -> None:
