@@ -35,6 +35,7 @@ def test_every_filter_of_the_verb_is_an_option(shop: Shop) -> None:
         ["--subject", "ORDER", "--key", "k"],
         ["--tag", "t", "--status", "pending"],
         ["--tag", "t", "--since", "2000-01-01", "--until", "2999-01-01T12:00+02:00"],
+        ["--tag", "t", "--since", "0001-01-01", "--until", "9999-12-31T23:59:59.999999"],
     ):
         assert "Ada@x.example" in run("list", *words).stdout
         assert "bob" not in run("list", *words).stdout
