@@ -178,8 +178,8 @@ def envelope_sender(message: Message[Any, Any]) -> str:
 def refuse_resent(message: Message[Any, Any]) -> None:
     """Refuse a message that somebody sends on to others (RFC 5322 §3.6.6).
 
-    To, Cc and Bcc name those who have it already. By Resent-Date `smtplib.send_message` tells such
-    a message, too; without it the other headers mean nothing.
+    To, Cc and Bcc name those who have it already. `smtplib.send_message` knows such a message by
+    its Resent-Date, too; without that the other headers mean nothing.
     """
     for name in RESENT if "Resent-Date" in message else ():
         if name in message:

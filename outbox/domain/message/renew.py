@@ -33,8 +33,8 @@ def renewed(message: RenderedMessage, *, split_size: int, domain: str = "") -> R
 def own_sender(octets: bytes, reverse_path: str) -> str:
     """Return the sender that a stored message names itself, by which it was given its route.
 
-    The envelope's may be for bounces alone. Where the message names it, it is the own one, too:
-    Flask-Mail's is always the author, also beside a Sender. Raises InvalidMessage.
+    The envelope's sender may be for bounces alone. If a header names it, it is the message's own:
+    with Flask-Mail it is always the author, also beside a Sender. Raises InvalidMessage.
     """
     head, _, _ = octets.partition(b"\r\n\r\n")
     message = HeaderParser().parsestr(head.decode("utf-8", "replace"))
