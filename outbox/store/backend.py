@@ -163,6 +163,7 @@ class Backend:
 
     # `flask outbox check`
     durability_warnings: Callable[[Connection], list[str]] | None = None
+    idle_warnings: Callable[[Connection], list[str]] | None = None
     replica_warnings: Callable[[Connection], list[str]] | None = None
     packet_warnings: Callable[[Connection, int], list[str]] | None = None
     vacuum_warnings: Callable[[Connection, Sequence[str]], list[str]] | None = None
@@ -182,6 +183,7 @@ _POSTGRESQL = Backend(
     identity=postgresql_server.identity,
     holds=pending_writes.holds,
     durability_warnings=postgresql_server.durability_warnings,
+    idle_warnings=postgresql_server.idle_warnings,
     replica_warnings=postgresql_server.replica_warnings,
     vacuum_warnings=postgresql_server.vacuum_warnings,
 )
@@ -198,6 +200,7 @@ _MYSQL = Backend(
     delete_pairs=deletion.delete_pairs,
     identity=mysql_server.identity,
     may_call=function_calls.may_call,
+    idle_warnings=mysql_server.idle_warnings,
     packet_warnings=mysql_server.packet_warnings,
 )
 _BACKENDS = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE, "mysql": _MYSQL, "mariadb": _MYSQL}

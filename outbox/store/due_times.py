@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Table, func
+from sqlalchemy import Column, ColumnElement, Table, func
 
 from .connection.database import Database
 
@@ -29,6 +30,11 @@ def may_expire(email: Table) -> ColumnElement[bool]:
     """
     waits = email.c.finished_at.is_(None) & email.c.token.is_(None)
     return waits & email.c.expires_at.is_not(None)
+
+
+def by_expiry(email: Table) -> tuple[Column[Any], Column[Any]]:
+    """Return the order of emails that may expire: the whole index, so that nothing is sorted."""
+    return email.c.finished_at, email.c.expires_at
 
 
 def expired(database: Database) -> ColumnElement[bool]:

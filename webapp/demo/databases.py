@@ -47,6 +47,7 @@ def _postgres(state: Path) -> Iterator[str]:
     with _postgres_folder(state) as folder:
         server = get_server(folder, cleanup_mode="stop")
         try:
+            server.psql("ALTER ROLE CURRENT_USER SET idle_in_transaction_session_timeout = '1min'")
             yield with_driver(server.get_uri())
         finally:
             server.cleanup()
@@ -79,7 +80,8 @@ def _mariadb(state: Path, socket: Path) -> Iterator[str]:
         command = [install, *common, *how, "--skip-test-db", "--skip-name-resolve"]
         subprocess.run(command, check=True, stdout=log, stderr=log, start_new_session=True)
         where = [f"--socket={socket}", f"--pid-file={folder / 'pid'}", "--skip-networking"]
-        limits = ["--max-allowed-packet=128M"]  # its default would not take our largest email
+        # Its defaults would not take our largest email, and never end an idle transaction.
+        limits = ["--max-allowed-packet=128M", "--idle-transaction-timeout=60"]
         process = subprocess.Popen(
             [server, *common, *where, *limits],
             stdin=subprocess.DEVNULL,

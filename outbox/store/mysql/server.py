@@ -1,4 +1,4 @@
-"""Asks a MariaDB or MySQL server which database it is, and which sizes it does not take."""
+"""Asks a MariaDB or MySQL server which database it is, and which of its limits are a risk."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ _IDENTITY = "SELECT @@hostname, @@port, @@datadir, database()"
 def identity(connection: Connection) -> Hashable:
     """Return a value that identifies the server and the database. It needs no privilege."""
     return tuple(connection.exec_driver_sql(_IDENTITY).one())
+
+
+def idle_warnings(connection: Connection) -> list[str]:
+    """Return a warning if an idle transaction keeps its locks. MySQL has no such limit."""
+    name = "idle_transaction_timeout"
+    limit = connection.exec_driver_sql(f"SHOW VARIABLES WHERE variable_name = '{name}'").first()
+    return [f"{name} is 0"] if limit is not None and int(limit[1]) == 0 else []
 
 
 def packet_warnings(connection: Connection, size: int) -> list[str]:

@@ -48,6 +48,13 @@ def durability_warnings(connection: Connection) -> list[str]:
     return [f"PostgreSQL's {name} is off" for name, value in shown.items() if value == "off"]
 
 
+def idle_warnings(connection: Connection) -> list[str]:
+    """Return a warning if an idle transaction keeps its locks for as long as TCP lives."""
+    name = "idle_in_transaction_session_timeout"
+    limit = connection.exec_driver_sql(f"SHOW {name}").scalar()
+    return [f"{name} is 0"] if limit == "0" else []
+
+
 def replica_warnings(connection: Connection) -> list[str]:
     """Return a warning if this connection, which is in autocommit, reads from a replica.
 

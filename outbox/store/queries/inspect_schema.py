@@ -84,6 +84,12 @@ def durability_warnings(database: Database) -> list[str]:
     return [] if own is None else database.read(own)
 
 
+def idle_warnings(database: Database) -> list[str]:
+    """Return a warning if nothing ends a transaction whose host has vanished, but TCP."""
+    own = backend_of(database.dialect).idle_warnings
+    return [] if own is None else database.read(own)
+
+
 def replica_warnings(database: Database) -> list[str]:
     """Return a warning if plain reads go to a replica, which may lag behind."""
     own = backend_of(database.dialect).replica_warnings

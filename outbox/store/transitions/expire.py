@@ -8,7 +8,7 @@ from ...domain.delivery.status import Status
 from ..connection.database import Database
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import free, rows
-from ..due_times import expired
+from ..due_times import by_expiry, expired
 from ..end_emails import end_emails
 
 EXPIRE_CHUNK = 1000
@@ -22,7 +22,7 @@ def expire(database: Database) -> int:
     def work(connection: Connection) -> int:
         # Ordered by the index: ordered by id, the planner may read every email to find the few.
         # The order of other locks does not matter here, because locked rows are skipped.
-        statement = rows(database).where(over).order_by(email.c.expires_at).limit(EXPIRE_CHUNK)
+        statement = rows(database).where(over).order_by(*by_expiry(email)).limit(EXPIRE_CHUNK)
         found = {row.id: row for row in connection.execute(free(statement))}
 
         def end_these(ids: frozenset[int]) -> None:

@@ -27,6 +27,7 @@ class Code(StrEnum):
     UNTRIED = "untried-database"
     TWO_COMMITS = "two-commits"
     DURABILITY = "durability"
+    IDLE = "idle-transactions"
     REPLICA = "replica"
     POOLER = "pooler"
     PREPARED = "prepared-statements"

@@ -15,6 +15,7 @@ from ....store.control.pause import paused
 from ....store.queries.inspect_schema import (
     Schema,
     durability_warnings,
+    idle_warnings,
     inspect_schema,
     older_line,
     packet_warnings,
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 _TWO_COMMITS = (
     "OUTBOX_ALLOW_TWO_COMMITS is set: if the second of two commits fails, an email leaves without"
     " its rows, or never"
+)
+_IDLE = (
+    "if a host vanishes within a transaction, others may wait for its locks until TCP gives up,"
+    " mostly for two hours. Set it to a minute"
 )
 
 
@@ -84,6 +89,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
         warn(f"{text}: a committed email can be lost", Code.DURABILITY)
         for text in durability_warnings(database)
     ]
+    findings += [warn(f"{text}: {_IDLE}", Code.IDLE) for text in idle_warnings(database)]
     findings += [warn(text, Code.REPLICA) for text in replica_warnings(database)]
     told = prepared_statements.pooler(database.engine, connections=database.connections)
     findings += [ok(text, Code.POOLER) for text in told]

@@ -25,7 +25,7 @@ from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ....domain.scheduling.lanes import Lanes
 from ....domain.scheduling.token_bucket import SLACK
 from ...connection.database import Database
-from ...due_times import may_expire
+from ...due_times import by_expiry, may_expire
 from ...records import Mark
 from . import server_limits
 from .backlog import count
@@ -175,7 +175,7 @@ def _any_expired(database: Database) -> Select[*tuple[Any, ...]]:
     that runs out. In a backlog of a million it would go through the whole table at each sweep.
     """
     email = database.tables.email
-    by_time = select(email.c.expires_at).where(may_expire(email)).order_by(email.c.expires_at)
+    by_time = select(email.c.expires_at).where(may_expire(email)).order_by(*by_expiry(email))
     first = by_time.limit(constant(1)).subquery("first")
     found = finding("expired", number=func.count()).select_from(first)
     return found.where(first.c.expires_at <= database.now())

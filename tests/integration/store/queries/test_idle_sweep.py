@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.generic_plans import statements
+from tests.support.shop.many import Reading, finish
 from tests.support.shop.shop import START, Shop, sent
 
 pytestmark = pytest.mark.each_database
 
+ENDED = 3000
 _BEGIN = ("PRAGMA", "BEGIN", "ROLLBACK")
 
 
@@ -25,3 +28,21 @@ def test_a_sweep_that_finds_nothing_is_one_statement(shop: Shop) -> None:
     asked = statements(shop, lambda _: claimed.append(sweep(shop.runtime, lambda _: None)))
     assert claimed == [0]
     assert len([each for each in asked if not each.startswith(_BEGIN)]) == 1
+
+
+def test_a_sweep_reads_no_email_that_has_ended(shop: Shop) -> None:
+    """Though each had a time that ran out, as one-time codes have."""
+    shop.enqueue(send_at=START + timedelta(days=36_500), expires_at=START + timedelta(days=36_501))
+    reading = Reading(shop.engine)
+
+    def read() -> int:
+        sweep(shop.runtime, lambda _: None)
+        return sum(reading.of(lambda: sweep(shop.runtime, lambda _: None)).values())
+
+    few = read()
+    finish(shop.engine, 10, ENDED + 9)
+    email = shop.tables.email
+    with shop.engine.begin() as connection:
+        ended = email.c.finished_at.is_not(None)
+        connection.execute(update(email).where(ended).values(expires_at=START - timedelta(days=1)))
+    assert read() < few + ENDED / 10

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine, event, make_url
 
 from outbox.store.connection.database import Database
 from outbox.store.queries.inspect_schema import Schema, durability_warnings, inspect_schema
@@ -82,6 +84,20 @@ def test_a_postgresql_that_may_forget_a_commit_is_told(shop: Shop, database_url:
     found = durability_warnings(Database(engine, shop.tables))
     engine.dispose()
     assert "PostgreSQL's synchronous_commit is off" in found
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_server_that_keeps_the_locks_of_an_idle_transaction_is_told(
+    shops: Shops, database_url: str
+) -> None:
+    limit: dict[str, dict[str, Any]] = {
+        "postgresql": {"options": "-c idle_in_transaction_session_timeout=60000"},
+        "mariadb": {"init_command": "SET SESSION idle_transaction_timeout = 60"},
+    }
+    for arguments in ({}, limit[make_url(database_url).get_backend_name()]):
+        shop = shops.open_on(create_engine(database_url, connect_args=arguments))
+        told = "if a host vanishes within a transaction" in runner(shop)("check", code=1).output
+        assert told is not bool(arguments)
 
 
 @pytest.mark.databases("postgresql")
