@@ -18,6 +18,7 @@ from ...domain.config.enqueue_options import Reading
 from ...domain.counted import counted
 from ...domain.errors import ConfigurationError
 from ...store.connection.drivers import in_memory
+from ...store.connection.hidden_values import VALUES_HIDDEN
 from ...store.connection.prepared_statements import unprepared
 from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
@@ -92,13 +93,14 @@ class State:
         """Give the connection for a block that writes in the session's transaction.
 
         Raises ConfigurationError as `connection` does, and where the session has written rows to
-        another database. If it writes them after the block, its flush or its commit raises.
+        another database. If it writes them after the block, its flush or its commit raises. An
+        error of a statement in the block does not tell its values.
         """
         connection = self.connection(session)
         may_part = self.runtime.settings.allow_two_commits
         if not may_part:
             one_commit.refuse_apart(session, connection)
-        with unprepared(connection):
+        with VALUES_HIDDEN, unprepared(connection):
             yield connection
         if not may_part:
             one_commit.watch(session, connection)

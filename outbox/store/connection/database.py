@@ -21,8 +21,9 @@ from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
-from .error_codes import hide_values, is_transient, refuse_missing_tables, tables_needed
+from .error_codes import is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
+from .hidden_values import VALUES_HIDDEN
 from .prepared_statements import asked
 from .sqlite_memory import Shared
 from .turns import Turns
@@ -202,8 +203,16 @@ class Database:
         if self._shared is not None:
             self._shared.refuse_busy()
 
-    def _lent(self, isolation: str) -> AbstractContextManager[Connection]:
-        """Return a connection for the outbox. Raises Busy if the only one is in a transaction."""
+    @contextmanager
+    def _lent(self, isolation: str) -> Iterator[Connection]:
+        """Lend a connection: all of the outbox's own statements go over one of these.
+
+        Raises Busy if the only one is in a transaction.
+        """
+        with VALUES_HIDDEN, self._taken(isolation) as connection:
+            yield connection
+
+    def _taken(self, isolation: str) -> AbstractContextManager[Connection]:
         if self._shared is not None:
             return self._shared.lent(isolation)
         if self._turns is not None:
@@ -275,7 +284,6 @@ def lock_tries(patience: float) -> int:
 
 
 def _wait_or_raise(error: DBAPIError, left: int) -> None:
-    hide_values(error)
     refuse_missing_tables(error)
     if left <= 0 or not is_transient(error):
         raise error

@@ -133,22 +133,12 @@ def _lack(error: BaseException) -> str | None:
     return OLD_TABLES if code in _NO_COLUMN or is_column else None
 
 
-def hide_values(error: SQLAlchemyError) -> None:
-    """Keep the values of its statement out of an error's text: addresses do not belong in logs."""
-    if isinstance(error, StatementError):
-        error.hide_parameters = True
-
-
 @contextmanager
 def tables_needed() -> Iterator[None]:
-    """Raise MissingTables for statements of the block that lack the outbox's tables.
-
-    Another error is raised as it is, without the values of its statement.
-    """
+    """Raise MissingTables for statements of the block that lack the outbox's tables."""
     try:
         yield
     except SQLAlchemyError as error:
-        hide_values(error)
         refuse_missing_tables(error)
         raise
 

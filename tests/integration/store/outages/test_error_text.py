@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import StatementError
+from sqlalchemy.exc import DBAPIError, StatementError
 
 from tests.support.shop.shop import Shop, message
 
@@ -43,6 +43,34 @@ def test_an_error_does_not_name_the_person(shop: Shop, verb: str) -> None:
     sa.event.remove(shop.engine, "before_cursor_execute", misspell)
     told = "".join(traceback.format_exception(caught.value))
     assert broken in told
+    assert PERSON not in told
+
+
+@pytest.mark.parametrize("path", ["run", "read"])
+def test_an_error_of_a_value_does_not_name_the_person(shop: Shop, path: str) -> None:
+    """SQLAlchemy refuses the value, so it is no error of the driver."""
+    row = {"address": PERSON, "reason": "asked", "created_at": "no time"}
+    write = sa.insert(shop.tables.suppression)
+    with pytest.raises(StatementError) as caught:
+        getattr(shop.database, path)(lambda connection: connection.execute(write, row))
+    assert not isinstance(caught.value, DBAPIError)
+    assert PERSON not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("path", ["run", "read"])
+def test_nor_does_the_error_that_it_led_to(shop: Shop, path: str) -> None:
+    look = sa.text("SELECT 1 FROM outbox_nowhere WHERE address = :address")
+
+    def fail_further(connection: sa.Connection) -> None:
+        try:
+            connection.execute(look, {"address": PERSON})
+        except DBAPIError as error:
+            raise ValueError("a fault of ours") from error
+
+    with pytest.raises(ValueError, match="a fault of ours") as caught:
+        getattr(shop.database, path)(fail_further)
+    told = "".join(traceback.format_exception(caught.value))
+    assert "outbox_nowhere" in told
     assert PERSON not in told
 
 
