@@ -21,6 +21,13 @@ from .desk import HOSTILE, PIXEL, Desk, whole
 
 pytestmark = pytest.mark.one_database("sqlite")
 
+QUOTES = """
+CREATE TRIGGER quotes BEFORE INSERT ON outbox_audit BEGIN
+    SELECT RAISE(ABORT, 'Key (address)=({}) is refused');
+END
+"""
+"""Has SQLite quote what it refuses, as other databases do."""
+
 
 def test_the_list_has_the_newest_first_and_can_be_narrowed(desk: Desk) -> None:
     failed = stuck(desk.shop, Status.FAILED)
@@ -263,6 +270,19 @@ def test_the_line_of_an_error_has_no_address(desk: Desk, caplog: pytest.LogCaptu
         desk.shop.tables.suppression.drop(connection)
     desk.get("/suppressed", 500, address="victim@secret.example")
     assert "outbox_suppression" in caplog.text
+    assert "victim" not in caplog.text
+
+
+def test_nor_has_one_whose_text_the_database_wrote(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    victim = "victim@secret.example"
+    with desk.shop.engine.begin() as connection:
+        connection.exec_driver_sql(QUOTES.format(victim))
+    desk.post("/suppressed/add", "/suppressed", 500, new=victim)
+    assert "a page of the dashboard failed" in caplog.text
+    assert "Traceback" in caplog.text
+    assert "IntegrityError" in caplog.text
     assert "victim" not in caplog.text
 
 
