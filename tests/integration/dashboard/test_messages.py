@@ -21,13 +21,6 @@ from .desk import HOSTILE, PIXEL, Desk, whole
 
 pytestmark = pytest.mark.one_database("sqlite")
 
-QUOTES = """
-CREATE TRIGGER quotes BEFORE INSERT ON outbox_audit BEGIN
-    SELECT RAISE(ABORT, 'Key (address)=({}) is refused');
-END
-"""
-"""Has SQLite quote what it refuses, as other databases do."""
-
 
 def test_the_list_has_the_newest_first_and_can_be_narrowed(desk: Desk) -> None:
     failed = stuck(desk.shop, Status.FAILED)
@@ -263,42 +256,6 @@ def test_what_is_not_there_has_a_page_of_its_own(desk: Desk) -> None:
         assert "To the overview" in page
     desk.role = Role.VIEW
     assert "You may look" in desk.get("/messages/1/html", 403).text
-
-
-def test_the_line_of_an_error_has_no_address(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    with desk.shop.engine.begin() as connection:
-        desk.shop.tables.suppression.drop(connection)
-    desk.get("/suppressed", 500, address="victim@secret.example")
-    assert "outbox_suppression" in caplog.text
-    assert "victim" not in caplog.text
-
-
-def test_nor_has_one_whose_text_the_database_wrote(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
-    victim = "victim@secret.example"
-    with desk.shop.engine.begin() as connection:
-        connection.exec_driver_sql(QUOTES.format(victim))
-    desk.post("/suppressed/add", "/suppressed", 500, new=victim)
-    assert "a page of the dashboard failed" in caplog.text
-    assert "Traceback" in caplog.text
-    assert "IntegrityError" in caplog.text
-    assert "victim" not in caplog.text
-
-
-def test_an_error_has_a_page_and_a_line_in_the_log(
-    desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr("outbox.dashboard.controls.audit.PAGE", None)
-        page = desk.get("/audit", 500).text
-    assert "This page failed" in page
-    assert "a page of the dashboard failed" in caplog.text
-    with desk.shop.engine.begin() as connection:
-        desk.shop.tables.audit.drop(connection)
-    page = desk.get("/audit", 500).text
-    assert "run your migrations" in page
-    assert "emails go out as before" not in page
 
 
 def test_a_message_whose_body_is_gone_says_so_and_offers_nothing_that_needs_it(desk: Desk) -> None:
