@@ -25,6 +25,7 @@ Result = TypeVar("Result")
 Change: TypeAlias = Callable[[Connection, Database, list[int]], Result]
 """Takes ids, changes these emails, and returns what it has changed."""
 Columns = TypeVarTuple("Columns")
+_FOR_SHARE = "use_mysql_for_share"
 Locked = Row[int, int, int, bool]
 """A locked row: its id, how often its result was unknown, how many recipients it has, and whether
 its body goes with its end."""
@@ -84,6 +85,18 @@ def rows(database: Database) -> Select[int, int, int, bool]:
 def free(statement: Select[*Columns]) -> Select[*Columns]:
     """Return the statement so that it locks the free rows and skips the others."""
     return statement.with_for_update(key_share=True, skip_locked=True)
+
+
+def kept(connection: Connection, statement: Select[*Columns]) -> Select[*Columns]:
+    """Return the statement so that the free rows it finds are not removed before the commit.
+
+    Others may lock them the same way. For MySQL 8 SQLAlchemy before 2.1 writes the old words for
+    that, which do not go with `SKIP LOCKED`: there the statement's end is written here.
+    """
+    dialect = connection.dialect
+    if getattr(dialect, "is_mariadb", None) is False and not hasattr(dialect, _FOR_SHARE):
+        return statement.suffix_with("FOR SHARE SKIP LOCKED")
+    return statement.with_for_update(read=True, key_share=True, skip_locked=True)
 
 
 def seen(connection: Connection, database: Database, which: ColumnElement[bool]) -> frozenset[int]:

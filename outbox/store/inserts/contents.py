@@ -20,6 +20,7 @@ from sqlalchemy import insert as insert_into
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among_bound
+from ..connection.row_locks import kept
 from ..encryption.cipher import Cipher
 from ..encryption.parts import Content, seal_content
 from ..new_email import NewContent
@@ -120,13 +121,8 @@ def find(connection: Connection, database: Database, new: NewContent, digest: by
             return None
         same = content.c.id == first_id
     # The lock keeps the purge away until this transaction ends. A row that it holds is skipped.
-    found = connection.execute(
-        select(content.c.id)
-        .where(same)
-        .limit(1)
-        .with_for_update(read=True, key_share=True, skip_locked=True)
-    )
-    return found.scalar()
+    one = select(content.c.id).where(same).limit(1)
+    return connection.execute(kept(connection, one)).scalar()
 
 
 def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict[int, Content]:

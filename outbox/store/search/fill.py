@@ -14,6 +14,7 @@ from ...domain.search.digests import digests
 from ...domain.search.subject import folded_subject, read_subject
 from ..connection.database import Database
 from ..connection.list_parts import among, is_among
+from ..connection.row_locks import kept
 from ..inserts import lookup
 from ..lookup.forget import addresses, remove_pairs
 
@@ -67,12 +68,8 @@ def _index(
     email = database.tables.email.c
     columns = email.id, email.content_id, email.recipient, email.recipients, email.message_id
     own = case((email.merge.is_(None), email.headers)).label("own")  # or it names one reader
-    rows = connection.execute(
-        select(*columns, own)
-        .where(among(database, ids))
-        .order_by(email.id)
-        .with_for_update(read=True, key_share=True, skip_locked=True)
-    ).all()
+    chosen = select(*columns, own).where(among(database, ids)).order_by(email.id)
+    rows = connection.execute(kept(connection, chosen)).all()
     if not LOOKED_UP.isdisjoint(indexed):
         _look_up(connection, database, indexed, rows)
     if Term.SUBJECT in indexed:

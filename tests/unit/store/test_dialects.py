@@ -6,11 +6,12 @@ import ast
 import re
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import MetaData, insert
+from sqlalchemy import MetaData, insert, select
 from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite
 from sqlalchemy.dialects.mysql import mariadb
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -18,6 +19,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 import outbox
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
+from outbox.store.connection.row_locks import kept
 from outbox.store.due_emails import due_statement
 from outbox.store.postgresql import claim as postgresql_claim
 from outbox.store.schema.clock import clock
@@ -133,6 +135,29 @@ def test_no_index_of_the_hot_table_names_the_status(tables: Tables) -> None:
     """So that opening a window stays a HOT update on PostgreSQL."""
     for index in tables.email.indexes:
         assert "status" not in sql(CreateIndex(index), "postgresql")
+
+
+@pytest.mark.parametrize(
+    ("is_mariadb", "knows_for_share", "ending"),
+    [
+        (True, False, "LOCK IN SHARE MODE SKIP LOCKED"),
+        (False, False, "FOR SHARE SKIP LOCKED"),
+        (False, True, "FOR SHARE SKIP LOCKED"),
+    ],
+    ids=["MariaDB", "MySQL", "MySQL, SQLAlchemy 2.1"],
+)
+def test_rows_are_kept_in_words_that_the_server_knows(
+    tables: Tables, is_mariadb: bool, knows_for_share: bool, ending: str
+) -> None:
+    """As each server answers when it is first connected to. No MySQL can be had here."""
+    dialect: Any = (mariadb.MariaDBDialect if is_mariadb else mysql.dialect)()
+    told = {"is_mariadb": is_mariadb, **({"use_mysql_for_share": True} if knows_for_share else {})}
+    connection: Any = SimpleNamespace(dialect=SimpleNamespace(**told))
+    if knows_for_share:
+        dialect.use_mysql_for_share = True
+    statement = kept(connection, select(tables.email.c.id).limit(1))
+    text = re.sub(r"\s+", " ", str(statement.compile(dialect=dialect))).rstrip()
+    assert re.search(rf"LIMIT %s {ending}$", text)
 
 
 ASKED = {
