@@ -36,6 +36,16 @@ def log_breaker(server: str, cause: str, *, alert: bool) -> None:
     _log.log(level, "outbox: server %s is halted (%s)", server, cause, extra={"outbox": values})
 
 
+def log_unreached(server: str, cause: str, *, seconds: float) -> None:
+    """Log that this host opens no session with a server over which another host sends."""
+    values = {"event": "server_unreached", "server": server, "cause": cause, "seconds": seconds}
+    text = (
+        "outbox: this host opens no session with server %s (%s), but another host does: it leaves"
+        " the server for %.0f s"
+    )
+    _log.error(text, server, cause, seconds, extra={"outbox": values})
+
+
 def log_alert(server: str, email_id: int) -> None:
     """Log that emails need what a server does not offer, so that a person must see to it."""
     values = {"event": "server_lacks", "server": server, "email_id": email_id}

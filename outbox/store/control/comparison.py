@@ -113,6 +113,21 @@ def just_taken(
     return next((row.id for row in taken if is_outsider(traits_of(row))), None)
 
 
+def taken_elsewhere(database: Database, server: str, host: str, seconds: float) -> bool:
+    """Return whether a worker of another host has sent an email over this server lately."""
+    attempt = database.tables.attempt
+    columns = attempt.c.server, attempt.c.verdict, attempt.c.finished_at, attempt.c.worker
+    newest = select(*columns).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    ours = newest.c.worker.startswith(f"{host}:", autoescape=True)
+    statement = (
+        select(newest.c.finished_at)
+        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT, ~ours)
+        .where(newest.c.finished_at > database.now(-seconds))
+        .limit(1)
+    )
+    return bool(_rows(database, statement))
+
+
 def slowest_taken(database: Database, server: str) -> float:
     """Return the most seconds that a lately accepted email took on this server; 0.0 if none did."""
     taken = _taken(database, server, database.now(-LATELY))

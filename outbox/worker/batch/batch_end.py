@@ -15,6 +15,7 @@ class BatchEnd(StrEnum):
     SENDING_OFF = "sending is off"  # this app sends nothing, by MAIL_SUPPRESS_SEND or TESTING
     COPY = "copy"  # this outbox is a copy, or a restored backup: nothing may be sent from it
     NO_SERVER = "no server"  # no server of the route has room, or none opens a session
+    CUT_OFF = "cut off"  # other hosts reach the route's servers, and this one does not
     RATE_LIMITED = "rate limited"  # a rate lets no email go soon
     YIELDED = "yielded"  # urgent email waits for a process
     RELIEVED = "relieved"  # the emails behind a slow one were given back
@@ -29,6 +30,7 @@ _IDLE = frozenset(
         BatchEnd.SENDING_OFF,
         BatchEnd.COPY,
         BatchEnd.NO_SERVER,
+        BatchEnd.CUT_OFF,
         BatchEnd.RATE_LIMITED,
     }
 )

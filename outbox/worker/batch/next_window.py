@@ -83,10 +83,12 @@ class NextWindow:
         self._heartbeat.ask = lambda: runtime.clock() < until
         fault = self._choice.connection.connect(anew=anew)
         self._heartbeat.progress()
-        if fault is not None:
-            watch.session_failed(fault)
-            self._choice.drop()
-        return fault is None
+        if fault is None:
+            runtime.reach.opened(self._choice.server.name)
+            return True
+        watch.session_failed(fault)
+        self._choice.drop()
+        return False
 
     def _arrange(self, left: deque[ClaimedEmail]) -> None:
         """Put the email first that differs most from the suspects, if there are any.

@@ -7,6 +7,7 @@ window's opening has committed. The next window opens in the transaction that re
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from ...domain.counted import counted
 from ...store.control import lease
+from ...store.control.circuit_breaker import give_back_probe
 from ...store.control.counter import bump
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions import release
@@ -33,9 +35,12 @@ from .result_factory import ResultFactory
 from .send_email import EmailSender
 from .send_window import Window
 from .server_choice import ServerChoice
-from .throttle import Throttle, return_relaned
+from .throttle import LOOK, Throttle, return_relaned
 
 _log = logging.getLogger("outbox")
+
+CUT_OFF_PAUSE = 1.0
+"""Seconds for which a process takes no other task where another host must send its batch."""
 
 STALE = "stale_tasks"
 """The counter of send tasks that came twice, late or forged."""
@@ -90,8 +95,21 @@ def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchRep
             end = BatchEnd.SENDING_OFF if runtime.suppressed() else sending.run()
         # Only now, as the end of the lease frees a place under the server's connection cap.
         settled = sending.finish()
+    if end is BatchEnd.CUT_OFF:
+        _pause()
     _log.debug("outbox: a batch ended: %s, %s settled", end, counted(settled, "email"))
     return BatchReport(end, settled)
+
+
+def _pause() -> None:
+    """Take no other task for a moment: this process would have the next one, and return that too.
+
+    A shutdown ends it.
+    """
+    for _ in range(round(CUT_OFF_PAUSE / LOOK)):
+        if shutdown.requested():
+            return
+        time.sleep(LOOK)
 
 
 def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:
@@ -132,6 +150,8 @@ class _Sending:
 
     def run(self) -> BatchEnd:
         """Open a window, send it, record it, and repeat; return why the batch ended."""
+        if self._choice.is_cut_off:
+            return self._leave_to_others()
         with self._kept_on_error():
             left = deque(self._sendable())
             end = None if self._batch.emails else self._probe()
@@ -201,6 +221,14 @@ class _Sending:
             return BatchEnd.NO_SERVER
         self._choice.watch.session_opened()
         return BatchEnd.PROBED
+
+    def _leave_to_others(self) -> BatchEnd:
+        """Let other hosts send the batch: a probe is not made here, so it is not counted."""
+        database = self._runtime.database
+        if self._batch.probed is not None:
+            back = partial(give_back_probe, database=database, token=self._token)
+            until_written(lambda: database.run(back))
+        return BatchEnd.CUT_OFF
 
     def _sendable(self) -> list[ClaimedEmail]:
         """Return the emails that have recipients; record those that are suppressed."""

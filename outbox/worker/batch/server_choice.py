@@ -46,7 +46,10 @@ class ServerChoice:
         # The lane has the rate of a route's only server. Halted servers are counted here, too.
         self._several = len(servers) > 1
         self._caps = _caps(servers, batch.ramps)
-        self._left = {server.name: server for server in _order(runtime, batch, servers)}
+        ordered = _order(runtime, batch, servers)
+        self._left = {one.name: one for one in ordered if not runtime.reach.is_out(one.name)}
+        self.is_cut_off = bool(ordered) and not self._left
+        """Whether other hosts reach the batch's servers, and this one does not."""
         self._held: str | None = None
         self._lent = ExitStack()
         self._watches: dict[str, Watch] = {}

@@ -22,6 +22,7 @@ from sqlalchemy import Engine
 from ...domain.config.routing import Routes
 from ...domain.config.servers import ServerSettings
 from ...domain.config.settings import Settings
+from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
 from ...domain.jobs.pace import FIRST
@@ -83,6 +84,7 @@ class Runtime:
         )
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = steady
+        self.reach = Reach(lambda: self.clock())
         self.low_water = LowWater(lambda: self.clock())
         self.instance = InstanceGuard(
             lambda: self.database, settings.instance, clock=lambda: self.clock()

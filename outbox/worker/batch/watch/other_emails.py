@@ -15,6 +15,7 @@ from ....store.control.comparison import (
     outsider_taken,
     outsider_waits,
     slowest_taken,
+    taken_elsewhere,
     taken_since,
 )
 from ...process.retry_writes import until_written
@@ -40,6 +41,12 @@ class OtherEmails:
     def just_taken(self, is_outsider: Callable[[Traits], bool], *, seconds: float) -> int | None:
         """Return the id of an email unlike the halted ones that the server took in this time."""
         look = partial(just_taken, self._database, self._server, is_outsider, seconds=seconds)
+        return until_written(look)
+
+    def left_elsewhere(self, worker: str, *, seconds: float) -> bool:
+        """Return whether another host than this worker's has sent over the server in this time."""
+        host = worker.rpartition(":")[0]
+        look = partial(taken_elsewhere, self._database, self._server, host, seconds)
         return until_written(look)
 
     def were_taken_since(self, moment: datetime) -> bool:

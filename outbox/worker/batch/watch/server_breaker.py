@@ -38,7 +38,7 @@ class ServerBreaker:
     def trip(self, cause: Cause, result: Transaction, *, suspect_id: int | None = None) -> None:
         """Open it for a result that shows that the server is to blame."""
         self._trip(
-            f"{result.phase} {result.reply.code or result.verdict}",
+            why(result),
             cause=cause,
             reason=told(result),
             alert=result.alert,
@@ -105,6 +105,11 @@ class ServerBreaker:
     def _suspect(self, **known: object) -> None:
         suspect: Callable[..., None] = partial(suspicion.suspect, self._database, self._server)
         until_written(partial(suspect, **known))
+
+
+def why(result: Transaction) -> str:
+    """Return in words for the log, which never quotes a server, what the server is blamed for."""
+    return f"{result.phase} {result.reply.code or result.verdict}"
 
 
 def told(result: Transaction) -> str:

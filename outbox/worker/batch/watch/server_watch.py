@@ -15,11 +15,12 @@ from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
+from ...log_events import log_unreached
 from ...process.runtime import Runtime
 from ..diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
 from .lacking import Lacking
 from .other_emails import OtherEmails
-from .server_breaker import ServerBreaker, told
+from .server_breaker import ServerBreaker, told, why
 
 Untried = Callable[[], Sequence[Traits]]
 """Returns the traits of the emails that this server is still to get. Called in trouble only."""
@@ -46,6 +47,9 @@ class Watch:
         `lanes` returns the lanes that may hold emails for this server. It is called in trouble
         only.
         """
+        self._server = server
+        self._worker = runtime.worker
+        self._reach = runtime.reach
         self._slots = runtime.slots
         self._random = runtime.random
         self._breaker = ServerBreaker(runtime, server, breaker)
@@ -131,8 +135,16 @@ class Watch:
         return session_seconds(self._breaker.failures)
 
     def session_failed(self, fault: Transaction) -> None:
-        """Note that no session could be opened, or that an open one ended."""
-        self._breaker.trip(Cause.SESSION, fault)
+        """Note that no session could be opened, or that an open one ended.
+
+        If another host has just sent over this server, only this process leaves it for a while.
+        """
+        seconds = self._reach.witness_seconds(self._server)
+        if self._breaker.was_open or not self._others.left_elsewhere(self._worker, seconds=seconds):
+            self._breaker.trip(Cause.SESSION, fault)
+            return
+        seconds = self._reach.leave(self._server)
+        log_unreached(self._server, why(fault), seconds=seconds)
 
     def session_opened(self) -> None:
         """Note that a probe without an email opened a session; this may close the breaker."""

@@ -1,0 +1,60 @@
+"""Which servers this process cannot reach, although another host can. It is lost with the process.
+
+A breaker is shared by all workers. So one host without a way to a server, such as a host with an
+old list of authorities, must not open it for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+WITNESS = 10.0
+"""Seconds for which an email that another host has sent over a server speaks for the server."""
+
+WITNESS_MAX = 120.0
+"""The same, where this host could not reach the server since before that email."""
+
+PAUSE_FIRST, PAUSE_MAX = 10.0, 60.0
+"""Seconds until this process tries the server again: after its first failure, and at most."""
+
+
+@dataclass(slots=True)
+class _Failing:
+    since: float
+    failures: int = 0
+    until: float = 0.0
+
+
+class Reach:
+    """Remembers the sessions that this process could not open, by server."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._failing: dict[str, _Failing] = {}
+
+    def is_out(self, server: str) -> bool:
+        """Return whether this process is to leave the server to other hosts for now."""
+        found = self._failing.get(server)
+        return found is not None and self._clock() < found.until
+
+    def witness_seconds(self, server: str) -> float:
+        """Note a failure; return how old another host's sent email may be to speak for the server.
+
+        In an outage the emails that were sent before it soon no longer do. What another host has
+        sent since this one's first failure shows that the server is there.
+        """
+        failing = self._failing.setdefault(server, _Failing(self._clock()))
+        return min(WITNESS_MAX, max(WITNESS, self._clock() - failing.since))
+
+    def leave(self, server: str) -> float:
+        """Leave the server to other hosts; return for how many seconds."""
+        failing = self._failing.setdefault(server, _Failing(self._clock()))
+        seconds = min(PAUSE_MAX, PAUSE_FIRST * 2.0 ** min(failing.failures, 10))
+        failing.failures += 1
+        failing.until = self._clock() + seconds
+        return seconds
+
+    def opened(self, server: str) -> None:
+        """Note that this process has opened a session with the server."""
+        self._failing.pop(server, None)
