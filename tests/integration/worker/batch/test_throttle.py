@@ -19,7 +19,7 @@ from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
 from tests.integration.worker.batch.started import batch, statements
 from tests.support.shop.lag import lag
-from tests.support.shop.pauses import Pauses, Together
+from tests.support.shop.pauses import Pauses, Together, stand_still
 from tests.support.shop.shop import Shop, Shops, addresses, newsletter
 
 pytestmark = pytest.mark.one_database("mariadb")
@@ -123,6 +123,7 @@ def test_urgent_mail_takes_before_anybody_else_can(hourly: Shop) -> None:
 def test_bulk_keeps_to_its_share_while_urgent_mail_stirs(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="1/s", OUTBOX_BULK_SHARE=0.25)
     made, pauses = batch(shop, priority=Priority.BULK), Pauses(shop)
+    stand_still(shop)
     clock = 0.0
 
     def permit() -> float:
