@@ -61,7 +61,7 @@ def show(email_id: int) -> ResponseReturnValue:
 
 def html(email_id: int) -> ResponseReturnValue:
     """Serve the HTML part for the frame."""
-    part = _shown(email_id).framed
+    part = _shown(email_id).framed.html
     response = Response(_BASE + part, mimetype="text/html")
     response.headers["Content-Security-Policy"] = FRAME_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"

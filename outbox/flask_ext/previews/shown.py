@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from urllib.parse import unquote
 
 from ...domain.mime.reading import body_of, body_text, file_name, header_text, parsed
 from .html_survey import Survey, survey
-
-_CID = re.compile(r"cid:([^\s\"'<>)]+)", re.IGNORECASE)
+from .inline_images import Framed, content_id_of, framed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +78,16 @@ class ShownEmail:
         """The octets of the HTML, decoded."""
         return len((self.html or "").encode("utf-8", "replace"))
 
-    @property
-    def framed(self) -> str:
+    @cached_property
+    def framed(self) -> Framed:
         """The HTML with the images that are parts of the message put in as `data:` URLs."""
-        return _CID.sub(lambda found: self._inline(found[1]) or found[0], self.html or "")
+        return framed(self.html or "", self._inline)
 
     @property
     def missing_images(self) -> list[str]:
         """The images that the HTML takes from the message, and that are not in it."""
-        named = [_CID.match(url) for url in self.survey.images]
-        return [found[1] for found in named if found and not self._inline(found[1])]
+        named = map(content_id_of, self.survey.images)
+        return [one for one in named if one is not None and not self._inline(one)]
 
     @cached_property
     def files(self) -> list[File]:

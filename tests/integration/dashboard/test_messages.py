@@ -14,10 +14,11 @@ from outbox.dashboard import Role
 from outbox.dashboard.messages import content
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.flask_ext.previews import inline_images
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import addresses, entry, message, newsletter
 
-from .desk import HOSTILE, PIXEL, Desk, whole
+from .desk import HOSTILE, HTML, PIXEL, Desk, whole
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -125,6 +126,17 @@ def test_the_html_has_no_rights(desk: Desk) -> None:
     assert "script" not in rules
     assert "frame-ancestors 'self'" in rules
     assert frame.headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+def test_the_html_has_a_limit_that_its_images_do_not_pass(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email_id = desk.enqueue(whole())
+    frame, page = f"/messages/{email_id}/html", f"/messages/{email_id}"
+    assert "not shown in" not in desk.get(page).text
+    monkeypatch.setattr(inline_images, "MOST", len(HTML))
+    assert 'src="cid:logo"' in desk.get(frame).text
+    assert "An image of the message is not shown in 1 place: with it" in desk.get(page).text
 
 
 def test_a_policy_of_the_app_gives_a_shown_message_no_rights(desk: Desk) -> None:

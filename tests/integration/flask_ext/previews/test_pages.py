@@ -11,6 +11,7 @@ from flask import url_for
 from flask_mail import Message
 from werkzeug.test import TestResponse
 
+from outbox.flask_ext.previews import inline_images
 from outbox.testing import OutboxTester
 from tests.support.shop.shop import message, newsletter
 
@@ -59,10 +60,20 @@ def test_what_a_message_has_is_escaped_and_its_html_is_in_a_frame_without_rights
     assert framed.endswith(HOSTILE)  # as it is: there no script runs
     assert '<img src="data:image/png;base64,iVBORw==" alt="Shop">' in framed
     assert '<img src="cid:gone" alt="">' in framed
+    assert "images are not shown" not in page.text
     rules = page.headers["Content-Security-Policy"]
     assert rules.startswith("default-src 'none'; img-src data:;")
     assert "script-src" not in rules
     assert page.headers["Cache-Control"] == "no-store"
+
+
+def test_images_that_would_make_the_page_too_large_are_left_out(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inline_images, "MOST", 0)
+    page = site.show(order_confirmation)
+    assert '<img src="cid:logo" alt="Shop">' in frame_of(page)
+    assert "<p>Some images are not shown:" in page.text
 
 
 def test_a_newsletter_is_filled_in_for_its_reader(site: Site) -> None:
