@@ -7,22 +7,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from ...domain.config.search_terms import LOOKED_UP, Term
 from ...domain.search.digests import digests
-from ...domain.search.subject import folded_subject, read_subject
 from ..connection.database import Database
-from ..connection.list_parts import among, is_among
+from ..connection.list_parts import among
 from ..connection.row_locks import kept
 from ..inserts import lookup
 from ..lookup.forget import addresses, remove_pairs
+from .fill_subjects import FillSubjects
 
 FILL_CHUNK = 500
 """The most emails that one transaction indexes, so that sending goes on beside it."""
-
-HEAD = 16_384
-"""The octets at the start of a content that are searched for its subject."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,11 +36,15 @@ def fill(database: Database, indexed: Collection[Term]) -> Iterator[Filled]:
 
     Emails that are indexed already stay so. The generator may be closed between two transactions.
     """
-    passed = 0
+    passed, subjects = 0, FillSubjects(database)
     while ids := database.read(partial(_ahead, database=database, passed=passed)):
         before, passed = passed, ids[-1]
-        done = database.run(partial(_index, database=database, indexed=indexed, ids=ids))
+        work = partial(_index, database=database, indexed=indexed, ids=ids, subjects=subjects)
+        done = database.run(work)
         yield Filled(passed=passed - before, indexed=done, held=len(ids) - done)
+    for agreed in subjects.agreed():
+        database.run(partial(subjects.store, subjects=agreed))
+        yield Filled(passed=0, indexed=0, held=0)
 
 
 def last_id(connection: Connection, database: Database) -> int:
@@ -58,7 +59,11 @@ def _ahead(connection: Connection, database: Database, passed: int) -> Sequence[
 
 
 def _index(
-    connection: Connection, database: Database, indexed: Collection[Term], ids: Sequence[int]
+    connection: Connection,
+    database: Database,
+    indexed: Collection[Term],
+    ids: Sequence[int],
+    subjects: FillSubjects,
 ) -> int:
     """Index those of these emails that nobody holds; return how many.
 
@@ -67,14 +72,25 @@ def _index(
     """
     email = database.tables.email.c
     columns = email.id, email.content_id, email.recipient, email.recipients, email.message_id
-    own = case((email.merge.is_(None), email.headers)).label("own")  # or it names one reader
+    own = _own_headers(database)
     chosen = select(*columns, own).where(among(database, ids)).order_by(email.id)
     rows = connection.execute(kept(connection, chosen)).all()
     if not LOOKED_UP.isdisjoint(indexed):
         _look_up(connection, database, indexed, rows)
     if Term.SUBJECT in indexed:
-        _keep_subjects(connection, database, {row.content_id: row.own or b"" for row in rows})
+        subjects.keep(connection, {row.content_id for row in rows})
+        subjects.see(rows)
+        if held := set(ids) - {row.id for row in rows}:  # they are read, and not written
+            unlocked = select(email.content_id, own).where(among(database, held))
+            subjects.see(connection.execute(unlocked).all())
     return len(rows)
+
+
+def _own_headers(database: Database) -> ColumnElement[Any]:
+    """Return the headers of an email; null where they are gone, or name one of many readers."""
+    email = database.tables.email.c
+    whole = email.merge.is_(None) & email.redacted_at.is_(None)
+    return case((whole, email.headers)).label("own")
 
 
 def _look_up(
@@ -90,23 +106,3 @@ def _look_up(
     ]
     remove_pairs(connection, database, list(lookup.pairs(found)))  # or they would be there twice
     lookup.insert(connection, database, found)
-
-
-def _keep_subjects(connection: Connection, database: Database, headers: dict[int, bytes]) -> None:
-    """Store the subjects of contents that have none; an email's own headers may have it.
-
-    A subject with merge fields is in no content as it was written, so none is stored.
-    """
-    content = database.tables.content
-    missing = is_among(database, content.c.id, headers) & content.c.subject.is_(None)
-    missing &= content.c.key_id.is_(None)  # what is encrypted is not indexed
-    head = func.substr(content.c.body, 1, HEAD).label("head")
-    found = []
-    for row in connection.execute(select(content.c.id, head).where(missing)).all():
-        own = read_subject(headers[row.id])
-        text = read_subject(row.head) if own is None else own
-        if text is not None:
-            found.append({"content": row.id, "folded": folded_subject(text)})
-    if found:
-        one = update(content).where(content.c.id == bindparam("content"))
-        connection.execute(one.values(subject=bindparam("folded")), found)

@@ -63,6 +63,70 @@ def test_the_subject_of_one_reader_is_never_that_of_a_newsletter(shops: Shops) -
     assert [row.subject for row in shop.rows(shop.tables.content)] == [None, "ink for all"]
 
 
+def terms_with(shop: Shop, *subjects: str | None) -> None:
+    """Enqueue an email for each of these subjects, all of which share one large content."""
+    with shop.session() as session:
+        for subject in subjects:
+            mail = message(text=TERMS)
+            del mail["Subject"]
+            if subject is not None:
+                mail["Subject"] = subject
+            shop.outbox.enqueue(mail, session=session)
+            session.commit()
+
+
+@pytest.mark.parametrize(
+    "subjects",
+    [("Order 1", "Order 2", "Order 1"), ("Order 1", "Order 1", None), (None, "Order 1", "Order 1")],
+)
+def test_no_email_is_found_by_the_subject_of_another_one(
+    shops: Shops, subjects: tuple[str | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fill, "FILL_CHUNK", 1)
+    terms_with(shops.open(OUTBOX_SEARCH=[]), *subjects)
+    shop = shops.open()
+    assert shop.outbox.index() == 0
+    assert [row.subject for row in shop.rows(shop.tables.content)] == [None]
+    assert listed(shop, subject="order") == []
+
+
+def test_emails_that_share_a_large_content_are_found_by_the_subject_that_they_all_have(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fill, "FILL_CHUNK", 1)
+    terms_with(shops.open(OUTBOX_SEARCH=[]), "Our terms", "OUR  terms", "Our terms")
+    shop = shops.open()
+    assert shop.outbox.index() == 0
+    assert [row.subject for row in shop.rows(shop.tables.content)] == ["our terms"]
+    assert listed(shop, subject="our") == [row.id for row in shop.rows(shop.tables.email)][::-1]
+
+
+def test_a_content_that_was_emptied_meanwhile_gets_no_subject(shops: Shops) -> None:
+    terms_with(shops.open(OUTBOX_SEARCH=[]), "Ada's terms")
+    shop = shops.open()
+
+    def erase(done: int, of: int) -> None:
+        if done == of:  # all emails were seen, and no subject of a large content is stored
+            table = shop.tables.content
+            with shop.engine.begin() as connection:
+                connection.execute(table.update().values(redacted_at=table.c.created_at, body=b""))
+
+    assert shop.outbox.index(progress=erase) == 0
+    assert [row.subject for row in shop.rows(shop.tables.content)] == [None]
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_an_email_that_is_held_has_its_say_in_the_subject_of_its_content(shops: Shops) -> None:
+    terms_with(shops.open(OUTBOX_SEARCH=[]), "Order 1", "Order 2")
+    shop = shops.open()
+    first, _ = shop.rows(shop.tables.email)
+    with shop.engine.begin() as connection:
+        table = shop.tables.email
+        connection.execute(table.select().where(table.c.id == first.id).with_for_update())
+        assert shop.outbox.index() == 1
+    assert [row.subject for row in shop.rows(shop.tables.content)] == [None]
+
+
 @pytest.mark.databases("postgresql", "mariadb")
 def test_what_another_transaction_removes_is_left_out_and_told(shops: Shops) -> None:
     shop = unindexed(shops)
