@@ -103,7 +103,7 @@ _MUST = "must be {}, for the action {}"
 def texts_of(filters: Filters) -> tuple[Texts, Texts]:
     """Return the filters as texts: those that name nobody, and those that may name a person."""
     given = {each.name: getattr(filters, each.name) for each in fields(filters)}
-    texts = {name: _text(name, value) for name, value in given.items() if value is not None}
+    texts = {name: text_of(name, value) for name, value in given.items() if value is not None}
     plain = {name: text for name, text in texts.items() if name not in PERSONAL}
     return plain, {name: text for name, text in texts.items() if name in PERSONAL}
 
@@ -111,12 +111,13 @@ def texts_of(filters: Filters) -> tuple[Texts, Texts]:
 def values_of(texts: Mapping[str, str]) -> dict[str, Any]:
     """Return what `Filters.check` takes, from texts as `texts_of` makes them, or has made them."""
     return {
-        name: datetime.fromisoformat(text) if name in ("since", "until") else _text(name, text)
+        name: datetime.fromisoformat(text) if name in ("since", "until") else text_of(name, text)
         for name, text in texts.items()
     }
 
 
-def _text(name: str, value: Any) -> str:
+def text_of(name: str, value: Any) -> str:
+    """Return a filter's value as text, which is told, and may be given to another job."""
     if name in GROUPED and value == "":  # some jobs have it stored so
         return NONE
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -96,7 +96,8 @@ def _emails(emails: int, more: bool) -> str:
 
 
 def _line(one: Job) -> str:
-    about = "".join(f" {name}={text or '(removed)'}" for name, text in one.filters.items())
+    told = {name: "(removed)" if text is None else text for name, text in one.filters.items()}
+    about = "".join(f" {name}={text}" for name, text in told.items())
     share = "" if one.share is None else f" {one.share:.0%}"
     reason = f" ({one.reason})" if one.reason else ""
     done = f"{one.changed} changed, {one.unchanged} unchanged"

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from ...domain.config.search_terms import Term
-from ...domain.jobs.order import Action, JobState, Order, texts_of, values_of
+from ...domain.jobs.order import Action, JobState, Order, text_of, texts_of, values_of
 from ...domain.jobs.pace import share
 from ...domain.search.place import Place, read_place
 from ..connection.database import Database
@@ -167,7 +167,7 @@ def _job(database: Database, row: Row[Any]) -> Job:
     return Job(
         id=row.id,
         action=Action(row.action),
-        filters=filters,
+        filters={n: None if text is None else text_of(n, text) for n, text in filters.items()},
         state=JobState(row.state),
         who=row.who,
         emails=row.found,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from sqlalchemy import select
 
 from outbox.worker.jobs import run_jobs
 from tests.integration.store.jobs.work import written
@@ -33,6 +36,24 @@ def test_a_job_from_its_dry_run_to_its_end(shop: Shop) -> None:
     assert (entry["state"], entry["changed"], entry["filters"]["tag"]) == ("done", 2, "news")
     assert "there is no job 9" in run("job", "show", 9, code=1).output
     assert {one.who.split(":")[0] for one in shop.outbox.audit()} == {"shell"}
+
+
+def test_what_is_removed_and_what_there_never_was_are_told_apart(shop: Shop) -> None:
+    run, table = runner(shop), shop.tables.job
+    written(shop, 1)
+    filters = ("--status", "failed", "--server", "(none)", "--recipient", "ada@x.example")
+    run("job", "start", "retry", *filters)
+    line = run("jobs").output
+    assert "recipient=ada@x.example server=(none) status=failed:" in line
+    run_jobs(shop.runtime)
+    with shop.engine.begin() as connection:  # as an older version stored it
+        stored = connection.execute(select(table.c.filters)).scalar_one()
+        older = json.dumps(json.loads(stored) | {"server": ""})
+        connection.execute(table.update().values(filters=older))
+    line = run("jobs").output
+    assert "recipient=(removed) server=(none) status=failed:" in line
+    (entry,) = parsed(run("jobs", "--json"))
+    assert entry["filters"] == {"recipient": None, "server": "(none)", "status": "failed"}
 
 
 def test_a_wrong_call_is_told(shop: Shop) -> None:
