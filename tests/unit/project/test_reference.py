@@ -9,10 +9,15 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
 
+import outbox.celery_config
+import outbox.dashboard
+import outbox.metrics
+import outbox.testing
 from outbox import Outbox
 from outbox.domain.config.settings import Settings
 from outbox.flask_ext.alarm.verbs import Watching
@@ -25,6 +30,8 @@ from outbox.worker.log_events import LOGGED
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "outbox"
 REFERENCE = ROOT / "docs" / "reference"
+PUBLIC = (outbox, outbox.celery_config, outbox.dashboard, outbox.metrics, outbox.testing)
+"""The modules that an app imports."""
 
 
 def settings() -> str:
@@ -79,6 +86,15 @@ def test_every_verb_is_listed_once() -> None:
     verbs = {name for name in every if not name.startswith("_")}
     assert set(listed) == verbs | {"cancel", "counts"}
     assert all(callable(getattr(Outbox, name)) for name in listed)
+
+
+@pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)
+def test_the_api_has_every_public_name_once(module: ModuleType) -> None:
+    text = (REFERENCE / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(
+        rf"^\.\. [a-z:]+:: {re.escape(module.__name__)}\.(\w+)$", text, re.MULTILINE
+    )
+    assert sorted(listed) == sorted(module.__all__)
 
 
 def test_every_event_of_the_log_is_listed() -> None:
