@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, ndiff
 from typing import NamedTuple, TypedDict
 
-from ..domain.config.settings import hint
+from ..domain.config.hint import hint
 from .enqueued import EnqueuedEmail
 
 BEGINNING = 80

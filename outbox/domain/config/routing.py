@@ -15,8 +15,8 @@ from typing import Any
 from ..errors import ConfigurationError, InvalidMessage
 from ..header.address import check_address, domain_of
 from ..scheduling.token_bucket import Rate
+from .hint import hint
 from .servers import ServerSettings
-from .settings import hint
 
 DEFAULT = ""
 """The name of the default route where no rule names it."""

@@ -12,7 +12,8 @@ from typing import Any, Literal
 from ..errors import ConfigurationError
 from ..header.address import CONTROL
 from ..scheduling.token_bucket import Rate, read_rate
-from .settings import Settings, hint
+from .hint import hint
+from .settings import Settings
 from .typed_values import as_kind, as_whole
 
 MAX_HOST = 255

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..header.address import check_address
+from ..header.address import MAX_ID_DOMAIN, check_address
 from ..instance import MAX_INSTANCE
-from ..scheduling.backoff import STEPS
+from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
 from .encryption_keys import read_encryption_keys
+from .hint import hint
 from .read_settings import read_backoff, read_domain
 from .retention import DEFAULT, Retention, read_body_retention, read_retention
 from .search_terms import ALL_TERMS, Term, read_search
@@ -50,9 +50,9 @@ def setting(
     A value is of its default's type. Where the default is None, `kind` is the type of the others.
 
     `read` parses a value that is more than a number or a text. It gets the key and the value, and
-    raises ConfigurationError. An address has no `read`: `from_config` checks it, and lists the
-    settings that are addresses. A setting that is not `shown` holds secrets, and `repr` leaves it
-    out.
+    raises ConfigurationError. It sees to the least and the most itself. An address has no `read`:
+    `from_config` checks it, and lists the settings that are addresses. A setting that is not
+    `shown` holds secrets, and `repr` leaves it out.
     """
     rules = {"doc": doc, "least": least, "most": most, "read": read, "kind": kind}
     return field(default=default, metadata=rules, repr=shown)
@@ -72,10 +72,12 @@ class Settings:
         least=1,
         kind=int,
     )
-    batch: int = setting(
-        400, "emails claimed for one send task, up to 10,000", least=1, most=MOST_EMAILS
+    batch: int = setting(400, "emails claimed for one send task", least=1, most=MOST_EMAILS)
+    window: int = setting(
+        20,
+        "emails of one task that can be in doubt at any moment; not more than `OUTBOX_BATCH`",
+        least=1,
     )
-    window: int = setting(20, "emails of one task that can be in doubt at any moment", least=1)
     window_bytes: int = setting(
         4 * KIBI * KIBI, "bytes of one window; one email may exceed it", least=1
     )
@@ -96,7 +98,8 @@ class Settings:
     )
     rate: Rate | None = setting(
         None,
-        "recipients per time over all workers, as in `500/min`; units `s`, `min`, `h`, `day`",
+        "recipients per time over all workers, as in `500/min`: up to nine digits, and one of the"
+        " units `s`, `min`, `h`, `day`",
         read=read_rate,
     )
     domain_rates: Mapping[str, Rate] | None = setting(
@@ -105,17 +108,17 @@ class Settings:
         read=read_domain_rates,
     )
     bulk_share: float = setting(
-        0.8, "bulk's part of each rate while urgent email waits, up to 1", least=0.01
+        0.8, "bulk's part of each rate while urgent email waits", least=0.01, most=1
     )
     sweep_interval: float = setting(1.0, "how often beat sweeps", least=0.1)
     nudge: bool = setting(True, "sweep at once after a commit")
     max_attempts: int = setting(
-        12, "SMTP attempts with a verdict on the email, up to 30,000", least=1, most=MOST_TRIES
+        12, "SMTP attempts with a verdict on the email", least=1, most=MOST_TRIES
     )
     max_crashes: int = setting(
         5,
         "an email ends after this many crashes: its worker failed, or the connection was lost"
-        " before the final dot; up to 30,000",
+        " before the final dot",
         least=3,
         most=MOST_TRIES,
     )
@@ -123,6 +126,8 @@ class Settings:
         STEPS,
         "the longest delays before the second, third, … attempt; the last one repeats. Full jitter:"
         " a delay is random, from 1 s to the longest",
+        least=FLOOR,
+        most=DAY,
         read=read_backoff,
     )
     lifetime: float = setting(
@@ -142,11 +147,13 @@ class Settings:
     retention: Retention = setting(
         DEFAULT,
         '`purge` removes emails finished this long ago; or `{"failed": 7776000, "other": 604800}`',
+        least=0.0,
         read=read_retention,
     )
     body_retention: float | None = setting(
         None,
         "`purge` removes bodies of emails finished this long ago; empty: with their emails",
+        least=0.0,
         read=read_body_retention,
     )
     health_age: float = setting(
@@ -178,7 +185,10 @@ class Settings:
     cleartext_auth: bool = setting(False, "allow credentials over an unencrypted connection")
     helo_name: str = setting("", "the name in EHLO; empty: this host's")
     message_id_domain: str = setting(
-        "", "the domain of Message-IDs made here; empty: the sender's", read=read_domain
+        "",
+        f"the domain of Message-IDs made here, of up to {MAX_ID_DOMAIN} characters; empty: the"
+        " sender's",
+        read=read_domain,
     )
     servers: tuple[Any, ...] = setting(
         (), "several SMTP servers; empty: the one of `MAIL_…`", shown=False
@@ -190,8 +200,9 @@ class Settings:
     redirect_to: str = setting("", "staging: every email goes to this one address instead")
     instance: str = setting(
         "",
-        "the name of this installation, such as `production`: apps without it send nothing from its"
-        " tables, or from a copy; see [Restore a backup](../how-to/restore.md)",
+        f"the name of this installation, such as `production`, of up to {MAX_INSTANCE} characters:"
+        " apps without it send nothing from its tables, or from a copy; see"
+        " [Restore a backup](../how-to/restore.md)",
     )
     refused_alike: int = setting(
         10,
@@ -206,8 +217,9 @@ class Settings:
 
     encryption_keys: Mapping[str, bytes] | None = setting(
         None,
-        'keys by their ids, as in `{"2026-11": "…"}`: 32 octets in base64; new emails are encrypted'
-        " with the first: see [encryption](../how-to/privacy/encryption.md)",
+        'keys by their ids, as in `{"2026-11": "…"}`: 32 octets in base64, and up to 32 characters'
+        " of an id; new emails are encrypted with the first: see"
+        " [encryption](../how-to/privacy/encryption.md)",
         read=read_encryption_keys,
         shown=False,
     )
@@ -247,22 +259,10 @@ class Settings:
     def _check(self) -> None:
         if self.window > self.batch:
             raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
-        if self.bulk_share > 1:
-            raise ConfigurationError("OUTBOX_BULK_SHARE must be at most 1")
         if len(self.instance) > MAX_INSTANCE or not self.instance.isprintable():
             raise ConfigurationError(
                 f"OUTBOX_INSTANCE must have at most {MAX_INSTANCE} printable characters"
             )
-
-
-def hint(word: object, known: Iterable[str], *, prefix: str = "") -> str:
-    """Return "; did you mean …?" for the known word that is most like this one, or "".
-
-    The `prefix`, which all words have, makes no two words alike.
-    """
-    names = [name.removeprefix(prefix) for name in known]
-    close = get_close_matches(str(word).removeprefix(prefix), names, n=1)
-    return f"; did you mean {prefix}{close[0]}?" if close else ""
 
 
 def _address(name: str, given: str) -> str:

@@ -10,6 +10,8 @@ import pytest
 from outbox.domain.config.retention import Retention
 from outbox.domain.config.settings import OnUnknown, Settings
 from outbox.domain.errors import ConfigurationError
+from outbox.domain.header.address import MAX_ID_DOMAIN
+from outbox.domain.instance import MAX_INSTANCE
 from outbox.domain.scheduling.token_bucket import Rate
 
 FIELDS: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(Settings)
@@ -86,6 +88,41 @@ def test_less_than_the_least_is_refused_and_the_least_is_taken(
     assert f"{key(field)} must be at least {least}" == refused(**{key(field): type(least)(-1)})
     kind = kind_of(field)
     assert getattr(read(**{**small, key(field): kind(least)}), field.name) == least
+
+
+@pytest.mark.parametrize("field", NUMBERS, ids=key)
+def test_more_than_the_most_is_refused_and_the_most_is_taken(
+    field: dataclasses.Field[Any],
+) -> None:
+    most = field.metadata["most"]
+    assert f"{key(field)} must be at most {most}" == refused(**{key(field): most + 1})
+    if field.name != "window":  # which is bounded by the batch, too
+        assert getattr(read(**{key(field): most}), field.name) == most
+
+
+@pytest.mark.parametrize("name", ["backoff", "retention", "body_retention"])
+def test_what_is_read_in_its_own_way_keeps_to_its_bounds_too(name: str) -> None:
+    (field,) = (one for one in FIELDS if one.name == name)
+    least, most = field.metadata["least"], field.metadata["most"]
+    for seconds in (least, most, least - 0.5, most + 0.5):
+        value = [seconds] if name == "backoff" else seconds
+        if least <= seconds <= most:
+            assert read(**{key(field): value})
+        else:
+            assert key(field) in refused(**{key(field): value})
+
+
+def test_the_lengths_that_the_settings_tell_are_those_that_are_taken() -> None:
+    longest = f"{'a' * 63}.{'b' * 63}.{'c' * 52}"
+    assert len(longest) == MAX_ID_DOMAIN
+    for name, value, more in (
+        ("OUTBOX_RATE", "999999999/s", "1000000000/s"),
+        ("OUTBOX_INSTANCE", "i" * MAX_INSTANCE, "i" * (MAX_INSTANCE + 1)),
+        ("OUTBOX_MESSAGE_ID_DOMAIN", longest, f"{longest}c"),
+        ("OUTBOX_ENCRYPTION_KEYS", {"k" * 32: b"x" * 32}, {"k" * 33: b"x" * 32}),
+    ):
+        assert read(**{name: value})
+        assert name in refused(**{name: more})
 
 
 WORDS = {

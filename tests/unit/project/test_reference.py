@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -20,6 +21,7 @@ import outbox.metrics
 import outbox.testing
 from outbox import Outbox
 from outbox.domain.config.settings import Settings
+from outbox.domain.config.typed_values import MOST
 from outbox.flask_ext.alarm.verbs import Watching
 from outbox.flask_ext.cli.commands import commands
 from outbox.flask_ext.jobs.verbs import Jobs
@@ -35,12 +37,21 @@ PUBLIC = (outbox, outbox.celery_config, outbox.dashboard, outbox.metrics, outbox
 
 
 def settings() -> str:
-    """Return the table of settings."""
+    """Return the table of settings, and the bound of those that have none of their own."""
     rows = [
-        f"| `OUTBOX_{field.name.upper()}` | {_shown(field.default)} | {field.metadata['doc']} |"
-        for field in dataclasses.fields(Settings)
+        f"| `OUTBOX_{one.name.upper()}` | {_shown(one.default)} | {_bounds(one.metadata)}"
+        f" | {one.metadata['doc']} |"
+        for one in dataclasses.fields(Settings)
     ]
-    return "\n".join(["| key | default | what |", "| --- | --- | --- |", *rows]) + "\n"
+    head = ["| key | default | bounds | what |", "| --- | --- | --- | --- |"]
+    return "\n".join([*head, *rows]) + f"\n\nNo number may be greater than {MOST:,}.\n"
+
+
+def _bounds(rules: Mapping[str, Any]) -> str:
+    if rules["least"] is None:
+        return ""
+    ends = f"{rules['least']:,g}", f"{rules['most']:,g}"
+    return f"at least {ends[0]}" if rules["most"] == MOST else " to ".join(ends)
 
 
 def helps() -> str:
