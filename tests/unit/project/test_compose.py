@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from outbox.domain.config.settings import Settings
+from webapp.config import from_environment
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRETS = {
@@ -148,6 +149,18 @@ def test_only_one_service_builds_the_image(services: dict[str, Any]) -> None:
     assert [name for name, service in services.items() if "build" in service] == ["migrate"]
     assert {services[name]["image"] for name in OURS} == {"flask-mail-outbox-demo"}
     assert {services[name]["pull_policy"] for name in OURS} == {"never"}
+
+
+def test_each_of_our_services_gets_the_name_of_the_installation() -> None:
+    answer = docker_compose("config", secrets=SECRETS | {"OUTBOX_INSTANCE": "production"})
+    named = yaml.safe_load(answer.stdout)["services"]
+    assert {named[name]["environment"].get("OUTBOX_INSTANCE") for name in OURS} == {"production"}
+
+
+def test_without_a_name_the_shop_has_none(services: dict[str, Any]) -> None:
+    given = {name: str(value) for name, value in services["web"]["environment"].items()}
+    assert given["OUTBOX_INSTANCE"] == ""
+    assert "OUTBOX_INSTANCE" not in from_environment(given)
 
 
 @pytest.mark.parametrize("name", ["worker", "beat"])
