@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 GROUP = 50
 """The most commands in flight: both sides' buffers hold them, so neither waits for the other."""
 
+MOMENT = 0.001
+"""Seconds for which a connection is taken to be as the last reply left it."""
+
 _RSET = command("RSET")
 _DATA = command("DATA")
 _LONE_DOT = b".\r\n"
@@ -44,6 +47,8 @@ class Client(Session):
 
     announced: Envelope | None = None
     """The email whose commands are in flight: no other email can come next on this connection."""
+
+    _rests_since = 0.0  # on our clock
 
     @property
     def ready(self) -> bool:
@@ -89,7 +94,7 @@ class Client(Session):
             self.close()
             raise
         finally:
-            self._until = inf
+            self._until, self._rests_since = inf, self._clock()
         return result if encoded is None else replace(result, converted=True)
 
     def _encoded(self, envelope: Envelope, content: bytes) -> bytes | None:
@@ -115,6 +120,8 @@ class Client(Session):
         last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
         if self.announced is envelope or self.announced == envelope:
             self.announced = None
+            if self._was_ended():
+                raise NoReply(Event.CLOSED, "the server ended the connection between two emails")
             if not self._agreed(last):
                 self._replies_to(range(last + 1), last, refusals)
             return
@@ -131,6 +138,11 @@ class Client(Session):
             if refusals.too_many and start < last:
                 refusals.leave(start - 1)
                 start = last
+
+    def _was_ended(self) -> bool:
+        """Whether the server ended the connection as it rested: content to it would be in doubt."""
+        has_rested = self._clock() - self._rests_since > MOMENT
+        return has_rested and self._replies is not None and self._replies.has_ended()
 
     def _lines(self, envelope: Envelope, size: int) -> list[bytes]:
         """Build the envelope's commands, before any of them leaves."""
@@ -196,21 +208,14 @@ class Client(Session):
         if self.sock is None:
             raise NoReply(Event.CLOSED, "the connection is closed")
         # A large email fills the line without them, and its octets should not be copied again.
-        commands = self._announcement(following if len(content) < BLOCK else None)
+        behind = self._announcement(following if len(content) < BLOCK else None)
+        wire, seconds = stuffed(content), self._server.command_timeout
         try:
-            write_body(
-                self.sock,
-                stuffed(content),
-                commands,
-                fence,
-                self._server.command_timeout,
-                self._left,
-                self.progress,
-            )
+            write_body(self.sock, wire, behind, fence, seconds, self._left, self.progress)
         except Torn as torn:
             self.phase = torn.phase
             raise
-        self.announced = following if commands else None
+        self.announced = following if behind else None
         # From here on only waiting helps: if the wait for the reply is ended, the email is unknown.
         self._until = inf
         self.phase, self._patience = Phase.DOT, self._server.dot_timeout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import smtplib
+import ssl
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ MAX_REPLY_LINE = 2048
 """Octets of one reply line; RFC 5321 §4.5.3.1.5 asks servers to stay within 512."""
 
 MAX_LINES = 100
+MAX_AHEAD = MAX_LINES * MAX_REPLY_LINE
 MAX_TEXT = 500
 _RECV = 4096
 
@@ -77,6 +79,27 @@ class ReplyReader:
             return False
         self._data = b""
         return True
+
+    def has_ended(self) -> bool:
+        """Return whether the server has ended the connection, by closing it or by a last 421.
+
+        This does not wait. What has come is kept for `read`.
+        """
+        usual = self.sock.gettimeout()
+        self.sock.settimeout(0.0)  # with MSG_DONTWAIT TLS would refuse, and gevent would wait
+        try:
+            while len(self._data) < MAX_AHEAD:
+                data = self.sock.recv(_RECV)
+                if not data:
+                    return True
+                self._data += data
+        except (BlockingIOError, ssl.SSLWantReadError):
+            pass  # nothing more has come
+        except OSError:
+            return True
+        finally:
+            self.sock.settimeout(usual)
+        return self._data[self._data.rfind(b"\n", 0, -1) + 1 :].startswith(b"421")
 
     def read(self, seconds: float, goes_on: GoesOn | None = None) -> tuple[int, bytes]:
         """Return the next reply's code and its lines, joined with LF, within `seconds` in all.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from outbox.domain.delivery.reply_table import Event
 from outbox.domain.delivery.transaction import Reply
-from outbox.smtp.reply_reader import MAX_TEXT, NoReply, ReplyReader, clean, parse_reply
+from outbox.smtp.reply_reader import MAX_AHEAD, MAX_TEXT, NoReply, ReplyReader, clean, parse_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,6 +199,38 @@ def test_a_silent_server_is_a_time_out(reader: tuple[ReplyReader, socket.socket]
         reader[0].read(0.01)
 
     assert raised.value.event is Event.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("octets", "is_over"),
+    [
+        (b"", False),
+        (b"250 ok\r\n354 go on\r\n", False),
+        (b"250 ok\r\n421 timeout\r\n", True),
+        (b"421-4.4.2 timeout\r\n421 4.4.2 closing\r\n", True),
+        (b"250 ok\r\n421 time", True),
+        (b"250 421 items\r\n", False),
+        (b"421 not the last\r\n250 ok\r\n", False),
+    ],
+)
+def test_a_look_tells_an_end_without_waiting_and_keeps_what_came(
+    reader: tuple[ReplyReader, socket.socket], octets: bytes, is_over: bool
+) -> None:
+    ours, theirs = reader
+    ours.sock.settimeout(7.0)
+    theirs.sendall(octets)
+    assert ours.has_ended() is is_over
+    assert ours.sock.gettimeout() == 7.0
+    theirs.close()
+    assert ours.has_ended()
+    if octets.startswith(b"250 "):
+        assert ours.read(5.0)[0] == 250
+
+
+def test_a_look_at_a_server_that_talks_without_end_ends() -> None:
+    with Wire(*[b"x" * 4096] * 100) as wire:
+        assert not ReplyReader(wire).has_ended()
+        assert len(wire.pieces) >= 100 - MAX_AHEAD // 4096 - 1
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8))
