@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..domain.delivery.reply_table import Event, judge
+from ..domain.delivery.reply_table import Event, is_out_of_step, judge
 from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
 from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, stuffed, write_body
@@ -159,6 +159,7 @@ class Client(Session):
     def _replies_to(self, group: range, last: int, refusals: RecipientRefusals) -> None:
         """Read every reply of a group, also those behind a refusal (RFC 2920 §3.1)."""
         refused: Unwanted | None = None
+        codes: list[int] = []
         for place in group:
             try:
                 self.phase = _phase(place, last)
@@ -167,12 +168,15 @@ class Client(Session):
                 if refused is None and not refusals.everybody:
                     raise
                 break  # the connection is closed, and the refusal stands
+            codes.append(code)
             if self.phase is Phase.DATA:
                 self._asked_for_content(code, text, wanted=not (refused or refusals.everybody))
             elif refused is None and code // 100 != 2:
                 refused = self._refused(place, code, text, refusals)
         if refused is not None:
             self.phase = Phase.MAIL
+            if is_out_of_step(codes):
+                raise NoReply(Event.GARBAGE, "a reply too many: MAIL refused, a recipient taken")
             raise refused
 
     def _refused(

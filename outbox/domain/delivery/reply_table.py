@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -147,6 +148,16 @@ def judge(
         alert=row.alert,
         renew=row.renew or row.verdict in (Verdict.HALT, Verdict.SUSPECT),
     )
+
+
+def is_out_of_step(codes: Sequence[int]) -> bool:
+    """Return whether the replies to a group whose MAIL was refused are those of other commands.
+
+    A server that refused MAIL takes no recipient. If it seems to, the refusal was a second reply to
+    the email before, and all others are one place late. But a 354 in DATA's place shows that none
+    is.
+    """
+    return codes[-1] != 354 and any(code // 100 == 2 for code in codes[1:])
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}

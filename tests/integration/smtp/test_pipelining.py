@@ -190,6 +190,30 @@ def test_a_reply_given_twice_shifts_no_mail_into_a_success() -> None:
 
 
 @pytest.mark.parametrize(
+    ("mail", "own"),
+    [
+        (SECOND, "250 ok\n250 ok\n354 go on"),
+        (envelope("b@example.org", "c@example.org"), "250 ok\n250 ok\n550 5.1.1 no\n354 go on"),
+    ],
+)
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_a_refusal_after_the_reply_to_the_dot_is_not_taken_for_that_of_the_next_mail(
+    is_announced: bool, mail: Envelope, own: str
+) -> None:
+    commands = (expect("MAIL", None), *[expect("RCPT", None)] * len(mail.recipients))
+    first = (content(None), *commands, expect("DATA", None), say("250 first"))
+    if not is_announced:
+        first = (content("250 first"), *commands, expect("DATA", None))
+    with scripted(*GROUP, *first, say(f"550 5.7.1 no\n{own}"), serve) as server:
+        connection = Connection(server.settings())
+        sent, next_one = send(connection, FIRST, mail, announce=is_announced)
+        assert (sent.verdict, next_one.verdict) == (Verdict.SENT, Verdict.RETRY)
+        assert verdicts(send(connection, mail)) == [Verdict.SENT]
+        connection.close()
+    assert [len(dialogue.bodies) for dialogue in server.dialogues] == [1, 1]
+
+
+@pytest.mark.parametrize(
     ("replies", "phase"),
     [("550 5.1.8 sender\n250 ok", Phase.MAIL), ("250 ok\n550 5.1.1 nobody", Phase.RCPT)],
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.delivery.reply_table import ROWS, Event, judge, named_delay
+from outbox.domain.delivery.reply_table import ROWS, Event, is_out_of_step, judge, named_delay
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.smtp.reply_reader import parse_reply
 
@@ -151,6 +151,26 @@ def test_every_reply_in_every_phase_has_a_row(
     assert (judgement.verdict is Verdict.SENT) == (phase is Phase.DOT and str(code)[0] == "2")
     assert (judgement.verdict is Verdict.UNKNOWN) <= (phase is Phase.DOT)
     assert judgement.retry_after is None or 0 <= judgement.retry_after <= 86_400
+
+
+@pytest.mark.parametrize(
+    ("codes", "is_late"),
+    [
+        ([550, 503, 503], False),
+        ([550, 550, 554], False),
+        ([550], False),  # alone, without PIPELINING
+        ([550, 250, 354], False),  # a server that looks at each command by itself
+        ([550, 250, 250], True),
+        ([550, 250, 554], True),  # its recipient was refused, and so was DATA
+        ([550, 250, 550, 354], False),
+        ([550, 250, 250, 550], True),
+        ([550, 250], True),  # the group's end, or the connection's
+    ],
+)
+def test_replies_one_place_late_are_told_by_a_recipient_of_a_refused_email(
+    codes: list[int], is_late: bool
+) -> None:
+    assert is_out_of_step(codes) is is_late
 
 
 @given(st.text())
