@@ -43,8 +43,8 @@ class Connection:
     def report(self, progress: Callable[[], object], goes_on: Callable[[], bool]) -> None:
         """Have `progress` called at each reply and each block of content, from now on.
 
-        `goes_on` is called every few seconds while an email's command gets no reply. False ends
-        the wait.
+        `goes_on` is called every few seconds while an email's command gets no whole reply. False
+        ends the wait.
         """
         self._progress, self._goes_on = progress, goes_on
         if self._client is not None:

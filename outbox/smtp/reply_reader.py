@@ -55,7 +55,7 @@ class ReplyReader:
     It may take more octets from the socket than one reply. The rest is kept: see `pending`.
     """
 
-    __slots__ = ("_clock", "_data", "_goes_on", "_waited", "sock")
+    __slots__ = ("_asked", "_clock", "_data", "_goes_on", "_waited", "sock")
 
     def __init__(self, sock: socket.socket, clock: Callable[[], float] = time.monotonic) -> None:
         self.sock = sock
@@ -63,6 +63,7 @@ class ReplyReader:
         self._data = b""
         self._waited = False  # for some octets of the current reply
         self._goes_on: GoesOn | None = None
+        self._asked = 0.0  # when it was last asked whether to go on
 
     @property
     def pending(self) -> bool:
@@ -105,8 +106,8 @@ class ReplyReader:
         """Return the next reply's code and its lines, joined with LF, within `seconds` in all.
 
         The deadline is total: octets that drip in do not extend it. Whatever the server and the
-        network do, only NoReply is raised. While nothing comes, `goes_on` is called every `LOOK`
-        seconds: False ends the wait.
+        network do, only NoReply is raised. `goes_on` is called every `LOOK` seconds, whether octets
+        come in between or not: False ends the wait.
         """
         if self._data:  # it came with the reply before, as with PIPELINING: there is no wait
             line, found, rest = self._data.partition(b"\n")
@@ -114,8 +115,8 @@ class ReplyReader:
             if code > 0:
                 self._data = rest
                 return code, lines
-        deadline, self._waited = self._clock() + seconds, False
-        self._goes_on = goes_on
+        self._asked, self._waited = self._clock(), False
+        deadline, self._goes_on = self._asked + seconds, goes_on
         usual = self.sock.gettimeout()
         self._bound(seconds)
         try:
@@ -150,6 +151,8 @@ class ReplyReader:
     def _receive(self, deadline: float) -> bytes:
         data: bytes | None = None
         while data is None:
+            if self._goes_on is not None and self._clock() - self._asked >= LOOK:
+                self._ask()
             remaining = deadline - self._clock()
             if remaining <= 0:
                 raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
@@ -161,11 +164,16 @@ class ReplyReader:
             except OSError as error:
                 if not isinstance(error, TimeoutError) or error.errno is not None:
                     raise NoReply.of(error) from error  # with a number it is TCP's own time-out
-                if self._goes_on is not None and not self._goes_on():
-                    raise NoReply(Event.GIVEN_UP, "no reply yet, and other emails wait") from None
+                self._ask()
         if not data:
             raise NoReply(Event.CLOSED, "the server closed the connection")
         return data
+
+    def _ask(self) -> None:
+        """Ask whether to go on waiting, where there is anybody to ask."""
+        self._asked = self._clock()
+        if self._goes_on is not None and not self._goes_on():
+            raise NoReply(Event.GIVEN_UP, "no reply yet, and other emails wait") from None
 
     def _bound(self, seconds: float) -> None:
         """Bound the next wait for octets: by `seconds`, and by `LOOK` where there is a `goes_on`.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import warnings
+
+import pytest
 
 from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
@@ -188,6 +191,19 @@ def test_a_slow_drip_does_not_extend_a_replys_deadline() -> None:
             assert time.monotonic() - started < 5.0  # the drip alone takes ten
         assert (result.verdict, result.phase) == (verdict, phase)
         assert "deadline" in result.reply.text or "timed out" in result.reply.text
+
+
+@pytest.mark.parametrize("piece", [b"2", b"250-line\r\n"])
+def test_a_server_that_drips_is_left_where_other_emails_wait(piece: bytes) -> None:
+    seconds = itertools.count()  # one passes at each look at the clock
+    with ScriptedServer((*HELLO, expect("MAIL", None), drip(piece))) as server:
+        settings = server.settings(command_timeout=1e6, transaction_timeout=1e6)
+        connection = Connection(settings, clock=lambda: float(next(seconds)))
+        connection.report(lambda: None, lambda: "MAIL" not in server.verbs(0))
+        result = connection.send(envelope(), CONTENT, lease_held)
+        connection.close()
+
+    assert (result.verdict, result.phase, result.given_up) == (Verdict.UNSENT, Phase.MAIL, True)
 
 
 def test_the_reply_to_the_dot_has_a_longer_deadline_of_its_own() -> None:
