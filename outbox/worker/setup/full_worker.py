@@ -18,7 +18,7 @@ from celery.worker import state
 LOOK = 0.01
 """Seconds between two looks while all are busy. A look takes some microseconds."""
 
-_IN_ONE_PROCESS = tuple(f"celery.concurrency.{name}" for name in ("thread", "gevent", "eventlet"))
+_IN_ONE_PROCESS = tuple(f"celery.concurrency.{name}" for name in ("thread", "gevent"))
 
 Poll = Callable[[float | None], Any]
 

@@ -16,7 +16,7 @@ from ...store.control.circuit_breaker import hurry
 from ..fleet.joining import join_as_beat, join_as_worker
 from ..process.queues import own_queues
 from ..process.runtime import Runtime
-from .green_pools import blocked
+from .green_pools import NO_EVENTLET, blocked, is_eventlet
 from .idle_sweeps import lower_idle_sweeps
 from .late_settings import late_settings
 from .pairing import runtime_of
@@ -39,9 +39,13 @@ def _start(instance: Any, **_: Any) -> None:
     try:
         runtime = runtime_of(app)
     except ConfigurationError as error:
-        listened = app.amqp.queues.consume_from
-        if any(queue.name in listened for queue in own_queues()):
+        if _listened(app):
             _log.error("outbox: %s", error)
+        return
+    if is_eventlet(instance.pool_cls.__module__):
+        if listened := _listened(app):
+            _log.error("outbox: %s", NO_EVENTLET)
+            app.amqp.queues.deselect(listened)
         return
     give_time(app, runtime.settings, soft=instance.soft_time_limit, hard=instance.time_limit)
     share_connections(runtime, *_size(instance))
@@ -49,6 +53,12 @@ def _start(instance: Any, **_: Any) -> None:
         _log.warning("outbox: %s", text)
     join_as_worker(runtime, instance)
     _hurry(runtime)
+
+
+def _listened(app: Any) -> list[str]:
+    """Return the queues of ours to which this worker listens."""
+    listened = app.amqp.queues.consume_from
+    return [queue.name for queue in own_queues() if queue.name in listened]
 
 
 def _hurry(runtime: Runtime) -> None:

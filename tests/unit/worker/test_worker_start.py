@@ -17,7 +17,13 @@ from flask import Flask
 from outbox import Outbox
 from outbox.celery_config import configure
 from outbox.domain.config.settings import Settings
-from outbox.worker.setup.green_pools import blocked, green, waiting_driver
+from outbox.worker.setup.green_pools import (
+    NO_EVENTLET,
+    blocked,
+    is_eventlet,
+    is_gevent,
+    waiting_driver,
+)
 from outbox.worker.setup.late_settings import late_settings
 from outbox.worker.setup.worker_limits import needed_seconds
 
@@ -38,6 +44,7 @@ def started(flask: Flask, *, annotations: Any = None, **options: Any) -> Celery:
     celery = Celery("shop", broker="memory://", set_as_current=False)
     celery.conf.update(task_annotations=annotations)
     configure(celery, flask)
+    celery.amqp.queues.select(options.pop("queues", None))  # -Q
     given = {"concurrency": 2, "pool_cls": Prefork, "time_limit": None, "soft_time_limit": None}
     worker = SimpleNamespace(**given | options, app=celery)
     celeryd_after_setup.send(sender="host", instance=worker, conf=celery.conf)
@@ -156,6 +163,7 @@ def test_settings_after_init_app_are_told_of_without_their_values(
 
 
 GEVENT = "celery.concurrency.gevent:TaskPool"
+EVENTLET = "celery.concurrency.eventlet:TaskPool"
 
 
 @pytest.mark.parametrize(
@@ -185,11 +193,25 @@ def test_psycopg2_that_waits_by_a_callback_keeps_nobody_waiting() -> None:
     engine = sa.create_engine("postgresql+psycopg2://localhost/x")
     extensions.set_wait_callback(print)
     try:
-        assert waiting_driver("gevent", engine) == []
+        assert waiting_driver(engine) == []
     finally:
         extensions.set_wait_callback(None)
 
 
-def test_green_pools_are_known_by_either_name() -> None:
-    names = ("gevent", GEVENT, "celery.concurrency.eventlet:TaskPool", "threads", "solo")
-    assert [green(name) for name in names] == ["gevent", "gevent", "eventlet", None, None]
+def test_pools_of_greenlets_are_known_by_either_name() -> None:
+    names = ("gevent", GEVENT, "eventlet", EVENTLET, "threads", "solo")
+    assert [name for name in names if is_gevent(name)] == ["gevent", GEVENT]
+    assert [name for name in names if is_eventlet(name)] == ["eventlet", EVENTLET]
+
+
+@pytest.mark.parametrize("chosen", [None, ["outbox.normal", "jobs"]])
+def test_a_worker_with_eventlet_takes_no_task_of_ours_and_says_why(
+    caplog: pytest.LogCaptureFixture, chosen: list[str] | None
+) -> None:
+    eventlet = type("TaskPool", (), {"__module__": EVENTLET.partition(":")[0]})
+    celery = started(flask_app(), pool_cls=eventlet, queues=chosen)
+    assert set(celery.amqp.queues.consume_from) == {"jobs" if chosen else "celery"}
+    assert [one.getMessage() for one in caplog.records] == [f"outbox: {NO_EVENTLET}"]
+    caplog.clear()
+    started(flask_app(), pool_cls=eventlet, queues=["jobs"])
+    assert caplog.records == []

@@ -13,7 +13,7 @@ from ....worker.process.own_task import annotated, uses_amqp
 from ....worker.process.runtime import NO_CELERY, Runtime
 from ....worker.setup import worker_limits
 from ....worker.setup.additions import CELERYS_BEAT, STEADY_BEAT, accepts_ours, tasks_of
-from ....worker.setup.green_pools import green, waiting_driver
+from ....worker.setup.green_pools import NO_EVENTLET, is_eventlet, is_gevent, waiting_driver
 from ....worker.setup.pairing import runtime_of
 from ....worker.setup.worker_start import SPAWNED
 from ..results import Fleet
@@ -57,8 +57,9 @@ def setup_findings(runtime: Runtime, app: Celery) -> list[Finding]:
     except ConfigurationError as refusal:
         return [error(str(refusal), Code.CELERY)]
     limits = worker_limits.configured(runtime, app)
-    name = green(str(app.conf.worker_pool))
-    limits += waiting_driver(name, runtime.database.engine) if name else []
+    pool = str(app.conf.worker_pool)
+    limits += waiting_driver(runtime.database.engine) if is_gevent(pool) else []
+    limits += [NO_EVENTLET] if is_eventlet(pool) else []
     if app.conf.get("worker_pool_start_method", "fork") != "fork":
         limits.append(SPAWNED)
     return [

@@ -241,6 +241,7 @@ def test_check_tells_of_time_limits_below_the_time_outs_of_smtp(
         ({"accept_content": ["yaml"], "task_serializer": "yaml"}, None),
         ({"task_always_eager": True}, "task_always_eager is on"),
         ({"worker_pool_start_method": "spawn"}, "worker_pool_start_method is not fork"),
+        ({"worker_pool": "eventlet"}, "use -P gevent or -P threads"),
         ({"beat_scheduler": "redbeat.RedBeatScheduler"}, "must take outbox.sweep out of beat_s"),
     ],
 )

@@ -136,7 +136,6 @@ def test_child_processes_tell_the_loop_themselves() -> None:
     [
         ("celery.concurrency.thread:TaskPool", True),
         ("celery.concurrency.gevent:TaskPool", True),
-        ("celery.concurrency.eventlet:TaskPool", True),
         ("celery.concurrency.prefork:TaskPool", False),
         ("celery.concurrency.solo:TaskPool", False),
     ],
