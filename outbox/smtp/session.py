@@ -15,6 +15,7 @@ from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Phase, Reply, Transaction
 from .command import command
 from .reply_reader import NoReply, ReplyReader, clean, parse_reply
+from .tcp import connect
 from .transaction_result import halt_transaction
 
 if TYPE_CHECKING:
@@ -151,30 +152,8 @@ class Session(smtplib.SMTP):
         self._expect_success(*self.getreply())
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        """Connect to the first address that answers, within `timeout` seconds for all of them."""
-        deadline = self._clock() + timeout
-        error: OSError = TimeoutError("no address answered in time")
-        for family, kind, protocol, _, address in socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        ):
-            remaining = deadline - self._clock()
-            if remaining <= 0:
-                break
-            sock = socket.socket(family, kind, protocol)
-            try:
-                sock.settimeout(remaining)
-                sock.connect(address)
-                # The last block of a large email must not wait for an acknowledgement (Nagle).
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            except OSError as failure:
-                error = failure
-                sock.close()
-            except BaseException:
-                sock.close()
-                raise
-            else:
-                return sock
-        raise error
+        """Do what smtplib's own does, with one deadline for all addresses."""
+        return connect(host, port, timeout, self._clock)
 
     def _hello(self) -> None:
         """Send EHLO, or HELO where the server does not know EHLO (RFC 5321 §3.2)."""

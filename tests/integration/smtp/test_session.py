@@ -22,6 +22,8 @@ from tests.support.waiting import wait_until
 
 CONTENT = b"Subject: x\r\n\r\nHello\r\n"
 LOGIN = {"username": "shop", "password": "secret"}
+TCP = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+NO_FAMILY = 99  # no kernel has it, as one with ipv6.disable=1 has no AF_INET6
 OFFERS_AUTH: Script = (GREET, expect("EHLO", "250-scripted.example\n250 AUTH PLAIN"))
 
 
@@ -75,10 +77,34 @@ def test_the_next_address_is_tried_where_the_first_refuses(monkeypatch: pytest.M
     with ScriptedServer() as gone:
         refusing = ("127.0.0.1", gone.port)
     with ScriptedServer() as server:
-        tcp = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
-        found = [(*tcp, refusing), (*tcp, ("127.0.0.1", server.port))]
+        found = [(*TCP, refusing), (*TCP, ("127.0.0.1", server.port))]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         assert send(server).verdict is Verdict.SENT
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_address_of_a_family_that_the_host_lacks_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    lacking: tuple[object, ...] = (
+        NO_FAMILY,
+        socket.SOCK_STREAM,
+        socket.IPPROTO_TCP,
+        "",
+        ("::1", 25, 0, 0),
+    )
+    with ScriptedServer() as server:
+        found: list[tuple[object, ...]] = [(*TCP, ("127.0.0.1", server.port))]
+        found.insert(place, lacking)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert send(server).verdict is Verdict.SENT
+        gone = server.settings()
+    result = Connection(gone).send(envelope(), CONTENT, lease_held)
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.CONNECT)
+    assert "refused" in result.reply.text
+    found[:] = [lacking]
+    result = Connection(gone).send(envelope(), CONTENT, lease_held)
+    assert "family not supported" in result.reply.text
 
 
 def test_all_addresses_together_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,47 @@
+"""A TCP connection to a host: to the first of its addresses that answers."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def connect(host: str, port: int, timeout: float, clock: Callable[[], float]) -> socket.socket:
+    """Connect to the first address that answers, within `timeout` seconds for all of them.
+
+    Raises OSError: the last one that says something of the server.
+    """
+    deadline = clock() + timeout
+    error: OSError | None = None
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
+        remaining = deadline - clock()
+        if remaining <= 0:
+            break
+        try:
+            return _connected(socket.socket(family, kind, protocol), address, remaining)
+        except OSError as failure:
+            # A host without IPv6 may find IPv6 addresses all the same, but has no socket for one.
+            if error is None or failure.errno != errno.EAFNOSUPPORT:
+                error = failure
+    raise error or TimeoutError("no address answered in time")
+
+
+def _connected(
+    sock: socket.socket, address: tuple[str | int | bytes, ...], timeout: float
+) -> socket.socket:
+    """Return the socket connected, or close it and raise."""
+    try:
+        sock.settimeout(timeout)
+        sock.connect(address)
+        # The last block of a large email must not wait for an acknowledgement (Nagle).
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
