@@ -77,7 +77,7 @@ def writers(session: Session) -> set[Connection]:
 
 
 def begun(session: Session) -> int:
-    """Return how often the session's transaction began on a connection, with its savepoints."""
+    """Return on how many connections the session's transaction has begun."""
     return len(session.info.get(_KEY, ()))
 
 
@@ -167,7 +167,10 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
         mark.wrote = mark.is_broken
         if facts_of(connection.dialect.name).one_writer:
             _own().add(connection)
-    session.info.setdefault(_KEY, []).append(connection)
+    # Once only: each enqueue and each flush looks at all of them.
+    found = session.info.setdefault(_KEY, [])
+    if connection not in found:
+        found.append(connection)
 
 
 def _hear(connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -129,3 +130,32 @@ def test_a_session_that_routes_writes_is_asked_for_the_writer(shop: Shop, elsewh
             session.commit()
     assert shop.count(shop.orders) == 1
     assert [row.id for row in shop.rows(shop.tables.email)] == [email.id]
+
+
+@pytest.mark.databases("sqlite")
+def test_the_hundredth_savepoint_of_a_transaction_costs_no_more_than_the_tenth(shop: Shop) -> None:
+    made = list[int]()
+    with Session(shop.engine) as session:
+        for number in range(100):
+            with calls() as counted, session.begin_nested():
+                shop.order(session, f"customer {number}")
+                shop.outbox.enqueue(message(), session=session)
+            made.append(counted[0])
+        session.commit()
+    assert shop.count(shop.tables.email) == 100
+    assert min(made[-10:]) < min(made[10:20]) + 50, made
+
+
+@contextmanager
+def calls() -> Iterator[list[int]]:
+    """Count the calls of Python functions within the block."""
+    counted = [0]
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        counted[0] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        yield counted
+    finally:
+        sys.setprofile(None)
