@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from email.header import Header
+from email.header import Header, decode_header, make_header
+
+from .charsets import NO_CHARSET, is_for_hosts
 
 _WORD = 42
 """Octets of text in one encoded word, so that it fits a line behind any header name used here."""
@@ -20,6 +22,17 @@ def in_words(text: str, name: str | None = None) -> str:
     """
     words = Header(text, "utf-8", header_name=name).encode()
     return encoded_words(text) if _PADDED.search(words) else words
+
+
+def as_read(text: str) -> str:
+    """Return a header as a reader sees it.
+
+    Raises LookupError for an unknown charset, and what `fields.LEAKS` has for other faults.
+    """
+    words = decode_header(text)
+    if any(is_for_hosts(charset) for _, charset in words if charset is not None):
+        raise LookupError(NO_CHARSET)
+    return str(make_header(words))
 
 
 def encoded_words(text: str) -> str:

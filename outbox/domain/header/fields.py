@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import InvalidMessage
 from .address import CONTROL, check_address
+from .charsets import NO_CHARSET, is_for_hosts, names_one_for_hosts
 from .encoded_words import in_words
 from .signatures import refuse_mending
 
@@ -76,6 +77,8 @@ def check_headers(message: Message[Any, Any]) -> None:
             _check_parameters(name, str(value))
             if _FORBIDDEN.search(unfolded(_decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
+        if is_for_hosts(str(part.get_content_charset(""))):
+            raise InvalidMessage("content-type", NO_CHARSET)
         filename = part.get_filename()
         if filename and CONTROL.search(filename):
             raise InvalidMessage("filename", "must not contain control characters or line breaks")
@@ -120,6 +123,8 @@ def _decoded(part: Message[Any, Any], name: str, value: object) -> str:
     """
     text = str(value)
     if "=?" in text and isinstance(part.policy, EmailPolicy):
+        if names_one_for_hosts(text):
+            raise InvalidMessage(name, NO_CHARSET)
         return text + str(part.policy.header_fetch_parse(name, text))
     return text
 
@@ -153,6 +158,8 @@ def parse_addresses(name: str, value: Any) -> tuple[Address, ...]:
     if plain:
         return (Address(plain["name"] or "", plain["local"], plain["domain"]),)
     field = name.lower()
+    if names_one_for_hosts(str(value)):
+        raise InvalidMessage(field, NO_CHARSET)
     try:
         header = value
         if not hasattr(value, "addresses"):

@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from email.header import decode_header, make_header
 from email.message import Message
 from typing import Any, Literal
 
 from ..errors import InvalidMessage
 from ..header.address import CONTROL
-from ..header.encoded_words import encoded_words
+from ..header.charsets import is_for_hosts
+from ..header.encoded_words import as_read, encoded_words
 from ..header.fields import LEAKS, MAX_HEADER
 from ..header.signatures import is_sealed
 from ..mime import structure
@@ -201,7 +201,7 @@ def _read(name: str, value: object) -> str:
     if "=?" not in text:
         return text
     try:
-        return str(make_header(decode_header(text)))
+        return as_read(text)
     except LEAKS as error:
         reason = f"cannot be read ({type(error).__name__})"
         raise InvalidMessage(name.lower(), reason) from None
@@ -236,6 +236,8 @@ def _decoded(part: Message[Any, Any]) -> str:
     octets = part.get_payload(decode=True)
     charset = str(part.get_content_charset("utf-8"))
     try:
+        if is_for_hosts(charset):
+            raise LookupError(charset)
         return octets.decode(charset) if isinstance(octets, bytes) else str(octets)
     except (UnicodeError, LookupError):
         raise InvalidMessage("fields", f"a text is not in its charset, {charset[:40]}") from None

@@ -7,6 +7,7 @@ from email.message import EmailMessage, MIMEPart
 from email.policy import EmailPolicy, default
 from typing import Any, cast
 
+from ..header.charsets import NO_CHARSET, is_for_hosts, names_one_for_hosts
 from ..header.fields import LEAKS
 
 
@@ -20,7 +21,7 @@ class _Lenient(EmailPolicy):
     def header_fetch_parse(self, name: str, value: str) -> Any:
         for part in (value, value.partition(";")[0]):
             try:
-                return super().header_fetch_parse(name, part)
+                return super().header_fetch_parse(name, _quick(part))
             except LEAKS:
                 continue
         return super().header_fetch_parse(name, "")
@@ -35,10 +36,17 @@ def parsed(octets: bytes) -> EmailMessage:
     return message_from_bytes(octets, policy=_POLICY)
 
 
+def _quick(raw: Any) -> Any:
+    """Return a header; raise LookupError for one that would take seconds to decode."""
+    if names_one_for_hosts(str(raw)):
+        raise LookupError(NO_CHARSET)
+    return raw
+
+
 def header_text(name: str, raw: Any) -> str:
     """Return a header decoded; one that cannot be decoded as it is."""
     try:
-        return str(default.header_fetch_parse(name, raw))
+        return str(default.header_fetch_parse(name, _quick(raw)))
     except LEAKS:
         return str(raw)
 
@@ -57,6 +65,8 @@ def body_text(message: EmailMessage, kind: str) -> str | None:
     if part is None:
         return None
     try:
+        if is_for_hosts(str(part.get_content_charset(""))):
+            raise LookupError(NO_CHARSET)
         return str(part.get_content()).replace("\r\n", "\n")
     except LEAKS:
         content: Any = part.get_payload(decode=True) or b""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from email.header import decode_header, make_header
 from unicodedata import normalize
 
 from ..header.address import CONTROL
+from ..header.encoded_words import as_read
 from ..header.fields import LEAKS
 
 MAX_SUBJECT = 200
@@ -26,7 +26,7 @@ def read_subject(octets: bytes) -> str | None:
     if "=?" not in text:
         return text
     try:
-        return str(make_header(decode_header(text)))
+        return as_read(text)
     except LEAKS:  # an unknown charset: the text as it is
         return text
 
