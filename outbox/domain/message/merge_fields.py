@@ -175,6 +175,8 @@ class Draft:
             if "{{" not in line:
                 lines.append(quoted_printable(line).decode())
                 continue
+            if "\0" in line:  # it separates lines in a template
+                raise InvalidMessage("fields", "cannot stand on a line with a NUL")
             _pieces(line)
             mark = f"merge-{len(self.lines)}-{digest}"
             self.lines[mark.encode()] = (kind + line).encode()

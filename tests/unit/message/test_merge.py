@@ -180,6 +180,18 @@ def test_what_is_no_field_is_refused_and_not_sent_as_it_stands(text: str) -> Non
         merge_of(newsletter("{{ a }}", subject=text.replace("\n", " ") + "{{"), {"a": "x"})
 
 
+@pytest.mark.parametrize("text", ["Hi {{ a }}\0!\n", "\0{{ a }}\n", "x\n{{ a }} {{ b }}\0\0\ny\n"])
+def test_a_line_with_a_field_has_no_nul(text: str) -> None:
+    """The template's own NULs would be taken for others, and readers would get other lines."""
+    for message in (newsletter(text), newsletter("{{ a }}\n", html=f"<p>{text}</p>\n")):
+        with pytest.raises(InvalidMessage, match="a line with a NUL"):
+            merge_of(message, {"a": "x", "b": "y"})
+
+
+def test_a_line_without_a_field_may_have_a_nul() -> None:
+    assert shown(received(newsletter("{{ a }}\n\0!\n"), {"a": "x"})) == "x\n\0!\n"
+
+
 def test_a_message_without_fields_is_refused() -> None:
     with pytest.raises(InvalidMessage, match="has none"):
         merge_of(newsletter("Hello { name }\n", html="<style>@media x{a{b:c}}</style>"), {})
