@@ -70,6 +70,10 @@ class _Generator(BytesGenerator):
             self._fp.write(self._header(name, value, is_signed=is_signed))
         self._fp.write(b"\r\n")
 
+    def _encode(self, s: str) -> bytes:
+        """Return the octets of an attached message as it was given; CPython takes ASCII alone."""
+        return s.encode("ascii", "surrogateescape")
+
     def _header(self, name: str, value: Any, *, is_signed: bool) -> bytes:
         if type(value) is str and (value.isascii() or self._as_it_is(value)):
             field = normalise(f"{name}: {value}".encode())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
-from email.encoders import encode_base64
 from email.message import EmailMessage, Message
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
@@ -19,9 +17,9 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.address import id_domain as domain_for_id
 from ...domain.header.encoded_words import in_words
 from ...domain.header.fields import LEAKS, MAX_HEADER, written
-from ...domain.mime.parameters import with_parameter
 from ...domain.mime.serialize import folded
 from ...domain.values import value_type
+from .attachment import part_of
 from .checked_text import as_text, clean
 from .message_id import of_domain
 from .people import Pair, pair_of, pairs_of
@@ -62,7 +60,7 @@ def _compose(
     head = read_head(source, id_domain)
     message: Message[Any, Any] = _body(source)
     for attachment in source.attachments or []:
-        message.attach(_attachment(attachment, ascii_attachments))
+        message.attach(part_of(attachment, ascii_name=ascii_attachments))
     for name, value in (*head.people, *head.rest):
         message[name] = value
     for name, value in (source.extra_headers or {}).items():
@@ -171,36 +169,6 @@ def _part(source: flask_mail.Message, text: object, subtype: str) -> MIMEText:
         return MIMEText("" if text is None else as_text("body", text), subtype, charset)
     except (LookupError, UnicodeError):
         raise InvalidMessage("charset", "cannot encode the text") from None
-
-
-def _attachment(attachment: flask_mail.Attachment, ascii_name: bool) -> MIMEBase:
-    kind, _, subtype = clean("content_type", attachment.content_type).partition("/")
-    if not kind or not subtype:
-        raise InvalidMessage("content_type", "must be type/subtype")
-    part = MIMEBase(kind, subtype)
-    part.set_payload(_octets(attachment.data))
-    encode_base64(part)
-    if attachment.filename is not None:
-        filename = clean("filename", attachment.filename)
-        if ascii_name:
-            plain = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode()
-            filename = " ".join(plain.split())
-        name, disposition = "Content-Disposition", clean("disposition", attachment.disposition)
-        part[name] = with_parameter(name, disposition, "filename", filename)
-    for name, value in (attachment.headers or {}).items():
-        part.add_header(clean("headers", name), clean("headers", as_text("headers", value)))
-    return part
-
-
-def _octets(data: object) -> bytes | bytearray:
-    if isinstance(data, (bytes, bytearray)):
-        return data
-    if not isinstance(data, str):
-        raise InvalidMessage("attachments", "the data must be text or bytes")
-    try:
-        return data.encode()
-    except UnicodeEncodeError:
-        raise InvalidMessage("attachments", "the text has lone surrogates") from None
 
 
 def _date(seconds: float) -> str:

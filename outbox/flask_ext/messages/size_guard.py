@@ -9,6 +9,7 @@ from typing import Any
 import flask_mail
 
 from ...domain.errors import InvalidMessage
+from .attachment import is_message
 
 _OCTETS = (str, bytes, bytearray)
 
@@ -28,13 +29,16 @@ def refuse_heavy(message: object, max_size: int) -> None:
 def _least_size(message: object) -> int:
     """Return the least number of bytes that a message's texts and attachments take.
 
-    A character takes at least one byte, and Flask-Mail's attachments are sent in base64.
+    A character takes at least one byte, and Flask-Mail's attachments are sent in base64, except
+    messages.
     """
     if isinstance(message, flask_mail.Message):
         texts = _size((message.body, *message.alts.values()) if message.alts else (message.body,))
         if not message.attachments:
             return texts
-        return texts + _size(part.data for part in message.attachments) * 4 // 3
+        files = _size(part.data for part in message.attachments)
+        whole = _size(part.data for part in message.attachments if is_message(part.content_type))
+        return texts + whole + (files - whole) * 4 // 3
     if isinstance(message, Message):
         return _size(map(_payload, message.walk()))
     return 0

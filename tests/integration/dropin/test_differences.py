@@ -65,6 +65,15 @@ def test_a_text_as_attachment_keeps_its_characters(both: Both) -> None:
     assert parts(ours)[-1][-1] == "5 €".encode()
 
 
+def test_a_message_as_attachment_is_no_base64(both: Both) -> None:
+    """RFC 2046 §5.2.1 forbids it: Flask-Mail's base64 is taken for the message."""
+    inner = "Subject: The first\r\n\r\nMay I have two?"
+    theirs, ours = both.send(attachments=[attachment("a.eml", "message/rfc822", inner)])
+    shown = [list(parsed(mail).walk())[-1] for mail in (theirs, ours)]
+    assert [part["Subject"] for part in shown] == [None, "The first"]
+    assert str(shown[0].get_payload()).startswith("U3ViamVjd")
+
+
 def test_a_local_part_outside_of_ascii_goes_out_with_smtputf8(both: Both) -> None:
     """Trap 11: Flask-Mail raises in the middle of the request."""
     message = both.message(recipients=["jö@x.example"])

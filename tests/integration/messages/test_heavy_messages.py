@@ -120,6 +120,7 @@ def test_what_just_fits_is_taken(shops: Shops, room: int) -> None:
     light: list[AnyMessage] = [
         flask_message(body="x" * 500 + "\n"),
         flask_message(body="", attachments=attachment(b"x" * 500)),
+        flask_message(attachments=[flask_mail.Attachment("a.eml", None, b"x: 17\r\n" * 900)]),
         message(text="ü" * 500, **{"Message-ID": "<1@shop.example>"}),
     ]
     for mail in light:

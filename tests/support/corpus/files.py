@@ -36,6 +36,10 @@ CALENDAR = (
     "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:17@shop.example\r\n"
     "DTSTART:20270101T120000Z\r\nSUMMARY:Abholung in Köln\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
 )
+_FIRST = (
+    "From: jo@x.example\nTo: shop@shop.example\nSubject: The first\nMIME-Version: 1.0\n"
+    "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 7bit\n\nMay I have two?"
+)
 
 
 def _with(*files: File) -> Meant:
@@ -73,6 +77,11 @@ FILES: dict[str, Meant] = {
     "a file in HTML": _with(File(name="page.html", data=b"<p>hello</p>", kind="text/html")),
     "a file in JSON": _with(File(name="17.json", data=b'{"a": 1}', kind="application/json")),
     "a file in XML": _with(File(name="17.xml", data=b"<a/>", kind="application/xml")),
+    "a message attached as octets": Meant(
+        text="See below.\n",
+        files=(File(name=None, data=_FIRST.encode(), kind="message/rfc822"),),
+        alone=True,  # EmailMessage encodes octets of a message; notmuch tells no name of one
+    ),
     "a picture": _with(File(name="pixel.png", data=PIXEL, kind="image/png")),
     "a calendar as a file": _with(
         File(name="visit.ics", data=CALENDAR.encode(), kind="text/calendar")
