@@ -60,14 +60,19 @@ def _text(octets: bytes) -> str:
     except UnicodeDecodeError:
         raise InvalidMessage("file", "must be text in UTF-8, such as CSV") from None
     # Before any line is examined, which takes longer.
-    if any(line.strip() for line in islice(StringIO(text, newline=""), MOST_LINES, None)):
+    if any(line.strip() for line in islice(_lines(text), MOST_LINES, None)):
         raise InvalidMessage("file", f"has over {MOST_LINES} lines: bring it in in parts")
     return text
 
 
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines as CSV has them: `splitlines` would end one at a form feed, too."""
+    return StringIO(text, newline="")
+
+
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines that are not empty, with their numbers; a heading is passed over."""
-    reader = csv.reader(StringIO(text, newline=""), delimiter=_delimiter(text), strict=False)
+    reader = csv.reader(_lines(text), delimiter=_delimiter(text), strict=False)
     try:
         for cells in reader:
             found = [_plain(cell.strip()) for cell in cells]
@@ -80,7 +85,7 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _delimiter(text: str) -> str:
     """Return what ends the first address of a line: a spreadsheet's language decides it."""
-    for line in text.splitlines():
+    for line in islice(_lines(text), MOST_LINES):
         for delimiter in ",;":
             if _begins_with_an_address(line, delimiter):
                 return delimiter

@@ -241,6 +241,23 @@ def test_no_line_of_a_file_that_is_too_long_is_examined(
     assert len(desk.shop.outbox.suppressed()) == 1
 
 
+@pytest.mark.parametrize("end", ["\x0b", "\x0c", "\x1c", "\u2028", "\n", "\r"])
+def test_no_more_lines_are_examined_than_a_file_may_have(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Python's `splitlines` takes each of these for a line end."""
+    examined = list[str]()
+
+    def examine(address: str, field: str) -> str:
+        examined.append(address)
+        return check_address(address, field)
+
+    monkeypatch.setattr(suppression_file, "check_address", examine)
+    monkeypatch.setattr(suppression_file, "MOST_LINES", 10)
+    bring_in(desk, f"no address{end * 500}".encode())
+    assert len(examined) <= 20
+
+
 def test_pause_and_resume(desk: Desk) -> None:
     desk.post("/pauses/pause", "/pauses", scope="bulk")
     page = desk.get("/pauses").text
