@@ -9,6 +9,7 @@ from flask import Flask, current_app
 from flask_mail import BadHeaderError, Connection, Message, email_dispatched
 
 from ...domain.config.enqueue_options import Options
+from ...domain.errors import InvalidMessage
 from ...domain.header.fields import parse_addresses
 from ...domain.priority import Priority
 from ..app.enqueue import Writing
@@ -79,5 +80,7 @@ def _address(sender: str | tuple[str, str] | None) -> str | None:
     """Return the address of a sender as Flask-Mail takes it: a (name, address) pair, or text."""
     if sender is None or isinstance(sender, tuple):
         return sender[1] if sender else None
-    [found] = parse_addresses("envelope_from", sender) or (None,)
-    return sender if found is None else found.addr_spec
+    found = parse_addresses("envelope_from", sender)
+    if len(found) > 1:
+        raise InvalidMessage("envelope_from", "must be one address")
+    return found[0].addr_spec if found else sender

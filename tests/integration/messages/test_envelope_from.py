@@ -126,6 +126,20 @@ def test_the_setting_holds_for_every_message_that_names_no_other(
     assert senders == [BOUNCES, "own@shop.example", "other@shop.example", BOUNCES]
 
 
+@pytest.mark.parametrize("sender", ["a@x.example, b@x.example", "shop: a@x.example, b@x.example;"])
+def test_the_drop_in_refuses_two_paths_and_the_transaction_is_usable(
+    sender: str, shops: Shops
+) -> None:
+    shop, db = shops.open_flask()
+    mail = OutboxMail(shop.app)
+    with shop.app.app_context(), mail.connect() as connection:
+        with pytest.raises(InvalidMessage, match="envelope_from: must be one address"):
+            connection.send(flask_message(), envelope_from=sender)
+        connection.send(flask_message())
+        db.session.commit()
+    assert shop.count(shop.tables.email) == 1
+
+
 @pytest.mark.parametrize("value", ["<>", "shop", "jü@x.example", "a@x.example, b@x.example"])
 def test_a_setting_that_is_no_address_is_refused(value: str, shops: Shops) -> None:
     with pytest.raises(ConfigurationError, match="OUTBOX_ENVELOPE_FROM"):
