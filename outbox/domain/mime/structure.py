@@ -30,7 +30,8 @@ def set_boundaries(message: Message[Any, Any]) -> None:
     """Give every multipart that has none a boundary made from the contents.
 
     The same email then renders to the same bytes, which a keyed enqueue and the reuse of contents
-    need. No author can put the boundary in a text, because it is a digest of that text.
+    need. No author can put the boundary in a text, because it is a digest of that text. None begins
+    with another one: some readers compare no more of a line (RFC 2046 §5.1.1).
     """
     bare = [part for part in message.walk() if _is_bare(part)]
     if not bare:
@@ -39,8 +40,9 @@ def set_boundaries(message: Message[Any, Any]) -> None:
     for part in message.walk():
         if not part.is_multipart():
             digest.update(str(part.get_payload()).encode("utf-8", "surrogatepass") + b"\0")
+    width = len(str(len(bare) - 1))
     for number, part in enumerate(bare):
-        part.set_boundary(f"=_{digest.hexdigest()[:40]}_{number}")
+        part.set_boundary(f"=_{digest.hexdigest()[:40]}_{number:0{width}}")
 
 
 def _is_bare(part: Message[Any, Any]) -> bool:

@@ -49,6 +49,23 @@ def test_equal_contents_have_equal_boundaries_and_others_have_others() -> None:
     assert not set(boundaries(one)) & set(boundaries(three))
 
 
+@pytest.mark.parametrize("parts", [1, 9, 10, 99, 100])
+def test_no_boundary_is_the_beginning_of_another(parts: int) -> None:
+    """Some readers compare no more than the beginning of a line (RFC 2046 §5.1.1)."""
+    message = MIMEMultipart("mixed", None, [nested() for _ in range(parts)])
+    set_boundaries(message)
+    found = [boundary or "" for boundary in boundaries(message)]
+    assert len(found) == 1 + 2 * parts
+    assert not [one for one in found for two in found if one != two and two.startswith(one)]
+
+
+def test_up_to_ten_boundaries_are_as_they_ever_were() -> None:
+    """A key that is given again with the same message would else be in conflict."""
+    message = MIMEMultipart("mixed", None, [MIMEMultipart() for _ in range(9)])
+    set_boundaries(message)
+    assert [str(boundary)[-2:] for boundary in boundaries(message)] == [f"_{n}" for n in range(10)]
+
+
 def test_a_detached_copy_shares_no_headers_and_no_list_of_parts() -> None:
     message = nested()
     twin = detached(message)
