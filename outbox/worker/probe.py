@@ -10,7 +10,7 @@ from ..domain.priority import Priority
 from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import circuit_breaker
-from ..store.control.comparison import Candidate, best_probe, candidates
+from ..store.control.comparison import Candidate, candidates, first_free, ranked_probes
 from ..store.queries import claimed_batch
 from ..store.queries.sweep.server_limits import HALF_OPEN
 from ..store.queries.sweep.sweep_snapshot import Survey
@@ -53,7 +53,7 @@ def _claim(
     chosen = None
     if breaker.cause is Cause.EMAILS:
         chosen = _choose(runtime, breaker, ways, is_usable)
-        if chosen is None:  # what waits is in a hurry, and another server can take it
+        if chosen is None:  # another server can take what is in a hurry, or others hold the rows
             return None
     if not circuit_breaker.take_probe(database, server):
         return None
@@ -70,13 +70,14 @@ def _choose(
 ) -> Candidate | None:
     database = runtime.database
     suspect = database.read(lambda c: claimed_batch.suspects(c, database, [breaker]))
-    return best_probe(
+    ranked = ranked_probes(
         candidates(database, ways),
         suspect.get(breaker.server),
         breaker.suspect_id,
         usable_elsewhere={w[0] for w in ways if any(map(is_usable, _servers(runtime, w)))},
         random=runtime.random,
     )
+    return first_free(database, ranked)
 
 
 def _servers(runtime: Runtime, way: LaneKey) -> tuple[ServerSettings, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Select, UnaryExpression, select
@@ -14,6 +15,8 @@ from ...domain.delivery.transaction import Verdict
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import LaneKey
 from ..connection.database import Database
+from ..connection.list_parts import among
+from ..connection.row_locks import lock_ids
 from ..records import traits_of
 from ..schema.clock import utc
 from .pause import EVERYTHING, paused, scope_of
@@ -29,6 +32,9 @@ JUST_NOW = 120.0
 
 WAYS = 30
 """The most pairs of lane and priority that are searched. It bounds the cost of a rare search."""
+
+AT_ONCE = 100
+"""How many rows are locked together to find one that is free, where the best one is held."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,18 +162,18 @@ def _taken(database: Database, server: str, since: Any) -> Sequence[Any]:
     return _rows(database, statement)
 
 
-def best_probe(
+def ranked_probes(
     found: Iterable[Candidate],
     suspect: Traits | None,
     suspect_id: int | None,
     *,
     usable_elsewhere: Collection[str],
     random: Callable[[], float],
-) -> Candidate | None:
-    """Return the email most likely to pass, a random one of equals; None if none may be risked.
+) -> list[Candidate]:
+    """Return the emails that may be risked, the likeliest to pass first, equals in random order.
 
-    The last suspect is returned only if there is no other email. In the lanes `usable_elsewhere`
-    another server would take an email at once: no urgent or expiring email of these is risked.
+    The last suspect is the last of all. In the lanes `usable_elsewhere` another server would take
+    an email at once: no urgent or expiring email of these is risked.
     """
     common = Common.of([suspect]) if suspect is not None else None
 
@@ -181,4 +187,19 @@ def best_probe(
         for one in found
         if one.lane not in usable_elsewhere or not (one.expires or one.priority is Priority.URGENT)
     ]
-    return min(allowed, key=unlikelihood, default=None)
+    return sorted(allowed, key=unlikelihood)
+
+
+def first_free(database: Database, ranked: Sequence[Candidate]) -> Candidate | None:
+    """Return the first of these emails whose row no transaction holds; None if all are held.
+
+    Mostly it is the very first. So no other row is locked, even for a moment, unless it is held.
+    """
+    rest = range(1, len(ranked), AT_ONCE)
+    for some in (ranked[:1], *(ranked[start : start + AT_ONCE] for start in rest)):
+        which = among(database, [one.id for one in some])
+        free = database.run(partial(lock_ids, database=database, which=which))
+        for one in some:
+            if one.id in free:
+                return one
+    return None

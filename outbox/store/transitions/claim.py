@@ -25,6 +25,8 @@ from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..backend import backend_of
 from ..connection.database import Database
+from ..connection.list_parts import among
+from ..connection.row_locks import lock_ids
 from ..due_emails import claimed, due_statement, most_alone, taken
 from ..records import Claim, Mark
 from ..schema.clock import clock
@@ -72,12 +74,15 @@ def claim_probe(
 ) -> Claim | None:
     """Claim one email as a probe for `lease_seconds`; without an id the probe is a mere session.
 
-    Returns None if the email is no longer due, because another claim was faster.
+    Returns None if the email is no longer due, because another claim was faster, or if another
+    transaction holds its row: no sweep waits for that.
     """
     (lane, priority), token = way, uuid4()
 
     def work(connection: Connection) -> Claim | None:
         if email_id is not None:
+            if not lock_ids(connection, database, among(database, [email_id])):
+                return None
             guarded = guarded_statement(database.tables, [email_id], token)
             if connection.execute(guarded).rowcount != 1:
                 return None

@@ -1,0 +1,78 @@
+"""A person's transaction that stays open keeps no halted server from being asked again."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from outbox import Priority, Status
+from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
+from outbox.store.control import circuit_breaker, comparison
+from outbox.store.records import Claim
+from outbox.store.transitions.claim import claim_probe
+from outbox.worker.sweep import sweep
+from tests.integration.store.outages.locks import hold, in_time, no_waiting
+from tests.support.shop.shop import LEASE, Shop, Shops
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+SERVER = "127.0.0.1:1"
+
+
+def halted(workers: Shops, suspect: int) -> Shop:
+    """Open a worker's shop whose server has halted this email, and may be asked again."""
+    worker = workers.open()
+    circuit_breaker.trip(
+        worker.database, SERVER, cause=Cause.EMAILS, reason="rcpt: 451", suspect_id=suspect
+    )
+    worker.later(OPEN_FIRST + 0.1)
+    return worker
+
+
+def probes(worker: Shop) -> list[Claim]:
+    made: list[Claim] = []
+    sweep(worker.runtime, made.append)
+    assert all(claim.is_probe for claim in made)
+    return made
+
+
+@pytest.mark.parametrize("at_once", [1, comparison.AT_ONCE])
+def test_a_sweep_probes_with_the_best_email_that_nobody_holds(
+    shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(comparison, "AT_ONCE", at_once)
+    suspect, *held = (shop.enqueue(f"a@{name}.example") for name in ("one", "two", "three"))
+    alike = shop.enqueue("b@one.example")
+    worker = halted(workers, suspect.id)
+    with shop.session() as session, no_waiting(worker):
+        for email in held:  # one by one: for a list MariaDB reads, and locks, the whole small table
+            hold(shop, session, email.id)
+        assert len(in_time(lambda: probes(worker), session)) == 1
+    assert shop.statuses() == ["pending", "pending", "pending", "claimed"]
+    assert shop.status(alike.id) is Status.CLAIMED
+
+
+def test_a_sweep_takes_no_probe_while_every_email_is_held(shop: Shop, workers: Shops) -> None:
+    """Then the server is asked as soon as that transaction ends, and not one pause later."""
+    emails = [shop.enqueue() for _ in range(3)]
+    worker = halted(workers, emails[0].id)
+    with shop.session() as session, no_waiting(worker):
+        hold(shop, session, *(email.id for email in emails))
+        assert in_time(lambda: probes(worker), session) == []
+        (row,) = shop.rows(shop.tables.breaker)
+        assert row.failures == 1
+    assert len(probes(worker)) == 1
+
+
+def test_an_email_that_is_held_after_it_was_chosen_is_not_claimed(
+    shop: Shop, workers: Shops
+) -> None:
+    email, worker = shop.enqueue(), workers.open()
+    with shop.session() as session, no_waiting(worker):
+        hold(shop, session, email.id)
+        way = ("", Priority.NORMAL)
+        claim = partial(claim_probe, worker.database, way, email.id, lease_seconds=LEASE)
+        assert in_time(claim, session) is None
+    assert shop.status(email.id) is Status.PENDING
+    assert shop.count(shop.tables.lease) == 0
