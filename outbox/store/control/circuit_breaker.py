@@ -2,12 +2,11 @@
 
 A closed breaker has no row. `trip` writes a row, and `close` removes it. `take_probe` takes the
 single probe of an open breaker when it is due, and `note_prober` notes the batch that is to make
-it. `give_back_probe` undoes both where no task made it. Nothing is sent here. The ramp that follows
-a close stands in `outbox_server`.
+it. `give_back_probe` undoes both where no task made it, and `forget_prober` takes out a prober that
+has ended or died. Nothing is sent here. The ramp that follows a close stands in `outbox_server`.
 
-Three other files change these rows too. `suspicion` writes those of suspected servers, and `lease`
-takes out a prober that has ended. `forgotten_servers` notes which servers are configured, and
-removes the rows of those that are not.
+Two other files change these rows too. `suspicion` writes those of suspected servers.
+`forgotten_servers` notes which servers are configured, and removes the rows of those that are not.
 """
 
 from __future__ import annotations
@@ -166,6 +165,12 @@ def give_back_probe(connection: Connection, database: Database, token: UUID) -> 
     mine = (table.c.prober == token) & (table.c.state == BreakerState.OPEN)
     undone = {"failures": table.c.failures - 1, "retry_at": database.now(), "prober": None}
     connection.execute(update(table).where(mine).values(**undone))
+
+
+def forget_prober(connection: Connection, database: Database, token: UUID) -> None:
+    """Let others probe although this lease is left: its batch has ended, or its worker is lost."""
+    table = database.tables.breaker
+    connection.execute(update(table).where(table.c.prober == token).values(prober=None))
 
 
 def hurry(database: Database, servers: Collection[str]) -> int:

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Delete, bindparam, delete, select, update
 
 from ...domain.fleet import ProcessId
 from ..connection.database import Database
+from .circuit_breaker import forget_prober
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,5 +141,4 @@ def leave(connection: Connection, database: Database, token: UUID, *, unsent: bo
     if unsent:
         values |= {"started_at": None, "worker": None, "emails": 0}
     connection.execute(update(table).where(table.c.token == token).values(**values))
-    breaker = database.tables.breaker
-    connection.execute(update(breaker).where(breaker.c.prober == token).values(prober=None))
+    forget_prober(connection, database, token)

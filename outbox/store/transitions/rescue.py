@@ -24,7 +24,7 @@ from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, seen
-from ..control.circuit_breaker import give_back_probe
+from ..control.circuit_breaker import forget_prober, give_back_probe
 from ..control.counter import UNKNOWN, bump
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
@@ -135,8 +135,9 @@ def _rescue_one(
         give_back_probe(connection, database, token)
     emails, in_doubt = len(free) - len(faulty), len(doubtful)
     if seen(connection, database, held):
-        # The lost worker holds no connection any more. Emails locked by a user's transaction are
-        # judged after its end, and those that caused an error one lease later.
+        # The lost worker holds no connection and makes no probe any more. Emails locked by a user's
+        # transaction are judged after its end, and those that caused an error one lease later.
+        forget_prober(connection, database, token)
         again = {"suspected_at": database.now()} if faulty else {}
         left = update(lease).where(lease.c.token == token)
         connection.execute(left.values(server=None, **again))

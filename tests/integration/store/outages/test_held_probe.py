@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -13,6 +14,7 @@ from outbox.store.records import Claim
 from outbox.store.transitions.claim import claim_probe
 from outbox.worker.sweep import sweep
 from tests.integration.store.outages.locks import hold, in_time, no_waiting
+from tests.support.shop.schema import refusing
 from tests.support.shop.shop import LEASE, Shop, Shops
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
@@ -23,9 +25,8 @@ SERVER = "127.0.0.1:1"
 def halted(workers: Shops, suspect: int) -> Shop:
     """Open a worker's shop whose server has halted this email, and may be asked again."""
     worker = workers.open()
-    circuit_breaker.trip(
-        worker.database, SERVER, cause=Cause.EMAILS, reason="rcpt: 451", suspect_id=suspect
-    )
+    cause = Cause.EMAILS
+    circuit_breaker.trip(worker.database, SERVER, cause=cause, reason="451", suspect_id=suspect)
     worker.later(OPEN_FIRST + 0.1)
     return worker
 
@@ -76,3 +77,28 @@ def test_an_email_that_is_held_after_it_was_chosen_is_not_claimed(
         assert in_time(claim, session) is None
     assert shop.status(email.id) is Status.PENDING
     assert shop.count(shop.tables.lease) == 0
+
+
+@pytest.mark.parametrize("why", ["held", "refused"])
+def test_a_prober_that_died_keeps_no_other_away_while_its_email_cannot_be_judged(
+    shop: Shop, workers: Shops, why: str
+) -> None:
+    suspect, first = shop.enqueue("a@one.example"), shop.enqueue("b@other.example")
+    worker = halted(workers, suspect.id)
+    (made,) = probes(worker)
+    assert worker.start(made.token)
+    assert worker.open(made.token, first.id) == {first.id}
+    with ExitStack() as ends:
+        session = ends.enter_context(shop.session())
+        if why == "held":
+            ends.enter_context(no_waiting(worker))
+            hold(shop, session, first.id)
+        else:
+            ends.enter_context(refusing(shop.engine, "outbox_email", f"OLD.id = {first.id}"))
+        for _ in range(2):  # the lease runs out; one lease later the email would be judged
+            worker.later(LEASE + 1)
+            assert in_time(lambda: probes(worker), session) == []
+        assert shop.mail(first.id).token == made.token
+        (again,) = in_time(lambda: probes(worker), session)
+        (row,) = shop.rows(shop.tables.breaker)
+        assert (shop.mail(suspect.id).token, row.prober) == (again.token, again.token)
