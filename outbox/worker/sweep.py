@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Set
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -14,6 +16,7 @@ from ..store.connection.error_codes import describe
 from ..store.control.forgotten_servers import note_configured
 from ..store.control.rate_limits import set_right
 from ..store.queries.sweep import server_limits
+from ..store.queries.sweep.held_emails import held_ways
 from ..store.queries.sweep.sweep_snapshot import Survey, survey
 from ..store.records import Claim
 from ..store.transitions.claim import claim_requested
@@ -29,6 +32,9 @@ _log = logging.getLogger("outbox")
 _NOTED = 3600.0
 """Seconds until a process notes again that its halted servers are still configured."""
 
+AGAIN = 3
+"""How often a sweep plans again at most, where it could claim less than it had planned."""
+
 
 def sweep(
     runtime: Runtime,
@@ -42,11 +48,7 @@ def sweep(
     with the seconds until a closed lane opens: it is to bring another sweep then.
     """
     database, slots = runtime.database, runtime.slots()
-    try:
-        state = _survey(runtime, slots)
-    except Exception:
-        runtime.instance.forget()  # when the tables are back, they may be a backup's
-        raise
+    state = _survey(runtime, slots)
     runtime.has_jobs = state.jobs
     if not runtime.suppressed() and runtime.instance.refusal(state.instance):
         return 0
@@ -96,17 +98,28 @@ def _aside(what: str, work: Callable[[], object]) -> None:
         _log.error("outbox: a sweep could not %s (%s)", what, describe(error))
 
 
-def _survey(runtime: Runtime, slots: int) -> Survey:
-    """Survey from the last sweep's marks on; where that may miss due emails, survey everything."""
+def _survey(runtime: Runtime, slots: int, held: Set[LaneKey] = frozenset()) -> Survey:
+    """Survey from the last sweep's marks on; where that may miss due emails, survey everything.
+
+    The survey has no emails of the ways that are `held`.
+    """
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
     limit, since = slots * runtime.settings.batch, runtime.low_water.marks(database)
-    choose = partial(_contenders, runtime, slots)
+    choose = partial(_contenders, runtime, slots, held)
     look = partial(survey, database, lanes, servers, limit=limit, choose=choose)
-    state = look(since=since, term=runtime.settings.lease)
-    if not runtime.low_water.note(since, state.due, state.first, limit):
-        state = look(term=runtime.settings.lease)
-        runtime.low_water.note({}, state.due, state.first, limit)
-    return state
+    try:
+        state = look(since=since, term=runtime.settings.lease)
+        if not runtime.low_water.note(since, state.due, state.first, limit):
+            state = look(term=runtime.settings.lease)
+            runtime.low_water.note({}, state.due, state.first, limit)
+    except Exception:
+        runtime.instance.forget()  # when the tables are back, they may be a backup's
+        raise
+    return _without(state, held)
+
+
+def _without(state: Survey, held: Set[LaneKey]) -> Survey:
+    return replace(state, due={way: due for way, due in state.due.items() if way not in held})
 
 
 def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
@@ -117,9 +130,9 @@ def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
         runtime.noted_until = runtime.clock() + _NOTED
 
 
-def _contenders(runtime: Runtime, slots: int, state: Survey) -> list[LaneKey]:
+def _contenders(runtime: Runtime, slots: int, held: Set[LaneKey], state: Survey) -> list[LaneKey]:
     return contenders(
-        state.due,
+        _without(state, held).due,
         state.flight,
         lanes=runtime.lanes,
         lags=state.lags,
@@ -129,24 +142,63 @@ def _contenders(runtime: Runtime, slots: int, state: Survey) -> list[LaneKey]:
 
 
 def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
+    """Claim the probes, and what is due; return the claims."""
     if not state.due or runtime.suppressed():
         return []
-    settings, rooms = runtime.settings, _rooms(runtime, state)
+    claims = claim_probes(runtime, state, is_usable=lambda server: _room(state, server) > 0)
+    made, held = _planned(runtime, state, slots)
+    claims += made
+    if held:
+        # These claims are committed: they are handed out, whatever fails now.
+        beside = partial(_claim_beside, runtime, state, slots, held, claims)
+        _aside("claim beside held emails", beside)
+    return claims
+
+
+def _claim_beside(
+    runtime: Runtime, state: Survey, slots: int, held: set[LaneKey], claims: list[Claim]
+) -> None:
+    """Plan and claim again without the ways that are `held`; add to `claims`.
+
+    A survey counts emails that a user's open transaction holds as due. The slots that are planned
+    for them would stay empty until it ends. If another sweep was faster instead, the new survey
+    sees its claims.
+    """
+    for turn in range(AGAIN):
+        if turn:  # it is not one way only: find all that are held
+            others = _without(state, held).due
+            in_turn = sorted(others, key=lambda way: (way[1], -others[way].age))
+            held |= held_ways(runtime.database, in_turn)
+        state = _survey(runtime, slots, held)
+        made, short = _planned(runtime, state, slots)
+        claims += made
+        if not short:
+            return
+        held |= short
+
+
+def _planned(runtime: Runtime, state: Survey, slots: int) -> tuple[list[Claim], set[LaneKey]]:
+    """Plan and claim; return the claims, and the ways with fewer batches than were planned.
+
+    Their other emails could not be claimed: transactions hold them, or have changed them since the
+    survey.
+    """
     requests = plan_claims(
         state.due,
         state.flight,
         lanes=runtime.lanes,
         lags=state.lags,
         slots=slots,
-        batch=settings.batch,
-        window=settings.window,
-        rooms=rooms,
+        batch=runtime.settings.batch,
+        window=runtime.settings.window,
+        rooms=_rooms(runtime, state),
     )
-    probes = claim_probes(runtime, state, is_usable=lambda server: _room(state, server) > 0)
     claims = claim_requested(
-        runtime.database, requests, lease_seconds=settings.lease, since=state.first
+        runtime.database, requests, lease_seconds=runtime.settings.lease, since=state.first
     )
-    return probes + claims
+    made = Counter((claim.lane, claim.priority) for claim in claims)
+    ways = {(request.lane, request.priority): request.batches for request in requests}
+    return claims, {way for way, batches in ways.items() if made[way] < batches}
 
 
 def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:

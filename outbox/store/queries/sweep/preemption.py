@@ -1,7 +1,8 @@
 """Tells whether more urgent email waits or is active, so that other email gives way to it.
 
 A process asks ten times a second. The more urgent email is first in the index of due emails, so the
-cost depends only on the number of lanes in which it waits.
+cost depends only on the number of lanes in which it waits. Email that has waited for long may be
+held by another transaction, and nobody gives way to that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import AHEAD
 from ....domain.scheduling.lanes import Lanes, route_of_lane
 from ...connection.database import Database
+from .held_emails import is_any_free
 from .lane_keys import marked
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 
@@ -26,15 +28,20 @@ _STUCK = 0.3
 _LEFT = 0.03
 """Seconds within which urgent email is claimed if any process is free to sweep."""
 
+_LONG = 1.0
+"""Seconds after which due email counts only if no other transaction holds it."""
+
 _URGENT = Priority.URGENT
 
 
 def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
     """Return whether urgent email that shares a bucket with this lane is due or in flight."""
     found = _look(database, _stirring)
-    stirring = {row.name for row in found["flight"]}
-    stirring |= {name for name, age in _waiting(found, _URGENT).items() if age >= 0.0}
-    return any(lanes.share_a_bucket(lane, other) for other in stirring)
+    if any(lanes.share_a_bucket(lane, row.name) for row in found["flight"]):
+        return True
+    waiting = _waiting(found, _URGENT).items()
+    ages = {name: age for name, age in waiting if lanes.share_a_bucket(lane, name)}
+    return _is_any_due(database, ages, _URGENT, 0.0)
 
 
 def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
@@ -58,7 +65,7 @@ def should_yield_to_urgent(database: Database, lanes: Lanes, *, slots: int, rout
     gives way if urgent email stays unclaimed although a slot is free. Then every process is busy,
     and none is left to sweep.
     """
-    return _urgent_lacks(_look(database, _waits), lanes, slots, routes)
+    return _urgent_lacks(database, _look(database, _waits), lanes, slots, routes)
 
 
 def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: Routes) -> bool:
@@ -68,21 +75,26 @@ def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: R
     and one process. So bulk may take all of them while nothing else waits.
     """
     found = _look(database, _waits_for_bulk)
-    if _urgent_lacks(found, lanes, slots, routes):
+    if _urgent_lacks(database, found, lanes, slots, routes):
         return True
     if _number(found, "others"):
         return False
     if _number(found, "kept"):
         return True
+    seconds = 0.0 if _number(found, "bulk") >= slots else _LEFT
     # Only now, because normal email may wait in thousands of lanes.
-    age = _oldest(_look(database, _normal), lanes, routes, Priority.NORMAL)
-    return age >= _LEFT or (age >= 0.0 and _number(found, "bulk") >= slots)
+    normal = _look(database, _normal)
+    return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds)
 
 
-def _urgent_lacks(found: Findings, lanes: Lanes, slots: int, routes: Routes) -> bool:
-    age = _oldest(found, lanes, routes, _URGENT)
+def _urgent_lacks(
+    database: Database, found: Findings, lanes: Lanes, slots: int, routes: Routes
+) -> bool:
     holding, published, stuck = (_number(found, name) for name in ("holding", "published", "stuck"))
-    return bool(stuck) or age >= _LEFT or (holding >= slots and (bool(published) or age >= 0.0))
+    if stuck or (published and holding >= slots):
+        return True
+    seconds = 0.0 if holding >= slots else _LEFT
+    return _has_waited(database, found, lanes, routes, _URGENT, seconds)
 
 
 def _waits(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
@@ -151,18 +163,39 @@ def _number(found: Findings, what: str) -> int:
     return int(found[what][0].number)
 
 
-def _oldest(found: Findings, lanes: Lanes, routes: Routes, priority: Priority) -> float:
-    """Return how long the oldest email of this priority that a server would take has been due.
-
-    It is in seconds, and below 0 where no such email is due.
-    """
+def _has_waited(
+    database: Database,
+    found: Findings,
+    lanes: Lanes,
+    routes: Routes,
+    priority: Priority,
+    seconds: float,
+) -> bool:
+    """Return whether an email that a server would take has been due for so many seconds."""
+    if priority in found.paused:
+        return False
     lags, halted = found.lags, {row.name for row in found["halted"]}
-    ages = (
-        age
+    ages = {
+        lane: age
         for lane, age in _waiting(found, priority).items()
         if not lanes.is_closed(lane, lags, AHEAD) and _is_usable(lane, routes, lags, halted)
-    )
-    return -1.0 if priority in found.paused else max(ages, default=-1.0)
+    }
+    return _is_any_due(database, ages, priority, seconds)
+
+
+def _is_any_due(
+    database: Database, ages: Mapping[str, float], priority: Priority, seconds: float
+) -> bool:
+    """Return whether an email has been due for so many seconds that a sweep could claim.
+
+    `ages` tells for how long the first email of each lane has been due. Where that is long, another
+    transaction may hold it. To ask costs a statement, and locks an email for a moment.
+    """
+    due = {lane: age for lane, age in ages.items() if age >= seconds}
+    if any(age < _LONG for age in due.values()):
+        return True
+    oldest_first = sorted(due, key=lambda lane: -due[lane])
+    return is_any_free(database, [(lane, priority) for lane in oldest_first], seconds=seconds)
 
 
 def _is_usable(lane: str, routes: Routes, lags: Mapping[str, float], halted: set[str]) -> bool:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from outbox import Priority
 from outbox.store.postgresql import window
 from outbox.store.postgresql.window_statement import in_a_hurry, past_others
+from outbox.store.queries.sweep.held_emails import is_any_free
 from outbox.store.queries.sweep.preemption import (
     is_urgent_active,
     should_yield_bulk,
@@ -44,6 +45,7 @@ LOOKS: dict[str, Look] = {
         shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
     ),
     "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),
+    "nobody holds one": lambda shop: is_any_free(shop.database, [("", Priority.NORMAL)]),
 }
 
 

@@ -1,0 +1,41 @@
+"""Tells whether due emails may be claimed, or whether other transactions hold them all.
+
+A survey sees what is committed, and not who holds a row. Only a locking read tells that. Its lock
+ends with it. A claim at that very moment passes the email over: so whoever finds one here sweeps
+next, and whoever finds none claims nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from ....domain.scheduling.claim_plan import ClaimRequest, LaneKey
+from ...connection.database import Database
+from ...due_emails import due_statement
+
+MOST = 200
+"""The most ways (pairs of lane and priority) that are asked for. There is a statement for each, and
+it reads as many emails as are held before the first one that is free."""
+
+
+def is_any_free(database: Database, ways: Iterable[LaneKey], *, seconds: float = 0.0) -> bool:
+    """Return whether an email of these ways has been due for `seconds`, and nobody holds it.
+
+    Where all are held in the first MOST ways, the others are not asked for.
+    """
+    return any(_is_free(database, way, seconds) for way in islice(ways, MOST))
+
+
+def held_ways(database: Database, ways: Iterable[LaneKey]) -> set[LaneKey]:
+    """Return those of the first MOST ways whose due emails are all held."""
+    return {way for way in islice(ways, MOST) if not _is_free(database, way, 0.0)}
+
+
+def _is_free(database: Database, way: LaneKey, seconds: float) -> bool:
+    if database.facts.one_writer:  # nobody holds a row there without holding all of them
+        return True
+    lane, priority = way
+    one = ClaimRequest(lane=lane, priority=priority, batches=1, size=1)
+    statement = due_statement(database.tables, one, database.now(-seconds))
+    return database.run(lambda connection: connection.execute(statement).first()) is not None

@@ -1,0 +1,176 @@
+"""Emails that a person's open transaction holds keep their own places, and nobody else's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy.orm import Session
+
+from outbox import Priority, Status
+from outbox.store.queries.sweep import preemption
+from outbox.store.queries.sweep.preemption import (
+    is_urgent_active,
+    should_yield_bulk,
+    should_yield_to_urgent,
+)
+from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
+from outbox.store.records import Claim
+from outbox.store.transitions.claim import claim_requested
+from outbox.worker.drain import drain
+from outbox.worker.sweep import sweep
+from tests.integration.store.outages.locks import in_time, no_waiting
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import write
+from tests.support.shop.shop import Shop, Shops
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+URGENT, NORMAL, BULK = Priority
+SLOTS = 2
+LONG = 2.0  # seconds after which due email counts only if nobody holds it
+MANY = 20 * SLOTS  # emails of which a window's worth is planned for each slot
+
+
+def withdraw(shop: Shop, session: Session, tag: str = "held") -> int:
+    """Withdraw all emails with this tag, without a commit."""
+    return shop.outbox.cancel(tag=tag, session=session)
+
+
+def claimed(worker: Shop) -> dict[Priority, int]:
+    """Sweep once; return how many emails of each priority were claimed."""
+    made: list[Claim] = []
+    sweep(worker.runtime, made.append)
+    assert len(made) <= SLOTS + 1  # one urgent batch may go beyond the slots
+    return {one: sum(c.emails for c in made if c.priority is one) for one in Priority}
+
+
+@pytest.mark.parametrize(("held", "other"), [(URGENT, NORMAL), (URGENT, BULK), (NORMAL, BULK)])
+def test_emails_that_are_held_take_no_slot_from_less_urgent_ones(
+    shop: Shop, workers: Shops, held: Priority, other: Priority
+) -> None:
+    write(shop, MANY, priority=held, tag="held")
+    write(shop, 5, priority=other)
+    worker = workers.open(OUTBOX_SLOTS=SLOTS)
+    with shop.session() as session, no_waiting(worker):
+        assert withdraw(shop, session) == MANY
+        assert in_time(lambda: claimed(worker), session)[other] == 5
+        session.rollback()
+    assert claimed(worker)[held] > 0
+
+
+def test_what_is_free_among_emails_that_are_held_goes_first(shop: Shop, workers: Shops) -> None:
+    for priority in Priority:
+        write(shop, MANY, priority=priority, tag="held")
+        write(shop, 3, priority=priority)
+    worker = workers.open(OUTBOX_SLOTS=SLOTS)
+    with shop.session() as session, no_waiting(worker):
+        assert withdraw(shop, session) == 3 * MANY
+        assert in_time(lambda: claimed(worker), session) == {URGENT: 3, NORMAL: 3, BULK: 0}
+
+
+def test_held_emails_of_more_lanes_than_slots_take_none(shop: Shop, workers: Shops) -> None:
+    """The lane behind them is counted, too, and gets as many slots as it can use."""
+    names = [f"d{number}.example" for number in range(12)]
+    worker = workers.open(OUTBOX_SLOTS=SLOTS, OUTBOX_DOMAIN_RATES=dict.fromkeys(names, "9/s"))
+    for name in names:
+        worker.enqueue(f"a@{name}", priority=URGENT, tag="held")
+    write(shop, MANY, priority=URGENT)
+    with shop.session() as session, no_waiting(worker):
+        assert withdraw(shop, session) == len(names)
+        assert in_time(lambda: claimed(worker), session) == {URGENT: MANY, NORMAL: 0, BULK: 0}
+
+
+def test_a_drain_sends_all_that_nobody_holds(shop: Shop, workers: Shops, catcher: Catcher) -> None:
+    write(shop, MANY, priority=URGENT, tag="held")
+    write(shop, 5)
+    worker = workers.open(OUTBOX_SLOTS=SLOTS, MAIL_PORT=catcher.port)
+    with shop.session() as session, no_waiting(worker):
+        assert withdraw(shop, session) == MANY
+        in_time(lambda: drain(worker.runtime), session)
+        assert len(catcher.emails) == 5
+
+
+def test_what_was_claimed_is_handed_out_though_the_second_look_fails(
+    shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shop, MANY, priority=URGENT, tag="held")
+    free = shop.enqueue(priority=URGENT)
+    worker = workers.open(OUTBOX_SLOTS=SLOTS)
+
+    def once(*args: Any, **options: Any) -> Survey:
+        monkeypatch.setattr("outbox.worker.sweep.survey", fails)
+        return survey(*args, **options)
+
+    def fails(*_: Any, **__: Any) -> Survey:
+        raise OSError("the database is away")
+
+    monkeypatch.setattr("outbox.worker.sweep.survey", once)
+    with shop.session() as session:
+        withdraw(shop, session)
+        assert in_time(lambda: claimed(worker), session)[URGENT] == 1
+    assert shop.status(free.id) is Status.CLAIMED
+
+
+def test_a_sweep_that_comes_after_another_takes_no_slot_that_is_taken(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds less than it has planned, too, and looks again; but nobody holds anything."""
+    for priority in (URGENT, NORMAL):
+        write(shop, MANY, priority=priority)
+    shop.runtime.settings = replace(shop.runtime.settings, slots=SLOTS)
+
+    def late(*args: Any, **options: Any) -> list[Claim]:
+        monkeypatch.undo()
+        assert claimed(shop) == {URGENT: MANY, NORMAL: 0, BULK: 0}
+        return claim_requested(*args, **options)
+
+    monkeypatch.setattr("outbox.worker.sweep.claim_requested", late)
+    assert claimed(shop) == {URGENT: 0, NORMAL: 0, BULK: 0}
+
+
+def test_no_batch_gives_way_to_emails_that_are_held(shop: Shop, workers: Shops) -> None:
+    names = {f"d{number}.example": "9/s" for number in range(3)}
+    worker = workers.open(OUTBOX_SLOTS=1, OUTBOX_DOMAIN_RATES=names)
+    held = [worker.enqueue(f"a@{name}", priority=URGENT, tag="held").id for name in names]
+    worker.later(LONG)  # no process has claimed them for long
+    lanes, routes = worker.runtime.lanes, worker.runtime.routes
+    shared = shop.mail(held[0]).lane
+
+    def looks() -> list[bool]:
+        return [
+            should_yield_to_urgent(worker.database, lanes, slots=1, routes=routes),
+            should_yield_bulk(worker.database, lanes, slots=1, routes=routes),
+            is_urgent_active(worker.database, lanes, shared),
+        ]
+
+    assert looks() == [True, True, True]
+    with shop.session() as session, no_waiting(worker):
+        assert withdraw(shop, session) == len(names)
+        assert in_time(looks, session) == [False, False, False]
+        worker.enqueue("b@d0.example", priority=URGENT)
+        worker.later(LONG)
+        assert in_time(looks, session) == [True, True, True]
+
+
+def test_bulk_does_not_give_way_to_normal_emails_that_are_held(
+    shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preemption, "_LEFT", 60.0)
+    shop.enqueue(tag="held")
+    worker = workers.open()
+    worker.later(61)
+
+    def gives_way() -> bool:
+        lanes, routes = worker.runtime.lanes, worker.runtime.routes
+        return should_yield_bulk(worker.database, lanes, slots=9, routes=routes)
+
+    assert gives_way()
+    with shop.session() as session, no_waiting(worker):
+        assert withdraw(shop, session) == 1
+        assert not in_time(gives_way, session)
+        worker.enqueue()
+        assert not in_time(gives_way, session), "there is a slot for it, and a sweep may come"
+        worker.later(61)
+        assert in_time(gives_way, session)
