@@ -148,7 +148,7 @@ def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
     claims = claim_probes(runtime, state, is_usable=lambda server: _room(state, server) > 0)
     made, held = _planned(runtime, state, slots)
     claims += made
-    if held:
+    if held and _without(state, held).due:
         # These claims are committed: they are handed out, whatever fails now.
         beside = partial(_claim_beside, runtime, state, slots, held, claims)
         _aside("claim beside held emails", beside)
