@@ -81,6 +81,7 @@ class Client(Session):
         try:
             self._start(envelope, len(content), refusals)
             if refusals.everybody:
+                self._raise_halted(refusals)
                 self._reset()
                 result = all_refused(refusals)
             else:
@@ -164,14 +165,18 @@ class Client(Session):
             try:
                 self.phase = _phase(place, last)
                 code, text = self.getreply()
-            except NoReply:
+            except NoReply as none:
                 if refused is None and not refusals.everybody:
+                    if none.event is Event.CLOSED:
+                        self._raise_halted(refusals)
                     raise
                 break  # the connection is closed, and the refusal stands
             codes.append(code)
             if self.phase is Phase.DATA:
                 self._asked_for_content(code, text, wanted=not (refused or refusals.everybody))
-            elif refused is None and code // 100 != 2:
+            elif code // 100 == 2:
+                refusals.accepted += self.phase is Phase.RCPT
+            elif refused is None:
                 refused = self._refused(place, code, text, refusals)
         if refused is not None:
             self.phase = Phase.MAIL
@@ -183,14 +188,19 @@ class Client(Session):
         self, place: int, code: int, text: bytes, refusals: RecipientRefusals
     ) -> Unwanted | None:
         """Return the refusal of the whole email, or note that of one recipient."""
-        reply = parse_reply(code, text)
-        judgement = judge(self.phase, reply, accepted=len(refusals.results) < place - 1)
+        refusal = Unwanted(code, text)
+        judgement = judge(self.phase, refusal.reply, accepted=refusals.accepted > 0)
+        if self.phase is Phase.RCPT and refusals.add(place - 1, refusal, judgement):
+            return None
         if judgement.renew:
-            raise Unwanted(code, text)
-        if self.phase is Phase.MAIL:
-            return Unwanted(code, text)
-        refusals.add(place - 1, reply, judgement)
-        return None
+            raise refusal
+        return refusal
+
+    def _raise_halted(self, refusals: RecipientRefusals) -> None:
+        """If a refusal may be about the server, and no recipient gets the email, raise it."""
+        if refusals.halted is not None:
+            self.phase = Phase.RCPT
+            raise refusals.halted
 
     def _asked_for_content(self, code: int, text: bytes, *, wanted: bool) -> None:
         """Judge the reply to DATA; answer a 354 that is no longer wanted with a lone dot."""

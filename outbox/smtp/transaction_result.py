@@ -16,19 +16,26 @@ from ..domain.delivery.transaction import (
 
 if TYPE_CHECKING:
     from ..domain.delivery.reply_table import Judgement
+    from .session import Unwanted
 
 
 _NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
 """Verdicts that judge no recipient."""
 
 
+_CLOSING = 421
+"""The server ends the session with it (RFC 5321 §3.8): no other recipient can be named."""
+
+
 class RecipientRefusals:
     """One email's recipients that were refused, put off or left individually, by their place."""
 
-    __slots__ = ("envelope", "results", "retry_after", "too_many")
+    __slots__ = ("accepted", "envelope", "halted", "results", "retry_after", "too_many")
 
     def __init__(self, envelope: Envelope) -> None:
         self.envelope = envelope
+        self.accepted = 0  # recipients; not counted where all replies are good
+        self.halted: Unwanted | None = None  # the first refusal that may be the server's own
         self.results: dict[int, RecipientResult] = {}
         self.retry_after: float | None = None
         self.too_many: Reply | None = None  # the server takes no more in this transaction
@@ -38,12 +45,23 @@ class RecipientRefusals:
         """Whether no recipient is left."""
         return len(self.results) == len(self.envelope.recipients)
 
-    def add(self, place: int, reply: Reply, judgement: Judgement) -> None:
-        """Note one recipient's refusal."""
-        self._note(place, judgement.verdict, reply)
+    def add(self, place: int, refusal: Unwanted, judgement: Judgement) -> bool:
+        """Note one recipient's refusal; return False if it ends the dialogue for all of them.
+
+        A throttle may be about this mailbox or about the server: whether the server takes another
+        recipient tells.
+        """
+        verdict, reply = judgement.verdict, refusal.reply
+        if verdict is Verdict.SUSPECT and reply.code != _CLOSING:
+            self.halted = self.halted or refusal
+            verdict = Verdict.RETRY
+        elif judgement.renew:
+            return False
+        self._note(place, verdict, reply)
         self.retry_after = _later(self.retry_after, judgement.retry_after)
-        if judgement.verdict is Verdict.NEXT:
+        if verdict is Verdict.NEXT:
             self.too_many = reply
+        return True
 
     def leave(self, start: int) -> None:
         """Leave the recipients from this place on to the next transaction."""

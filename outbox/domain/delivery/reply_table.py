@@ -99,6 +99,8 @@ ROWS: tuple[Row, ...] = (
     # 450 4.2.1 without such a text is about one recipient: its mailbox is disabled (RFC 3463).
     Row(MAILING, "454", Verdict.SUSPECT, text=SES_THROTTLE),
     Row(MAILING, "450", Verdict.SUSPECT, enhanced="4.2.1", text=GMAIL_THROTTLE),
+    # At RCPT such a reply, but for 421, is that recipient's own where another one is accepted: the
+    # client names all recipients before it takes the reply for the email's (`RecipientRefusals`).
     # At MAIL only the sender and the size are known: the reply may well be about the server.
     Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the email system's own status
     Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),

@@ -40,6 +40,7 @@ SENT, RETRY, FAIL, UNKNOWN, HALT, SUSPECT, UNSENT, NEXT = (
     Verdict.UNSENT,
     Verdict.NEXT,
 )
+GMAIL = "450-4.2.1 The user is receiving mail\n450 4.2.1 at a rate too high"
 CONTENT = b"Subject: x\r\n\r\nHello\r\n.\r\n..dots\r\n"
 ON_WIRE = b"Subject: x\r\n\r\nHello\r\n..\r\n...dots\r\n.\r\n"
 
@@ -176,8 +177,44 @@ CASES = (
     row("RCPT 452 for the first", (*at_rcpt("452 full"), RSET, serve), RETRY, AT.RCPT),
     row("RCPT 421", at_rcpt("550 no", "421 bye"), SUSPECT, AT.RCPT, SUSPECT, SUSPECT, renewed=True),
     row(
+        "RCPT throttled for one of three",
+        (*at_rcpt("250 ok", GMAIL, "250 ok"), serve),
+        SENT,
+        AT.DOT,
+        SENT,
+        RETRY,
+        SENT,
+    ),
+    row(
+        "RCPT throttled for the first of two",
+        (*at_rcpt(GMAIL, "250 ok"), serve),
+        SENT,
+        AT.DOT,
+        RETRY,
+        SENT,
+    ),
+    row(
+        "RCPT throttled for both",
+        at_rcpt(GMAIL, GMAIL),
+        SUSPECT,
+        AT.RCPT,
+        SUSPECT,
+        SUSPECT,
+        renewed=True,
+    ),
+    row(
+        "RCPT throttled and closed",
+        (*at_rcpt("250 ok", GMAIL), close),
+        SUSPECT,
+        AT.RCPT,
+        SUSPECT,
+        SUSPECT,
+        SUSPECT,
+        renewed=True,
+    ),
+    row(
         "RCPT Gmail's throttle",
-        at_rcpt("450-4.2.1 The user is receiving mail\n450 4.2.1 at a rate too high"),
+        at_rcpt(GMAIL),
         SUSPECT,
         AT.RCPT,
         renewed=True,

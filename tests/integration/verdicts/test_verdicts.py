@@ -29,6 +29,7 @@ ON_EVERY_DATABASE = tuple(
         "lost_early: MAIL closed",
         "rcpt_refused: some of three",
         "rcpt_refused: a text that is hostile to terminals and databases",
+        "throttled_alone: Gmail",
         "too_many: 452",
         "lost_lease: after RCPT",
         "dot_accepted: a text that is too long",

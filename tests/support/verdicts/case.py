@@ -32,6 +32,7 @@ class TableRow(StrEnum):
     MAIL_SYSTEM = "MAIL | 4.3.x: the mail system's own trouble | SUSPECT"
     THROTTLED = "MAIL, and a provider's own codes anywhere | a throttle text | SUSPECT"
     RCPT_REFUSED = "RCPT | 4xx / 5xx | that recipient: RETRY / FAIL"
+    THROTTLED_ALONE = "RCPT | a throttle text while another one is accepted | that recipient: RETRY"
     TOO_MANY = "RCPT | 452 or 552 after an accepted RCPT | the rest: in the next transaction"
     DATA_REFUSED = "DATA command | 4xx / 5xx | RETRY / FAIL, then RSET or close"
     OUT_OF_STEP = "any | 503, a 3xx out of place, garbage | RETRY on a new connection"

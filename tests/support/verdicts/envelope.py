@@ -10,8 +10,9 @@ from tests.support.servers.smtp.scripted import raw, stall
 from tests.support.servers.smtp.stateful import Says, hang_up
 from tests.support.verdicts import rows
 from tests.support.verdicts.case import AT, LATER, NO, Case, Following, Recipient, TableRow, case
-from tests.support.verdicts.reverse_path import CLOSED, MAIL
+from tests.support.verdicts.reverse_path import CLOSED, GMAIL, MAIL
 
+THROTTLED = Recipient(status="pending", reply=GMAIL)
 NOT_JUDGED = Recipient(status="pending")
 given_back = partial(case, answers={}, verdict=Verdict.UNSENT, crashes=0, following=Following.LATER)
 
@@ -76,6 +77,34 @@ RCPT = (
         {"RCPT": NO, "RCPT 2": "421 4.3.2 closing"},
         phase=AT.RCPT,
         reply="421 4.3.2 closing",
+        recipients=(NOT_JUDGED, NOT_JUDGED),
+    ),
+    *(
+        case(
+            TableRow.THROTTLED_ALONE,
+            name,
+            answers,
+            **rows.DELIVERED,
+            **rows.GOES_AGAIN,
+            recipients=recipients,
+        )
+        for name, answers, recipients in (
+            ("Gmail", {"RCPT 2": GMAIL}, (rows.TAKEN, THROTTLED)),
+            ("Gmail, the first of two", {"RCPT": GMAIL}, (THROTTLED, rows.TAKEN)),
+        )
+    ),
+    rows.throttled(
+        "both recipients",
+        {"RCPT": GMAIL, "RCPT 2": GMAIL},
+        phase=AT.RCPT,
+        reply=GMAIL,
+        recipients=(NOT_JUDGED, NOT_JUDGED),
+    ),
+    rows.throttled(
+        "at RCPT, and closed",
+        {"RCPT": GMAIL, "RCPT 2": hang_up},
+        phase=AT.RCPT,
+        reply=GMAIL,
         recipients=(NOT_JUDGED, NOT_JUDGED),
     ),
     case(

@@ -35,7 +35,6 @@ def eight_bit() -> EmailMessage:
 
 mail_refused = partial(case, TableRow.MAIL_REFUSED, phase=AT.MAIL)
 mail_system = partial(case, TableRow.MAIL_SYSTEM, verdict=Verdict.SUSPECT, phase=AT.MAIL)
-throttled = partial(case, TableRow.THROTTLED, verdict=Verdict.SUSPECT)
 lacking = partial(
     case, TableRow.LACKING, verdict=Verdict.LACKING, phase=AT.MAIL, event=Event.LACKING
 )
@@ -58,13 +57,15 @@ MAIL: tuple[Case, ...] = (
     ),
     mail_system("452", {"MAIL": "452 4.3.1 storage is full"}),
     mail_system("451", {"MAIL": "451 4.3.0 later"}),
-    throttled("SES at MAIL", {"MAIL": SES}, phase=AT.MAIL),
-    throttled("SES at the dot", {".": SES}, phase=AT.DOT),
-    throttled("Gmail at RCPT", {"RCPT": GMAIL}, phase=AT.RCPT),
-    throttled("4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, phase=AT.MAIL),
-    throttled("Postfix at MAIL", {"MAIL": TOO_MUCH}, phase=AT.MAIL),
-    throttled("Postfix at RCPT", {"RCPT": TOO_MANY}, phase=AT.RCPT),
-    throttled("5xx at MAIL", {"MAIL": "550 5.4.5 Daily sending quota exceeded"}, phase=AT.MAIL),
+    rows.throttled("SES at MAIL", {"MAIL": SES}, phase=AT.MAIL),
+    rows.throttled("SES at the dot", {".": SES}, phase=AT.DOT),
+    rows.throttled("Gmail at RCPT", {"RCPT": GMAIL}, phase=AT.RCPT),
+    rows.throttled("4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, phase=AT.MAIL),
+    rows.throttled("Postfix at MAIL", {"MAIL": TOO_MUCH}, phase=AT.MAIL),
+    rows.throttled("Postfix at RCPT", {"RCPT": TOO_MANY}, phase=AT.RCPT),
+    rows.throttled(
+        "5xx at MAIL", {"MAIL": "550 5.4.5 Daily sending quota exceeded"}, phase=AT.MAIL
+    ),
     *rows.of_any_command("MAIL", AT.MAIL),
     rows.out_of_step("MAIL 354", {"MAIL": "354 go on"}, phase=AT.MAIL),
     rows.out_of_step(
