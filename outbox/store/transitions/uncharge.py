@@ -6,7 +6,7 @@ workers have charged refusals. They are found in the attempt log and taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import ceil
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Reply, Verdict
 from ...domain.scheduling import backoff
 from ..connection.database import Database
-from ..connection.list_parts import among
+from ..connection.list_parts import among, parts
 from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
 from ..records import traits_of
@@ -30,6 +30,8 @@ READ_BACK = 1000
 """How many of the newest attempts, of all servers, are looked at, by the log's primary key."""
 
 _CHARGED = frozenset({Verdict.RETRY, Verdict.FAIL})
+_NOT_JUDGED = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
+"""Such attempts say nothing of the server, unless it refused recipients before it hung up."""
 
 
 def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) -> int:
@@ -37,14 +39,17 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
 
     Failed emails become pending again, behind the others, unless their `lifetime` in seconds is
     over. Deferred emails keep their due time. Both get their attempt back. In the log such an
-    attempt becomes a `halt`, so that it is taken back only once. Emails that a person, a purge, a
-    new claim or a later verdict has taken meanwhile do not change. Returns how many attempts were
-    taken back.
+    attempt becomes a `halt`, so that it is taken back only once. Recipients who were refused so
+    before the server hung up are written to again, as long as their email waits. Emails that a
+    person, a purge, a new claim or a later verdict has taken meanwhile do not change. Returns how
+    many attempts were taken back.
     """
 
     def work(connection: Connection) -> int:
-        alike = _tail(connection, database, server, refusal)
-        charged = [r for r in alike if r.verdict in _CHARGED and not _is_over(r, lifetime)]
+        tail = _tail(connection, database, server, refusal)
+        early = {r.email_id for r in tail if r.verdict in _NOT_JUDGED and r.recipients > 1}
+        _write_again(connection, database, refusal, early)
+        charged = [r for r in tail if r.verdict in _CHARGED and not _is_over(r, lifetime)]
         # In the order of ids, and without waiting: rows that a user's transaction holds are passed.
         ids = among(database, {row.email_id for row in charged})
         ids &= database.tables.email.c.redacted_at.is_(None)  # nothing is left that could be sent
@@ -78,7 +83,8 @@ def review(
     fault. Refusals of only one sender may be that sender's, if another sender's email was accepted
     lately or waits (`outsider_tells`).
     """
-    rows = database.read(lambda c: _tail(c, database, server, refusal))
+    tail = database.read(lambda c: _tail(c, database, server, refusal))
+    rows = [row for row in tail if _refusal(Phase(row.phase), row) == refusal]
     distinct = {row.content_id if row.phase == Phase.DOT else row.recipient for row in rows}
     if circuit_breaker.refusal(database, server) != refusal:
         if len(distinct) < needed:
@@ -119,11 +125,33 @@ def _tail(connection: Connection, database: Database, server: str, refusal: str)
 
 
 def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
+    """Yield the rows up to another result; those that judge no email pass."""
     for row in rows:
-        reply = Reply(code=row.code, enhanced=row.enhanced, text=row.reply)
-        if fingerprint(Phase(row.phase), reply) != refusal:
+        if row.verdict not in _NOT_JUDGED and _refusal(Phase(row.phase), row) != refusal:
             return
         yield row
+
+
+def _refusal(phase: Phase, row: Row[Any]) -> str | None:
+    return fingerprint(phase, Reply(code=row.code, enhanced=row.enhanced, text=row.reply))
+
+
+def _write_again(
+    connection: Connection, database: Database, refusal: str, emails: Collection[int]
+) -> None:
+    """Have those of these emails that wait go to the recipients who were refused so, too."""
+    if not emails:
+        return
+    email, table = database.tables.email.c, database.tables.recipient
+    waits = among(database, emails) & (email.status == Status.PENDING)
+    failed = (table.c.status == RecipientStatus.FAILED) & (table.c.code.is_not(None))
+    again = update(table).values(status=RecipientStatus.PENDING)
+    for ours in parts(sorted(lock_ids(connection, database, waits))):
+        found = select(table).where(table.c.email_id.in_(ours), failed)
+        for row in connection.execute(found).all():
+            if _refusal(Phase.RCPT, row) == refusal:
+                this = (table.c.email_id == row.email_id) & (table.c.position == row.position)
+                connection.execute(again.where(this))
 
 
 def _mark_uncharged(connection: Connection, database: Database, row: Row[Any]) -> bool:
