@@ -15,6 +15,8 @@ from ..domain.delivery.transaction import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..domain.delivery.reply_table import Judgement
     from .session import Unwanted
 
@@ -78,8 +80,36 @@ def transaction_from(
 ) -> Transaction:
     """Return a transaction with the email's verdict for each recipient without its own refusal.
 
-    A verdict that judges no recipient, such as HALT or SUSPECT, is that of all recipients.
+    A verdict that judges no recipient, such as HALT or SUSPECT, leaves them only refusals for good.
     """
+    if refusals.results and judgement.verdict in _NOBODY:
+        return _ended_early(phase, reply, judgement, refusals)
+    return _with_own(phase, reply, judgement, refusals, refusals.results)
+
+
+def _ended_early(
+    phase: Phase, reply: Reply, judgement: Judgement, refusals: RecipientRefusals
+) -> Transaction:
+    """Return a transaction in which only recipients who were refused for good are judged.
+
+    If the server had said nothing else, the first refusal is the email's reply, as it would be if
+    there were no other recipients. So emails that are refused alike look alike.
+    """
+    heard = refusals.accepted + len(refusals.results)
+    own = {p: one for p, one in refusals.results.items() if one.verdict is Verdict.FAIL}
+    result = _with_own(phase, reply, judgement, refusals, own)
+    if heard > len(own):
+        return replace(result, mixed=True)
+    return replace(result, reply=next(iter(own.values())).reply)
+
+
+def _with_own(
+    phase: Phase,
+    reply: Reply,
+    judgement: Judgement,
+    refusals: RecipientRefusals,
+    own: Mapping[int, RecipientResult],
+) -> Transaction:
     verdict, named = judgement.verdict, judgement.retry_after
     results = tuple(
         [
@@ -87,8 +117,7 @@ def transaction_from(
             for address in refusals.envelope.recipients
         ]
     )
-    if refusals.results and verdict not in _NOBODY:
-        own = refusals.results
+    if own:
         results = tuple(own.get(place) or result for place, result in enumerate(results))
         named = _later(named, refusals.retry_after)
     return Transaction(

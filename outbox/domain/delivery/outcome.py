@@ -23,6 +23,9 @@ _BEHIND = frozenset({Verdict.SUSPECT, Verdict.LACKING})
 LOST_DELAY = 30.0
 """Seconds of delay, times its crashes, of an email that was dropped before the final dot."""
 
+SHORTER_DELAY = 30.0
+"""Seconds until an email goes on without recipients for whom the server has hung up."""
+
 
 class RecipientStatus(StrEnum):
     """Stored in `outbox_recipient.status`."""
@@ -88,6 +91,8 @@ def decide_outcome(
     """Return what a transaction does to its email. `random` returns numbers from 0 to 1."""
     if result.verdict is Verdict.HALT:
         return _put_back(facts, result)
+    if result.refused_early(facts.doubtful):
+        return _shortened(facts, result)
     if result.verdict is Verdict.UNSENT:
         return _lost(facts, result)
     if result.verdict in _BEHIND:
@@ -115,8 +120,14 @@ def decide_outcome(
 
 
 def blamed(result: Transaction) -> Transaction:
-    """Return the result of a suspect that turned out to be to blame: it is charged as a RETRY."""
-    recipients = tuple(replace(one, verdict=Verdict.RETRY) for one in result.recipients)
+    """Return the result of a suspect that turned out to be to blame: it is charged as a RETRY.
+
+    Who was refused for good stays refused.
+    """
+    recipients = tuple(
+        one if one.verdict is Verdict.FAIL else replace(one, verdict=Verdict.RETRY)
+        for one in result.recipients
+    )
     return replace(result, verdict=Verdict.RETRY, recipients=recipients)
 
 
@@ -181,6 +192,19 @@ def _give_up(facts: EmailState, address: str, status: RecipientStatus) -> Recipi
     return RecipientStatus.UNKNOWN if address in facts.doubtful else RecipientStatus.FAILED
 
 
+def _shortened(facts: EmailState, result: Transaction) -> Outcome:
+    """Record who was refused for good, and put the email back, uncharged, for the others.
+
+    The refusals may well be why the server hung up. The next envelope is shorter by them, so this
+    ends: after as many times as there are recipients at most.
+    """
+    wait = max(SHORTER_DELAY, result.retry_after or 0.0)
+    if wait >= facts.seconds_left:
+        return _given_up(facts, result)
+    recipients = tuple((r.address, _recipient(facts, r), r.reply) for r in result.recipients)
+    return replace(_put_back(facts, result), delay=wait, recipients=recipients)
+
+
 def _lost(facts: EmailState, result: Transaction) -> Outcome:
     """Charge only a crash: the server is up, but dropped this email before its final dot."""
     lives = facts.crashes + 1
@@ -206,7 +230,7 @@ def _given_up(facts: EmailState, result: Transaction) -> Outcome:
     if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
         end = Status.SENT
     recipients = tuple(
-        (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), result.reply)
+        (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), r.reply)
         for r in result.recipients
     )
     return Outcome(

@@ -84,9 +84,10 @@ class RefusalStreak:
     ) -> SystemicRefusal | None:
         """Note an email's result, by its id and its content's; return a refusal once it is proven.
 
-        A HALT, or an email that was not sent, says nothing of it and leaves the streak as it is.
+        A HALT, or an email that was not sent, says nothing of it and leaves the streak as it is,
+        unless recipients were refused before the server hung up.
         """
-        if result.verdict in _NO_VERDICT:
+        if result.verdict in _NO_VERDICT and not result.refused_early():
             return None
         refusal = refusal_of(result)
         if refusal != self.refusal:
@@ -116,10 +117,15 @@ def refusal_of(result: Transaction) -> str | None:
 
     It is None too where a recipient was accepted, or recipients were refused in different ways. The
     same holds if the refusal is about the recipient: no such mailbox, a full one, greylisting.
+
+    Where the server hung up, those count whom it had refused until then.
     """
-    if result.verdict not in _REFUSED or not result.recipients:
+    if refused := result.refused_early():
+        prints = {None if result.mixed else fingerprint(Phase.RCPT, one.reply) for one in refused}
+    elif result.verdict not in _REFUSED or not result.recipients:
         return None
-    prints = {_of_recipient(result.phase, one) for one in result.recipients}
+    else:
+        prints = {_of_recipient(result.phase, one) for one in result.recipients}
     return prints.pop() if len(prints) == 1 else None
 
 

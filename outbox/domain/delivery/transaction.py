@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import field
 from enum import StrEnum
 
@@ -40,6 +41,9 @@ class Verdict(StrEnum):
     NEXT = "next"  # of a recipient only: too many for this transaction, so the next takes it
 
 
+_ENDED_EARLY = frozenset({Verdict.SUSPECT, Verdict.UNSENT})
+
+
 @value_type(frozen=True, kw_only=True, slots=True)
 class Reply:
     """A server's reply, cleaned: no control characters, at most 500 characters of text.
@@ -68,7 +72,8 @@ class Transaction:
 
     `recipients` has one entry for each envelope recipient, in the envelope's order. Where the whole
     email was judged (MAIL, DATA, the final dot), every recipient gets its verdict, except those
-    that were refused individually.
+    that were refused individually. Where it was not judged, because the server ended the
+    transaction early (SUSPECT, UNSENT), only those keep theirs who were refused for good.
     """
 
     verdict: Verdict
@@ -80,6 +85,17 @@ class Transaction:
     overdue: bool = False  # the transaction took longer than it may: the server is suspected too
     given_up: bool = False  # not the email: the wait for its reply, because other emails waited
     converted: bool = False  # its 8 bits went as 7: the server does not offer 8BITMIME
+    mixed: bool = False  # before it ended early, a recipient was accepted or put off
+
+    def refused_early(self, doubtful: Collection[str] = ()) -> tuple[RecipientResult, ...]:
+        """Return who was refused for good before the server ended the transaction early.
+
+        The email goes on without them. Those in doubt are left out, because they may have a copy.
+        """
+        if self.verdict not in _ENDED_EARLY:
+            return ()
+        refused = (one for one in self.recipients if one.verdict is Verdict.FAIL)
+        return tuple(one for one in refused if one.address not in doubtful)
 
 
 @value_type(frozen=True, kw_only=True, slots=True)

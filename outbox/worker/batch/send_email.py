@@ -65,7 +65,8 @@ class EmailSender:
         ahead = self._addressed(following)[0] if following else None
         octets = added + content if added else content
         result = connection.send(envelope, octets, may_leave, ahead)
-        if result.verdict is Verdict.UNSENT and self.holds():
+        is_lost = result.verdict is Verdict.UNSENT and not result.refused_early(email.doubtful)
+        if is_lost and self.holds():
             # A new session tells an outage, which charges nobody, from an email that was dropped.
             result = connection.connect() or result
         return restore(result, email.envelope) if added else result

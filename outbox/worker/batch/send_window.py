@@ -215,14 +215,15 @@ class Window:
     def _put_aside(self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis) -> None:
         """Set an email aside that the server neither took nor judged."""
         match transaction.verdict:
-            case Verdict.SUSPECT | Verdict.LACKING | Verdict.UNSENT:  # it may be at fault itself
+            case Verdict.SUSPECT | Verdict.LACKING | Verdict.UNSENT if not diagnosis.acquitted:
+                # It may be at fault itself.
                 out.suspected, out.server = transaction, self._choice.server.name
                 if out.unsent is not Unsent.BEHIND:
                     out.unsent = Unsent.SUSPECT
             case Verdict.HALT:  # there is no session: nothing new is known of the email
                 if out.unsent is Unsent.BEHIND:
                     out.unsent = Unsent.UNTRIED if out.suspected is None else Unsent.SUSPECT
-            case _:  # a refusal (RETRY or FAIL) that is the server's fault: it refuses all alike
+            case _:  # a refusal that is the server's fault: it refuses all alike
                 out.unsent = Unsent.BEHIND
         if transaction.given_up:  # the server might still have taken it: no crash is charged
             out.unsent, out.retry_after = Unsent.BEHIND, SLOW_DELAY

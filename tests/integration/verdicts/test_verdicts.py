@@ -29,6 +29,8 @@ ON_EVERY_DATABASE = tuple(
         "lost_early: MAIL closed",
         "rcpt_refused: some of three",
         "rcpt_refused: a text that is hostile to terminals and databases",
+        "refused_early: 421 at RCPT",
+        "refused_early: closed at RCPT",
         "throttled_alone: Gmail",
         "too_many: 452",
         "lost_lease: after RCPT",

@@ -32,6 +32,7 @@ class TableRow(StrEnum):
     MAIL_SYSTEM = "MAIL | 4.3.x: the mail system's own trouble | SUSPECT"
     THROTTLED = "MAIL, and a provider's own codes anywhere | a throttle text | SUSPECT"
     RCPT_REFUSED = "RCPT | 4xx / 5xx | that recipient: RETRY / FAIL"
+    REFUSED_EARLY = "RCPT | 5xx, and then a 421 or closed | that recipient: FAIL; the rest later"
     THROTTLED_ALONE = "RCPT | a throttle text while another one is accepted | that recipient: RETRY"
     TOO_MANY = "RCPT | 452 or 552 after an accepted RCPT | the rest: in the next transaction"
     DATA_REFUSED = "DATA command | 4xx / 5xx | RETRY / FAIL, then RSET or close"
@@ -146,6 +147,12 @@ class Case:
     def is_logged(self) -> bool:
         """Whether it is an attempt: the breaker tells of a halt and a silence."""
         return self.verdict is not Verdict.HALT and not self.lapses and not self.silent_at
+
+    @property
+    def charged(self) -> Verdict:
+        """The verdict in the log. A suspect turned out to be to blame: the one behind was taken."""
+        is_blamed = self.verdict is Verdict.SUSPECT and self.outcome.attempts
+        return Verdict.RETRY if is_blamed else self.verdict
 
 
 _REPLY = re.compile(r"(\d{3})[ -](?:([245]\.\d{1,3}\.\d{1,3}) )?(.*)", re.DOTALL)

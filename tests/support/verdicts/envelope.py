@@ -12,8 +12,10 @@ from tests.support.verdicts import rows
 from tests.support.verdicts.case import AT, LATER, NO, Case, Following, Recipient, TableRow, case
 from tests.support.verdicts.reverse_path import CLOSED, GMAIL, MAIL
 
+CLOSING = "421 4.3.2 closing"
 THROTTLED = Recipient(status="pending", reply=GMAIL)
-NOT_JUDGED = Recipient(status="pending")
+WAITS = Recipient(status="pending")
+ONE_REFUSED = (WAITS, rows.REFUSED, WAITS)
 given_back = partial(case, answers={}, verdict=Verdict.UNSENT, crashes=0, following=Following.LATER)
 
 RCPT = (
@@ -72,12 +74,52 @@ RCPT = (
         )
         for line in ("452 4.5.3 too many recipients", "552 5.5.3 too many recipients")
     ),
+    rows.closing("RCPT", {"RCPT": CLOSING}, phase=AT.RCPT),
     rows.closing(
-        "RCPT, after one was refused",
-        {"RCPT": NO, "RCPT 2": "421 4.3.2 closing"},
+        "RCPT, after one was accepted",
+        {"RCPT 2": CLOSING},
         phase=AT.RCPT,
-        reply="421 4.3.2 closing",
-        recipients=(NOT_JUDGED, NOT_JUDGED),
+        recipients=(WAITS, WAITS),
+    ),
+    rows.closing(
+        "RCPT, after one was put off",
+        {"RCPT": LATER, "RCPT 2": CLOSING},
+        phase=AT.RCPT,
+        reply=CLOSING,
+        recipients=(WAITS, WAITS),
+    ),
+    rows.refused_early(
+        "421 at RCPT",
+        {"RCPT 2": NO, "RCPT 3": CLOSING},
+        Verdict.SUSPECT,
+        AT.RCPT,
+        CLOSING,
+        recipients=ONE_REFUSED,
+    ),
+    rows.refused_early(
+        "closed at RCPT",
+        {"RCPT 2": NO, "RCPT 3": hang_up},
+        Verdict.UNSENT,
+        AT.RCPT,
+        event=Event.CLOSED,
+        text=CLOSED,
+        recipients=ONE_REFUSED,
+    ),
+    rows.refused_early(
+        "421 at DATA",
+        {"RCPT 2": NO, "DATA": CLOSING},
+        Verdict.SUSPECT,
+        AT.DATA,
+        CLOSING,
+        recipients=ONE_REFUSED,
+    ),
+    rows.refused_early(
+        "421 at the dot",
+        {"RCPT 2": NO, ".": CLOSING},
+        Verdict.SUSPECT,
+        AT.DOT,
+        CLOSING,
+        recipients=ONE_REFUSED,
     ),
     *(
         case(
@@ -98,14 +140,14 @@ RCPT = (
         {"RCPT": GMAIL, "RCPT 2": GMAIL},
         phase=AT.RCPT,
         reply=GMAIL,
-        recipients=(NOT_JUDGED, NOT_JUDGED),
+        recipients=(WAITS, WAITS),
     ),
     rows.throttled(
         "at RCPT, and closed",
         {"RCPT": GMAIL, "RCPT 2": hang_up},
         phase=AT.RCPT,
         reply=GMAIL,
-        recipients=(NOT_JUDGED, NOT_JUDGED),
+        recipients=(WAITS, WAITS),
     ),
     case(
         TableRow.OVERDUE,
@@ -129,12 +171,7 @@ RCPT = (
     ),
     rows.out_of_step("RCPT garbage", {"RCPT": "\x00\x01"}, phase=AT.RCPT, event=Event.GARBAGE),
     rows.lost_early(
-        "RCPT closed, after one was refused",
-        {"RCPT": NO, "RCPT 2": hang_up},
-        phase=AT.RCPT,
-        event=Event.CLOSED,
-        text=CLOSED,
-        recipients=(NOT_JUDGED, NOT_JUDGED),
+        "RCPT closed", {"RCPT": hang_up}, phase=AT.RCPT, event=Event.CLOSED, text=CLOSED
     ),
 )
 

@@ -167,7 +167,7 @@ def _expect_recipients(stage: Stage) -> None:
     rows = stage.shop.rows(table, table.c.email_id == stage.mail.id)
     assert [row.status for row in rows] == [r.status for r in stage.case.recipients]
     for row, want in zip(rows, stage.case.recipients, strict=True):
-        if stage.case.verdict in (Verdict.HALT, Verdict.LACKING, Verdict.UNSENT):
+        if stage.case.verdict in (Verdict.HALT, Verdict.LACKING):
             assert row.code is None, "nobody was judged"
             continue
         reply = said(want.reply) if want.reply else stage.case.reply
@@ -179,7 +179,7 @@ def _expect_log(stage: Stage) -> None:
     case, rows = stage.case, stage.log(stage.mail)
     assert len(rows) == (case.transactions if case.is_logged else 0)
     for row in rows:
-        assert (row.verdict, row.phase) == (_charged(case.verdict), case.phase)
+        assert (row.verdict, row.phase) == (case.charged, case.phase)
         assert (row.code, row.enhanced) == (case.reply.code, case.reply.enhanced)
         _expect_text(case, row.reply, case.reply.text)
         assert row.server == stage.server_name
@@ -209,11 +209,6 @@ def expect_the_breaker(stage: Stage, before: datetime, after: datetime) -> None:
     _expect_text(case, text, case.reply.text)
     pause = timedelta(seconds=case.pause)
     assert before + pause - COARSE <= utc(row.retry_at) <= after + pause + COARSE
-
-
-def _charged(verdict: Verdict) -> Verdict:
-    """A suspect turned out to be to blame: the one behind was taken."""
-    return Verdict.RETRY if verdict is Verdict.SUSPECT else verdict
 
 
 def _expect_text(case: Case, text: str, told: str) -> None:
@@ -276,6 +271,6 @@ def expect_the_end(stage: Stage) -> None:
         name for name, fate in zip(names, fates, strict=True) if fate in served
     ]
     assert shop.mail(stage.mail.id).unknown_count == (0 if resent else case.outcome.unknown_count)
-    first = [_charged(case.verdict).value] * case.transactions if case.is_logged else []
+    first = [case.charged.value] * case.transactions if case.is_logged else []
     verdicts = [row.verdict for row in stage.log(stage.mail)]
     assert verdicts == first + (["sent"] if resent else [])

@@ -35,6 +35,10 @@ out_of_step = partial(case, TableRow.OUT_OF_STEP, verdict=Verdict.RETRY, followi
 lost_early = partial(case, TableRow.LOST_EARLY, verdict=Verdict.UNSENT)
 throttled = partial(case, TableRow.THROTTLED, verdict=Verdict.SUSPECT)
 rcpt_refused = partial(case, TableRow.RCPT_REFUSED, phase=AT.RCPT)
+refused_early = partial(
+    case, TableRow.REFUSED_EARLY, attempts=0, crashes=0, delay=30.0, following=Following.NEW
+)
+"""Three recipients: one was accepted and one refused before the server hung up."""
 data_refused = partial(case, TableRow.DATA_REFUSED, phase=AT.DATA)
 dot_accepted = partial(case, TableRow.DOT_ACCEPTED, verdict=Verdict.SENT, phase=AT.DOT)
 dot_silent = partial(case, TableRow.DOT_SILENT, verdict=Verdict.UNKNOWN, phase=AT.DOT)

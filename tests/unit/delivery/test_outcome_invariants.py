@@ -38,7 +38,10 @@ def cases(draw: st.DrawFn) -> tuple[EmailState, Transaction, float]:
     whole = draw(st.sampled_from([v for v in V if v is not V.NEXT]))
     addresses = "abcd"[: draw(st.integers(1, 4))]
     verdicts = [whole] * len(addresses)
-    if whole not in (V.HALT, V.UNSENT):
+    if whole in (V.SUSPECT, V.UNSENT):
+        for place in range(1, len(addresses)):
+            verdicts[place] = draw(st.sampled_from((whole, V.FAIL)))
+    elif whole is not V.HALT:
         late = (V.NEXT,) if whole is not V.FAIL else (V.NEXT, V.FAIL)
         for place in range(1, len(addresses)):
             verdicts[place] = draw(st.sampled_from((whole, *OWN, *late)))
@@ -136,11 +139,25 @@ def test_a_recipient_who_was_accepted_never_comes_back(
 def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
     case: tuple[EmailState, Transaction, float],
 ) -> None:
-    _, result, _ = case
+    known, result, _ = case
     found = judged(case)
     judges = result.verdict not in NOBODY
     assert found.attempts_added == int(judges and not found.again)
-    assert found.crashes_added == int(result.verdict is V.UNSENT)
+    is_shorter = bool(result.refused_early(known.doubtful))
+    assert found.crashes_added == int(result.verdict is V.UNSENT and not is_shorter)
+
+
+@given(cases())
+def test_an_email_that_was_neither_judged_nor_charged_waits_for_the_others_or_goes_to_fewer(
+    case: tuple[EmailState, Transaction, float],
+) -> None:
+    """So it ends: by its lifetime, by its crashes, or because nobody is left."""
+    known, result, _ = case
+    found = judged(case)
+    if result.verdict in (V.SUSPECT, V.UNSENT) and found.status is Status.PENDING:
+        ends = {address for address, status, _ in found.recipients if status is R.FAILED}
+        assert ends == {one.address for one in result.refused_early(known.doubtful)}
+        assert ends or found.crashes_added or found.delay >= 5
 
 
 @given(cases())
@@ -207,5 +224,5 @@ def test_used_up_attempts_or_deliveries_end_a_mail(
     if found.status is Status.PENDING and result.verdict in (V.RETRY, V.FAIL, V.SENT):
         assert known.attempts + 1 < known.max_attempts
         assert found.delay < known.seconds_left
-    if found.status is Status.PENDING and result.verdict is V.UNSENT:
+    if found.status is Status.PENDING and found.crashes_added:
         assert known.crashes + 1 < known.max_crashes

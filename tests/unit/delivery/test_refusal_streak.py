@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +101,48 @@ def test_what_judges_no_mail_neither_counts_nor_breaks_the_row(verdict: Verdict)
     *_, full = run(*refusals(2), nothing, result("z@x.example"))
     assert full is not None
     assert full.emails == {0, 1, 3}
+
+
+def hung_up(
+    *addresses: str, verdict: Verdict, reply: Reply = BLOCKED, mixed: bool = False
+) -> Transaction:
+    """Return what comes of a server that hangs up on the last of these."""
+    *refused, last = addresses
+    full = Reply(code=421)
+    recipients = [
+        *(RecipientResult(address=a, verdict=Verdict.FAIL, reply=reply) for a in refused),
+        RecipientResult(address=last, verdict=verdict, reply=full),
+    ]
+    return Transaction(
+        verdict=verdict, phase=Phase.RCPT, reply=full, recipients=tuple(recipients), mixed=mixed
+    )
+
+
+EARLY = pytest.mark.parametrize("verdict", [Verdict.SUSPECT, Verdict.UNSENT])
+
+
+@EARLY
+def test_mails_whose_recipients_were_refused_before_the_server_hung_up_count(
+    verdict: Verdict,
+) -> None:
+    early = hung_up("a@x.example", "b@x.example", "c@x.example", verdict=verdict)
+    *_, full = run(*refusals(NEEDED - 1), early)
+    assert full is not None
+    assert full.emails == {0, 1, 2}
+
+
+@EARLY
+@pytest.mark.parametrize(
+    "changes",
+    [{"mixed": True}, {"reply": Reply(code=550, enhanced="5.1.1", text="no such user")}],
+    ids=["another one was accepted", "a recipient's own refusal"],
+)
+def test_who_was_refused_for_themselves_before_the_server_hung_up_begins_a_new_row(
+    verdict: Verdict, changes: dict[str, Any]
+) -> None:
+    early = hung_up("a@x.example", "b@x.example", verdict=verdict, **changes)
+    two, one = refusals(NEEDED - 1), result("z@x.example")
+    assert run(*two, early, one) == [None] * 4
 
 
 def test_mails_to_one_recipient_count_once() -> None:

@@ -26,6 +26,10 @@ Untried = Callable[[], Sequence[Traits]]
 """Returns the traits of the emails that this server is still to get. Called in trouble only."""
 
 
+_TELLS_NOTHING = frozenset({Verdict.UNKNOWN, Verdict.SUSPECT, Verdict.UNSENT})
+"""Verdicts of an email's own that say nothing of the server: it hung up on refused recipients."""
+
+
 class Watch:
     """Draws a conclusion from each result of one batch on one server.
 
@@ -91,7 +95,7 @@ class Watch:
             case Verdict.HALT:
                 self.session_failed(result)
                 return SERVER
-            case Verdict.SUSPECT | Verdict.UNSENT:
+            case Verdict.SUSPECT | Verdict.UNSENT if not result.refused_early(email.doubtful):
                 return self._suspect(email, result, untried)
             case Verdict.LACKING:
                 self._lacking.note(email, result)
@@ -102,7 +106,7 @@ class Watch:
             return SERVER if self._suspect(email, result, untried) is SERVER else OWN
         if (acquitted := self._refused_alike(email, result, untried)) is not None:
             return Diagnosis(Kind.SERVER, acquitted=acquitted)
-        if result.verdict is Verdict.UNKNOWN:
+        if result.verdict in _TELLS_NOTHING:
             return OWN
         self._clear()
         if result.verdict is Verdict.SENT:
