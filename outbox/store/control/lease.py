@@ -4,7 +4,8 @@ A claim inserts it (`transitions/claim.py`), a send task starts it (`start.py`),
 out, the rescue judges it (`rescue.py`). A batch ends it in one of three ways. `drop` deletes it
 where every result is recorded. `end` deletes it in the transaction that gives the rest back.
 `leave` lets it run out, because a person's transaction still holds some of its emails' rows.
-`let_run_out` does so for a batch whose process is known to have ended.
+`let_run_out` does so for a batch whose process is known to have ended, and `decline` for one that
+no task has started.
 """
 
 from __future__ import annotations
@@ -95,6 +96,17 @@ def let_run_out(connection: Connection, database: Database, tokens: Collection[U
     free = connection.execute(locked.with_for_update(skip_locked=True)).scalars().all()
     over = update(lease).where(lease.c.token.in_(free), lease.c.expires_at > database.now())
     connection.execute(over.values(expires_at=database.now(), server=None))
+
+
+def decline(database: Database, token: UUID) -> None:
+    """Let a lease run out now if no task has started it: the next sweep gives its emails back.
+
+    None of them is charged. If another task has started it, nothing is changed.
+    """
+    table = database.tables.lease
+    waits = (table.c.token == token) & table.c.started_at.is_(None)
+    over = update(table).where(waits).values(expires_at=database.now())
+    database.run(lambda connection: connection.execute(over))
 
 
 def drop(database: Database, token: UUID) -> None:

@@ -14,6 +14,7 @@ class BatchEnd(StrEnum):
     STALE = "stale"  # there was no lease to start: the task came twice, late or forged
     SENDING_OFF = "sending is off"  # this app sends nothing, by MAIL_SUPPRESS_SEND or TESTING
     COPY = "copy"  # this outbox is a copy, or a restored backup: nothing may be sent from it
+    NO_THREAD = "no thread"  # this process could not renew the lease, so it did not start it
     NO_SERVER = "no server"  # no server of the route has room, or none opens a session
     CUT_OFF = "cut off"  # other hosts reach the route's servers, and this one does not
     RATE_LIMITED = "rate limited"  # a rate lets no email go soon
@@ -29,6 +30,7 @@ _IDLE = frozenset(
         BatchEnd.STALE,
         BatchEnd.SENDING_OFF,
         BatchEnd.COPY,
+        BatchEnd.NO_THREAD,
         BatchEnd.NO_SERVER,
         BatchEnd.CUT_OFF,
         BatchEnd.RATE_LIMITED,

@@ -31,6 +31,7 @@ from .batch_end import BatchEnd, BatchReport
 from .batch_results import Results
 from .next_window import NextWindow
 from .relief import Relief
+from .renewable import renewable
 from .result_factory import ResultFactory
 from .send_email import EmailSender
 from .send_window import Window
@@ -55,7 +56,10 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     if not runtime.suppressed() and runtime.instance.refusal():
         return BatchReport(BatchEnd.COPY)  # a task of the original's, or of a time before a restore
     runtime.database.refuse_busy()  # a wait for the caller's transaction would never end
-    with taken(token) as is_free:
+    with taken(token) as is_free, renewable(runtime.heartbeats) as is_renewable:
+        if not is_renewable:
+            until_written(lambda: lease.decline(runtime.database, token))
+            return BatchReport(BatchEnd.NO_THREAD)
         began, batch = _start(runtime, token) if is_free else (0.0, None)
         if batch is None:
             runtime.database.run(lambda connection: bump(connection, runtime.database, STALE))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ...domain.counted import counted
 from ...store.connection.database import Database
@@ -45,26 +46,48 @@ class Heartbeats:
         """Have no batches: those of the parent, and its thread, stayed there."""
         self._lock = threading.Lock()
         self._hearts: dict[Heartbeat, None] = {}  # in the order in which their batches began
+        self._blocks = set[object]()  # during which the thread runs, also without a batch
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self._renewals = 0  # under way
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Have the thread run during the block, so that `add` cannot fail in it.
+
+        Raises RuntimeError if this process can start no thread now.
+        """
+        block = object()
+        with self._lock:
+            self._start()
+            self._blocks.add(block)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._blocks.discard(block)
+                self._end_if_idle()
+
     def add(self, heart: Heartbeat) -> None:
         """Renew this lease from now on."""
         with self._lock:
-            if self._thread is None:
-                self._start()
+            self._start()
             self._hearts[heart] = None
 
     def remove(self, heart: Heartbeat) -> None:
         """Renew this lease no more. The thread ends with the last one."""
         with self._lock:
             self._hearts.pop(heart, None)
-            if not self._hearts:
-                self._stopped.set()
-                self._thread = None
+            self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if not (self._hearts or self._blocks):
+            self._stopped.set()
+            self._thread = None
 
     def _start(self) -> None:
+        if self._thread is not None:
+            return
         stopped = self._pace()
         thread = threading.Thread(
             target=self._run, args=(stopped,), name="outbox-leases", daemon=True

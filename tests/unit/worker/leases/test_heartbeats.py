@@ -192,3 +192,17 @@ def test_the_child_of_a_fork_renews_its_own_batches_only(
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     process.pulse()
     assert table.renewals == [([heart.token], TERM)]
+
+
+def test_the_thread_runs_before_the_first_batch_is_added_and_until_the_block_ends(
+    process: Process, table: Table
+) -> None:
+    with process.hearts.running():
+        thread = process.hearts._thread
+        assert thread is not None
+        with process.batch() as heart:
+            process.pulse()
+        assert table.renewals == [([heart.token], TERM)]
+        assert process.hearts._thread is thread
+    thread.join(SECONDS)
+    assert not thread.is_alive()
