@@ -16,7 +16,7 @@ from typing import Any
 from ...domain.scheduling.claim_plan import LaneKey
 from ..records import Mark
 
-_TOP = "U&'\\+10FFFF'"  # no lane sorts after this
+_TOP = "chr(127)"  # no lane sorts after this: a lane is printable ASCII, in any encoding
 STATEMENT = """
 WITH RECURSIVE given AS (
     SELECT priority, lane COLLATE "C" AS lane, due_at, id
