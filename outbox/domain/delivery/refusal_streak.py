@@ -61,7 +61,8 @@ class RefusalStreak:
     """Emails that one server refused alike, in a row, with no other result in between.
 
     `needed` of them, to different recipients, show that the server is at fault. `known` is the
-    refusal for which its breaker is open. Then one more of it, the probe's, is enough.
+    refusal for which its breaker is open, as it is stored. Then one more of it, the probe's, is
+    enough.
 
     A refused content (after the dot) counts once, however many emails share it: a newsletter that a
     filter refuses says nothing about other emails.
@@ -97,14 +98,23 @@ class RefusalStreak:
             return None
         self._emails[email] = traits()
         self._seen.add(_distinct(result, content))
-        if refusal != self._known and len(self._seen) < self._needed:
+        is_known = self._known in (refusal, in_ascii(refusal))
+        if not is_known and len(self._seen) < self._needed:
             return None
         return SystemicRefusal(
             refusal=refusal,
             emails=frozenset(self._emails),
             common=Common.of(self._emails.values()),
-            known=refusal == self._known,
+            known=is_known,
         )
+
+
+def in_ascii(words: str) -> str:
+    """Return a server's words as a database keeps them whose encoding lacks some of their letters.
+
+    Fingerprints that are alike are so afterwards, too.
+    """
+    return words.encode("ascii", "replace").decode("ascii")
 
 
 def reason(refusal: str) -> str:

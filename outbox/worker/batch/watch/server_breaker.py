@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
 from ....domain.delivery.blame import Common
 from ....domain.delivery.breaker_timing import Cause
-from ....domain.delivery.refusal_streak import SystemicRefusal
+from ....domain.delivery.refusal_streak import SystemicRefusal, in_ascii
 from ....domain.delivery.transaction import Transaction
+from ....store.connection.error_codes import describe, is_refusal
 from ....store.control import circuit_breaker, suspicion
 from ....store.records import Breaker
 from ....store.transitions.uncharge import review
 from ...log_events import log_alert, log_breaker
 from ...process.retry_writes import until_written
 from ...process.runtime import Runtime
+
+_log = logging.getLogger("outbox")
 
 
 class ServerBreaker:
@@ -97,14 +101,31 @@ class ServerBreaker:
         """Open it; log `why`, in words without an address, if it was not open already."""
         is_new = not (self.was_open or self.is_tripped)
         self.is_tripped = True
-        trip: Callable[..., None] = partial(circuit_breaker.trip, self._database, self._server)
-        until_written(partial(trip, **known))
+        self._write(circuit_breaker.trip, **known)
         if is_new:
             log_breaker(self._server, why, alert=bool(known.get("alert")))
 
     def _suspect(self, **known: object) -> None:
-        suspect: Callable[..., None] = partial(suspicion.suspect, self._database, self._server)
-        until_written(partial(suspect, **known))
+        self._write(suspicion.suspect, **known)
+
+    def _write(self, write: Callable[..., None], **known: object) -> None:
+        """Write what is known; where the database refuses the server's words, write it in ASCII.
+
+        An outage must not charge the emails for the language in which the server told it.
+        """
+        tell = partial(write, self._database, self._server)
+        try:
+            until_written(partial(tell, **known))
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            text = "outbox: the words of server %s were refused and are kept in ASCII (%s)"
+            _log.warning(text, self._server, describe(error))
+            words = {key: in_ascii(str(known[key])) for key in _WORDS if known.get(key)}
+            until_written(partial(tell, **known | words))
+
+
+_WORDS = ("reason", "refusal")
 
 
 def why(result: Transaction) -> str:

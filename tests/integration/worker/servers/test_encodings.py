@@ -1,4 +1,4 @@
-"""A database that is not in UTF-8: emails are sent."""
+"""A database that is not in UTF-8: emails are sent, and no email pays for a server's words."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import pytest
 import sqlalchemy as sa
 
 from outbox import Priority
-from tests.support.servers.smtp.stateful import StatefulServer
+from tests.support.servers.smtp.stateful import Answer, StatefulServer
 from tests.support.shop.motion import Motion, standing
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("postgresql")
 
+BUSY, BUSY_IN_ASCII = "421 4.3.2 Сервер занят", "?????? ?????"
+BLOCKED = "554 5.7.1 Доступ запрещён"
 EMAILS = 4
+UNTOUCHED = {("pending", 0, 0, 0): EMAILS}
 
 
 @pytest.fixture(params=[None, "utf8"], ids=["the driver refuses", "the server refuses"])
@@ -48,3 +51,55 @@ def test_its_emails_are_swept_and_sent(shops: Shops) -> None:
         shop.enqueue(priority=Priority.URGENT)
         Motion(shop=shop).until_empty()
     assert standing(shop) == {("sent", 1, 0, 0): EMAILS + 1}
+
+
+def test_an_outage_that_the_greeting_tells_opens_the_breaker(shops: Shops) -> None:
+    with StatefulServer({"CONNECT": BUSY}) as server:
+        shop = open_shop(shops, server)
+        Motion(shop=shop).beat()
+    (row,) = shop.rows(shop.tables.breaker)
+    assert (row.state, row.reason) == ("open", f"greeting: 421 {BUSY_IN_ASCII}")
+    assert standing(shop) == UNTOUCHED
+    assert shop.rows(shop.tables.lease) == []
+
+
+def test_an_outage_that_the_replies_to_emails_tell_opens_the_breaker(shops: Shops) -> None:
+    answers: dict[str, Answer] = {"MAIL": BUSY}
+    answers |= {f"MAIL {number}": BUSY for number in range(2, EMAILS + 1)}
+    with StatefulServer(answers) as server:
+        shop = open_shop(shops, server)
+        Motion(shop=shop).beat()
+    (row,) = shop.rows(shop.tables.breaker)
+    assert (row.state, row.reason) == ("open", f"mail: 421 {BUSY_IN_ASCII}")
+    assert standing(shop) == UNTOUCHED
+    assert shop.rows(shop.tables.lease) == []
+
+
+def test_a_suspicion_is_kept(shops: Shops) -> None:
+    """One email alone tells nothing of the server."""
+    with StatefulServer({"MAIL": BUSY}) as server:
+        shop = shops.open(MAIL_PORT=server.port)
+        shop.enqueue()
+        Motion(shop=shop).beat()
+    (row,) = shop.rows(shop.tables.breaker)
+    assert row.reason == f"mail: 421 {BUSY_IN_ASCII}"
+    assert standing(shop) == {("pending", 0, 0, 0): 1}
+
+
+def test_a_refusal_of_every_email_is_known_again_when_a_probe_meets_it(shops: Shops) -> None:
+    refusals: dict[str, Answer] = {"RCPT": BLOCKED}
+    refusals |= {f"RCPT {number}": BLOCKED for number in range(2, EMAILS + 3)}
+    with StatefulServer(refusals) as server:
+        shop = open_shop(shops, server, OUTBOX_REFUSED_ALIKE=EMAILS)
+        motion = Motion(shop=shop)
+        motion.beat()
+        for _ in range(2):
+            assert standing(shop) == UNTOUCHED
+            assert shop.rows(shop.tables.breaker)[0].alert
+            shop.later(60)
+            assert motion.beat() == 1
+        assert standing(shop) == UNTOUCHED
+        assert not server.unused
+        shop.later(300)
+        motion.until_empty()
+    assert standing(shop) == {("sent", 1, 0, 0): EMAILS}
