@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..domain.delivery.transaction import (
+    NOBODY,
     Envelope,
     Phase,
     RecipientResult,
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
     from ..domain.delivery.reply_table import Judgement
     from .session import Unwanted
-
-
-_NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
-"""Verdicts that judge no recipient."""
 
 
 _CLOSING = 421
@@ -82,7 +79,7 @@ def transaction_from(
 
     A verdict that judges no recipient, such as HALT or SUSPECT, leaves them only refusals for good.
     """
-    if refusals.results and judgement.verdict in _NOBODY:
+    if refusals.results and judgement.verdict in NOBODY:
         return _ended_early(phase, reply, judgement, refusals)
     return _with_own(phase, reply, judgement, refusals, refusals.results)
 

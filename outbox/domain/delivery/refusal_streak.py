@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 from .blame import Common, Traits
 from .reply_table import is_greylisting
-from .transaction import Phase, RecipientResult, Reply, Transaction, Verdict
+from .transaction import NOBODY, Phase, RecipientResult, Reply, Transaction, Verdict
 
 REFUSAL_LENGTH = 255
 
 _ODD = 3
 """After this many refusals alike in a row an email that differs is tried next."""
 
-_NO_VERDICT = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
 _REFUSED = frozenset({Verdict.RETRY, Verdict.FAIL})
 
 _MASKS = (
@@ -88,7 +87,7 @@ class RefusalStreak:
         A HALT, or an email that was not sent, says nothing of it and leaves the streak as it is,
         unless recipients were refused before the server hung up.
         """
-        if result.verdict in _NO_VERDICT and not result.refused_early():
+        if result.verdict in NOBODY and not result.refused_early():
             return None
         refusal = refusal_of(result)
         if refusal != self.refusal:

@@ -41,6 +41,9 @@ class Verdict(StrEnum):
     NEXT = "next"  # of a recipient only: too many for this transaction, so the next takes it
 
 
+NOBODY = frozenset({Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
+"""Verdicts that judge no recipient: the email is known to be unsent."""
+
 _ENDED_EARLY = frozenset({Verdict.SUSPECT, Verdict.UNSENT})
 
 

@@ -81,6 +81,16 @@ class ResultFactory:
         result = self._result(out, outcome, whole, server)
         return result, self._rest(out, whole, outcome) if outcome.again else None
 
+    def interrupted(self, out: Outgoing, transaction: Transaction, server: str) -> EmailResult:
+        """Return the result of an email that was judged for itself just before an error of ours.
+
+        Recipients that did not fit into the transaction go back, uncharged.
+        """
+        result, rest = self.judged(out, transaction, server)
+        if rest is None:
+            return result
+        return replace(result, outcome=replace(result.outcome, status=Status.PENDING, again=False))
+
     def unsent(self, out: Outgoing) -> EmailResult:
         """Return the result of an email that no server took or judged for itself."""
         if out.unsent is Unsent.UNTRIED:

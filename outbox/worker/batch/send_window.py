@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...domain.delivery.blame import Traits
 from ...domain.delivery.status import Status
-from ...domain.delivery.transaction import Transaction, Verdict
+from ...domain.delivery.transaction import NOBODY, Transaction, Verdict
 from ...store.encryption.cipher import MissingKey
 from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
@@ -59,6 +59,7 @@ class Window:
         self._late: list[Outgoing] = []  # their turn did not come before the window's time was up
         self._current: Outgoing | None = None
         self._current_since = 0.0
+        self._unnoted: tuple[Outgoing, Transaction] | None = None  # what is known, not yet weighed
         self._lock = threading.Lock()  # of `_todo`: the heartbeat's thread may empty it
         self.is_relieved = False  # the emails behind a slow one were given back
         self.has_crashed = False  # an error of ours ended it while an email was under way
@@ -185,7 +186,9 @@ class Window:
             if transaction.verdict is Verdict.UNSENT and not self._sender.may_send(out.email):
                 self._results.add(self._factory.give_back(out))
                 return ASIDE
+            self._unnoted = out, transaction
             diagnosis = self._choice.watch.note(out.email, transaction, self._untried)
+            self._unnoted = None
             if diagnosis is not JUDGED and not diagnosis.is_final:
                 self._put_aside(out, transaction, diagnosis)
                 return diagnosis
@@ -275,15 +278,21 @@ class Window:
     def _end_by(self, error: BaseException) -> None:
         """Give back the emails that surely never left, so that they do not become unknown.
 
-        The email under way is charged a crash if it may have caused the error.
+        The email under way is charged a crash if it may have caused the error. If the server has
+        judged it, this result stands.
         """
-        unsent, current = [*self._todo, *self._aside, *self._parked], self._current
-        self.has_crashed = current is not None and not is_nobodys_fault(error)
-        if current is not None and self._sender.touched != current.email.id:
-            if self.has_crashed:
-                server = self._choice.server.name
-                self._results.add(self._factory.crashed(current, error, server))
+        unsent = [*self._todo, *self._aside, *self._parked]
+        out, transaction = self._unnoted or (self._current, None)
+        self.has_crashed = out is not None and not is_nobodys_fault(error)
+        if out is not None:
+            server = self._choice.server.name
+            if transaction is not None and transaction.verdict not in NOBODY:
+                self._results.add(self._factory.interrupted(out, transaction, server))
+            elif transaction is None and self._sender.touched == out.email.id:
+                pass  # it may have left: the rescue judges it
+            elif self.has_crashed:
+                self._results.add(self._factory.crashed(out, error, server))
             else:
-                unsent.append(current)
-        for out in unsent:
-            self._results.add(self._factory.give_back(out))
+                unsent.append(out)
+        for one in unsent:
+            self._results.add(self._factory.give_back(one))

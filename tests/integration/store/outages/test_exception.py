@@ -14,7 +14,9 @@ from outbox.smtp.client import Client
 from outbox.store.records import ClaimedEmail
 from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.batch.send_batch import send_batch
+from outbox.worker.batch.watch.server_watch import Watch
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.stateful import StatefulServer
 from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import Shop, Shops, addresses
 
@@ -99,6 +101,68 @@ def test_an_email_whose_content_may_have_left_is_in_doubt_and_the_rest_goes_back
     shop.rescue()
     assert (shop.statuses()[0], crashes(shop)) == ("pending", [1, 0, 0, 0])
     assert len(catcher.emails) == 1
+
+
+@pytest.mark.parametrize("error", [*ENDS_THE_PROCESS, *FAULTS])
+@pytest.mark.parametrize(
+    ("place", "reply", "status", "charged"),
+    [
+        (".", "250 2.0.0 queued", "sent", (1, False)),
+        (".", "554 5.7.1 no", "failed", (1, False)),
+        ("RCPT", "450 4.2.0 later", "pending", (1, False)),
+        ("MAIL", "421 4.3.2 later", "pending", (0, True)),
+    ],
+    ids=["taken", "refused", "put off", "halted"],
+)
+def test_an_error_while_a_reply_is_weighed_leaves_what_the_server_said(
+    shops: Shops,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    place: str,
+    reply: str,
+    status: str,
+    charged: tuple[int, bool],
+) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    with StatefulServer({place: reply}) as server:
+        shop = shops.open(MAIL_PORT=server.port, OUTBOX_WINDOW=2)
+        for address in addresses(4):
+            shop.enqueue(address)
+        monkeypatch.setattr(Watch, "note", failing)  # a double, as above
+        (made,) = shop.claim()
+        with pytest.raises(error):
+            send_batch(shop.runtime, made.token)
+    assert shop.statuses() == [status] + ["pending"] * 3
+    assert shop.rows(shop.tables.lease) == []
+    first, *others = shop.rows(shop.tables.email)
+    attempts, may_be_to_blame = charged
+    assert (first.attempts, first.unknown_count) == (attempts, 0)
+    assert first.crashes == int(may_be_to_blame and error in FAULTS)
+    assert {(row.attempts, row.crashes) for row in others} == {(0, 0)}
+
+
+def test_an_error_while_a_reply_is_weighed_leaves_what_the_server_said_to_each_recipient(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more recipients than the server takes at once, the others get the email later."""
+
+    def failing(*_: object) -> None:
+        raise RuntimeError
+
+    with StatefulServer(most=1) as server:
+        shop = shops.open(MAIL_PORT=server.port)
+        email = shop.enqueue(*addresses(2))
+        with monkeypatch.context() as patch:
+            patch.setattr(Watch, "note", failing)
+            try_all(shop, RuntimeError)
+        row = shop.mail(email.id)
+        assert (row.status, row.attempts, row.crashes, row.unknown_count) == ("pending", 0, 0, 0)
+        assert list(shop.recipients(email.id).values()) == ["sent", "pending"]
+        try_all(shop, RuntimeError)
+    assert shop.status(email.id) == "sent"
+    assert set(server.copies().values()) == {1}
 
 
 @pytest.mark.parametrize("error", [*ENDS_THE_PROCESS, *FAULTS])
