@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from math import inf
 from time import monotonic
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from ...store.connection.error_codes import describe
 from ...store.records import EmailResult
 from ...store.transitions.record import without_text
 from ...store.transitions.window import finish
+from . import shutdown
 from .retry_writes import GRACE
 
 _log = logging.getLogger("outbox")
@@ -37,7 +39,10 @@ class Unrecorded:
         self._threads: list[threading.Thread] = []
 
     def keep(self, token: UUID, results: Sequence[EmailResult]) -> None:
-        """Write a finished batch's results, and give back its rest, once the rows are free."""
+        """Write a finished batch's results, and give back its rest, once the rows are free.
+
+        A thread does it. Where there can be no more threads, the caller waits for the rows.
+        """
         if not results:
             return
         wait = counted(len(results), "result waits", "results wait")
@@ -45,8 +50,12 @@ class Unrecorded:
         work = threading.Thread(
             target=self._write, args=(token, list(results)), name="outbox-unrecorded", daemon=True
         )
+        try:
+            work.start()
+        except RuntimeError:
+            self._write(token, list(results), goes_on=_until_the_grace_is_over())
+            return
         self._threads = [thread for thread in self._threads if thread.is_alive()] + [work]
-        work.start()
 
     def wait(self, seconds: float = GRACE) -> bool:
         """Wait so long for all writes before the process ends; return whether all are done.
@@ -58,9 +67,11 @@ class Unrecorded:
             thread.join(max(0.0, deadline - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _write(self, token: UUID, results: list[EmailResult]) -> None:
+    def _write(
+        self, token: UUID, results: list[EmailResult], goes_on: Callable[[], bool] = lambda: True
+    ) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
-        while results:
+        while results and goes_on():
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
             try:
@@ -70,3 +81,16 @@ class Unrecorded:
                 results = [without_text(entry) for entry in results]
             else:
                 results = [entry for entry in results if entry.email_id in held]
+
+
+def _until_the_grace_is_over() -> Callable[[], bool]:
+    """Return a function that says whether to go on, until `GRACE` seconds after a shutdown."""
+    stop_at = inf
+
+    def goes_on() -> bool:
+        nonlocal stop_at
+        if shutdown.requested():
+            stop_at = min(stop_at, monotonic() + GRACE)
+        return monotonic() < stop_at
+
+    return goes_on
