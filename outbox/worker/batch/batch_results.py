@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from math import inf
 from uuid import UUID
 
 from ...domain.delivery.status import Status
@@ -58,29 +59,31 @@ class Results:
         """Return whether a result of this email is not written yet."""
         return any(entry.email_id == email_id for entry in self._waiting)
 
-    def record(self) -> None:
-        """Record the known results. They are kept until they are written, whatever errors come."""
-        self.record_and_open(())
+    def record(self, *, patience: float = inf) -> None:
+        """Record the known results, in so many seconds. They are kept until they are written."""
+        self.record_and_open((), patience=patience)
 
-    def record_and_open(self, following: Sequence[int]) -> frozenset[int]:
+    def record_and_open(self, following: Sequence[int], *, patience: float = inf) -> frozenset[int]:
         """Record the known results and open the next window in one transaction.
 
         Returns the ids of the emails that were opened. Only these may be sent.
         """
+        write = partial(self._write, patience=patience)
+        # With others only if no row of its own is known to hold them up, and there is time.
+        alone = self._is_held or patience < inf
         try:
-            # With others only if no row of its own is known to hold them up.
-            progress = self._write(self._waiting, following, alone=self._is_held)
+            progress = write(self._waiting, following, alone=alone)
         except Exception as error:
             if not is_refusal(error):
                 raise
             _log.warning("outbox: results were refused and are recorded again without their texts")
-            self._record_without_texts()
-            return self._write([], following, alone=True).opened
+            self._record_without_texts(write)
+            return write([], following, alone=True).opened
         self._keep(progress.held)
         return progress.opened
 
     def record_once(self) -> None:
-        """Try only once to record the known results, because this process is to end."""
+        """Try only once to record the known results: a server's reply may come meanwhile."""
         self._keep(self._advance(self._waiting, ()).held)
 
     def _keep(self, held: Collection[int]) -> None:
@@ -88,7 +91,7 @@ class Results:
         self._waiting = [entry for entry in self._waiting if entry.email_id in held]
         self._is_held = bool(self._waiting)
 
-    def _record_without_texts(self) -> None:
+    def _record_without_texts(self, write: Callable[..., Progress]) -> None:
         """Record each result alone. An email whose bare result is refused is left to the rescue."""
         refused: list[Exception] = []
         held: list[EmailResult] = []
@@ -96,7 +99,7 @@ class Results:
             while self._waiting:
                 bare = without_text(self._waiting[0])
                 try:
-                    held += [bare] if self._write([bare], (), alone=True).held else []
+                    held += [bare] if write([bare], (), alone=True).held else []
                 except Exception as error:
                     if not is_refusal(error):
                         raise
@@ -108,7 +111,12 @@ class Results:
             raise refused[0]
 
     def _write(
-        self, results: Sequence[EmailResult], following: Sequence[int], *, alone: bool
+        self,
+        results: Sequence[EmailResult],
+        following: Sequence[int],
+        *,
+        alone: bool,
+        patience: float,
     ) -> Progress:
         first = [] if alone else [self._together]
 
@@ -117,7 +125,7 @@ class Results:
             together = first.pop() if first else None
             return self._advance(results, following, together=together)
 
-        return until_written(write, meanwhile=self._progress)
+        return until_written(write, meanwhile=self._progress, patience=patience)
 
 
 def _settles(entry: EmailResult) -> bool:

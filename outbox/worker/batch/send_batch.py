@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from math import inf
 from uuid import UUID
 
 from ...domain.counted import counted
@@ -25,7 +26,7 @@ from ...store.transitions.window import abandon, finish
 from ..leases.heartbeat import Heartbeat
 from ..leases.in_hand import taken
 from ..process import shutdown
-from ..process.retry_writes import until_written
+from ..process.retry_writes import HASTE, until_written
 from ..process.runtime import Runtime
 from .batch_end import BatchEnd, BatchReport
 from .batch_results import Results
@@ -90,7 +91,8 @@ def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
 def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchReport:
     """Send a started batch and end its lease."""
     with _heartbeat(runtime, token, began) as heartbeat:
-        batch = return_relaned(runtime, token, batch)
+        with _given_back_on_error(runtime, token, heartbeat):
+            batch = return_relaned(runtime, token, batch)
         with ServerChoice(
             runtime, token, batch, progress=heartbeat.progress, goes_on=heartbeat.goes_on
         ) as choice:
@@ -98,7 +100,8 @@ def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchRep
             # Emails of an app that sends nothing, claimed by a process that does send, go back.
             end = BatchEnd.SENDING_OFF if runtime.suppressed() else sending.run()
         # Only now, as the end of the lease frees a place under the server's connection cap.
-        settled = sending.finish()
+        with _given_back_on_error(runtime, token, heartbeat):
+            settled = sending.finish()
     if end is BatchEnd.CUT_OFF:
         _pause()
     _log.debug("outbox: a batch ended: %s, %s settled", end, counted(settled, "email"))
@@ -128,6 +131,29 @@ def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:
     )
 
 
+@contextmanager
+def _given_back_on_error(runtime: Runtime, token: UUID, heartbeat: Heartbeat) -> Iterator[None]:
+    """If an error that no email has caused ends the block, give back the emails that wait."""
+    try:
+        yield
+    except BaseException as error:
+        if shutdown.is_nobodys_fault(error):
+            _abandon(runtime, token, heartbeat, error)
+        raise
+
+
+def _abandon(runtime: Runtime, token: UUID, heartbeat: Heartbeat, error: BaseException) -> None:
+    """Give back what waits for a window; else the rescue would charge each of these emails."""
+    write, patience = partial(abandon, runtime.database, token), _patience(error)
+    with suppress(Exception):
+        until_written(write, meanwhile=heartbeat.progress, patience=patience)
+
+
+def _patience(error: BaseException) -> float:
+    """Return for how many seconds to repeat a write after this error."""
+    return inf if isinstance(error, Exception) else HASTE
+
+
 class _Sending:
     """The sending of one batch."""
 
@@ -151,12 +177,13 @@ class _Sending:
         self._next = NextWindow(runtime, choice, self._throttle, heartbeat)
         self._results = Results(runtime, token, progress=heartbeat.progress)
         self._window: Window | None = None
+        self._is_over = False  # no email can cause an error any more
 
     def run(self) -> BatchEnd:
         """Open a window, send it, record it, and repeat; return why the batch ended."""
-        if self._choice.is_cut_off:
-            return self._leave_to_others()
         with self._kept_on_error():
+            if self._choice.is_cut_off:
+                return self._leave_to_others()
             left = deque(self._sendable())
             end = None if self._batch.emails else self._probe()
             while left and end is None:
@@ -170,8 +197,9 @@ class _Sending:
                 opened = self._results.record_and_open([email.id for email in window])
                 end = self._send([e for e in window if e.id in opened], left) or self._end()
             self._results.record()
-        for watch in self._choice.watches:
-            watch.settle()
+            self._is_over = True
+            for watch in self._choice.watches:
+                watch.settle()
         return end or BatchEnd.DONE
 
     def finish(self) -> int:
@@ -256,10 +284,8 @@ class _Sending:
             yield
         except BaseException as error:
             with suppress(Exception):
-                if isinstance(error, Exception) and not shutdown.requested():
-                    self._results.record()
-                else:  # this process is to end: there is time for one try
-                    self._results.record_once()
-                if shutdown.is_nobodys_fault(error) or (self._window and self._window.has_crashed):
-                    abandon(self._runtime.database, self._token)
+                self._results.record(patience=_patience(error))
+            is_known = self._is_over or (self._window is not None and self._window.has_crashed)
+            if is_known or shutdown.is_nobodys_fault(error):
+                _abandon(self._runtime, self._token, self._heartbeat, error)
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from math import inf
 from typing import TypeVar
 
 from ...store.connection.error_codes import ANSWERS, describe, is_refusal
@@ -21,25 +22,32 @@ GRACE = 10.0
 record becomes unknown."""
 
 
+HASTE = 2.0
+"""Seconds for which a process still tries that is being ended: it may be killed at any moment."""
+
+
 def until_written(
-    write: Callable[[], Result], *, meanwhile: Callable[[], object] = lambda: None
+    write: Callable[[], Result],
+    *,
+    meanwhile: Callable[[], object] = lambda: None,
+    patience: float = inf,
 ) -> Result:
     """Run `write` until the database takes it, whatever it answers meanwhile; return its result.
 
     A worker cannot work without its database, and an email whose result is not recorded is in
     doubt. Writes are guarded by their token, so a repeated one does no harm. An error is raised
-    only where the data is refused, or `GRACE` seconds after a shutdown was requested. `meanwhile`
-    is called before each wait.
+    only where the data is refused, `GRACE` seconds after a shutdown was requested, or after
+    `patience` seconds. `meanwhile` is called before each wait.
     """
-    wait, stop_at = FIRST_WAIT, float("inf")
+    wait, stop_at = FIRST_WAIT, time.monotonic() + patience
     while True:
         try:
             return write()
         except ANSWERS as error:
             if is_refusal(error):
                 raise
-            if shutdown.requested() and stop_at == float("inf"):
-                stop_at = time.monotonic() + GRACE
+            if shutdown.requested():
+                stop_at = min(stop_at, time.monotonic() + GRACE)
             if time.monotonic() > stop_at:
                 raise
             _log.warning("outbox: the database failed and is asked again (%s)", describe(error))

@@ -1,0 +1,134 @@
+"""A batch that ends by an error which no email has caused gives back what waits, uncharged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from celery.exceptions import SoftTimeLimitExceeded
+from sqlalchemy.exc import OperationalError
+
+from outbox.worker.batch import batch_results, send_batch
+from outbox.worker.batch.watch.server_watch import Watch
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.stateful import StatefulServer
+from tests.support.shop.raising import raise_when
+from tests.support.shop.shop import Shop, Shops, addresses
+
+pytestmark = pytest.mark.each_database
+
+EMAILS = 6
+ENDS_THE_TASK = SystemExit, SoftTimeLimitExceeded
+
+
+def batch_of(shops: Shops, port: int) -> Shop:
+    shop = shops.open(MAIL_PORT=port, OUTBOX_WINDOW=2)
+    for address in addresses(EMAILS):
+        shop.enqueue(address)
+    return shop
+
+
+def run(shop: Shop, error: type[BaseException]) -> None:
+    (made,) = shop.claim()
+    with pytest.raises(error):
+        send_batch.send_batch(shop.runtime, made.token)
+
+
+def is_given_back(shop: Shop, sent: int) -> bool:
+    """Whether so many emails are sent, and the others are pending, uncharged and without doubt."""
+    assert shop.statuses() == ["sent"] * sent + ["pending"] * (EMAILS - sent)
+    ends = {(row.crashes, row.unknown_count) for row in shop.rows(shop.tables.email)}
+    return ends == {(0, 0)} and shop.rows(shop.tables.lease) == []
+
+
+def failing(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, times: float = 2
+) -> Callable[[], None]:
+    """Have the database fail at this write, so many times; return a function that begins it.
+
+    This is a double: no database fails just there.
+    """
+    write, left = getattr(module, name), [0.0]
+
+    def fail_or_write(*given: Any, **named: Any) -> Any:
+        if left[0] > 0:
+            left[0] -= 1
+            raise OperationalError("UPDATE", {}, OSError("gone"))
+        return write(*given, **named)
+
+    def begin() -> None:
+        left[0] = times
+
+    monkeypatch.setattr(module, name, fail_or_write)
+    return begin
+
+
+def end_at(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException], address: str, begin: Any
+) -> None:
+    """End the task when this recipient's email is to be sent; a fault begins just before."""
+
+    def is_time(envelope: Any) -> bool:
+        if address in envelope.recipients:
+            begin()
+        return address in envelope.recipients
+
+    raise_when(monkeypatch, is_time, error)
+
+
+@pytest.mark.parametrize("error", ENDS_THE_TASK)
+@pytest.mark.parametrize("fault", [(send_batch, "abandon"), (batch_results, "advance")])
+def test_the_rest_goes_back_though_the_database_fails_for_a_moment(
+    shops: Shops,
+    catcher: Catcher,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    fault: tuple[Any, str],
+) -> None:
+    shop = batch_of(shops, catcher.port)
+    end_at(monkeypatch, error, addresses(EMAILS)[3], failing(monkeypatch, *fault))
+    run(shop, error)
+    assert is_given_back(shop, sent=3)
+    assert len(catcher.emails) == 3
+
+
+def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = batch_of(shops, catcher.port)
+    monkeypatch.setattr(send_batch, "HASTE", 0.0)
+    begin = failing(monkeypatch, send_batch, "abandon", float("inf"))
+    end_at(monkeypatch, SystemExit, addresses(EMAILS)[3], begin)
+    run(shop, SystemExit)
+    assert shop.statuses() == ["sent"] * 3 + ["pending"] + ["claimed"] * 2
+
+
+@pytest.mark.parametrize("step", ["return_relaned", "finish"])
+@pytest.mark.parametrize("error", ENDS_THE_TASK)
+def test_the_rest_goes_back_before_the_first_window_and_after_the_last(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], step: str
+) -> None:
+    def raise_(*_: object, **__: object) -> None:
+        raise error
+
+    with StatefulServer({"CONNECT": "421 4.3.2 later"}) as server:
+        shop = batch_of(shops, server.port)
+        monkeypatch.setattr(send_batch, step, raise_)
+        run(shop, error)
+    assert is_given_back(shop, sent=0)
+
+
+def test_an_error_while_the_end_is_weighed_charges_nobody(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No email is under way any more."""
+
+    def fail(_: Watch) -> None:
+        raise RuntimeError
+
+    with StatefulServer({"CONNECT": "421 4.3.2 later"}) as server:
+        shop = batch_of(shops, server.port)
+        monkeypatch.setattr(Watch, "settle", fail)
+        run(shop, RuntimeError)
+    assert is_given_back(shop, sent=0)
