@@ -100,7 +100,7 @@ def decide_outcome(
     statuses = {r.address: _recipient(facts, r) for r in result.recipients}
     recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
     reached = frozenset(statuses.values()) | facts.settled
-    if facts.doubtful - statuses.keys():  # in doubt, and not sent to now: suppressed since
+    if facts.doubtful - statuses.keys():  # not sent to now: suppressed since, or refused just now
         reached |= {RecipientStatus.UNKNOWN}
     verdicts = {r.verdict for r in result.recipients}
     common = Outcome(
@@ -226,7 +226,8 @@ def _put_back(facts: EmailState, result: Transaction) -> Outcome:
 
 
 def _given_up(facts: EmailState, result: Transaction) -> Outcome:
-    end = settle(Status.FAILED, unknown=bool(facts.doubtful))
+    is_unknown = bool(facts.doubtful) or RecipientStatus.UNKNOWN in facts.settled
+    end = settle(Status.FAILED, unknown=is_unknown)
     if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
         end = Status.SENT
     recipients = tuple(

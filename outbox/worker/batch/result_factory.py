@@ -183,11 +183,12 @@ class ResultFactory:
         put_off = tuple(r for r in recipients if r.verdict is Verdict.RETRY)
         waiting = {*left, *(r.address for r in put_off)}
         settled = {status for address, status, _ in so_far.recipients if address not in waiting}
+        accepted = {r.address for r in recipients if r.verdict is Verdict.SENT}
         email = replace(
             out.email,
             envelope=replace(out.email.envelope, recipients=left),
             unknown_count=so_far.unknown_total,
-            doubtful=out.email.doubtful & waiting,
+            doubtful=out.email.doubtful - accepted,  # who is refused now may have a copy
             settled=out.email.settled | settled,
         )
         named = transaction.retry_after

@@ -176,6 +176,51 @@ def resolve_as(shop: Shop, email_id: int, outcome: str) -> str:
     return str(shop.mail(email_id).status)
 
 
+NAMES = tuple(f"{name}@x.example" for name in "abc")
+ONE_IN_DOUBT: dict[str, Answer] = {"RCPT 2": "450 4.2.0 later", "RCPT 3": "450 4.2.0 later"}
+
+
+@PIPELINING
+@pytest.mark.parametrize(
+    ("answers", "last"),
+    [({"RCPT 7": "421 4.3.2 try again in 600 seconds"}, "failed"), ({}, "sent")],
+    ids=["halted for its lifetime", "taken"],
+)
+def test_a_doubt_of_one_who_is_refused_now_stays_whatever_becomes_of_the_rest(
+    shops: Shops, pipelining: bool, answers: dict[str, Answer], last: str
+) -> None:
+    begin: dict[str, Answer] = {**ONE_IN_DOUBT, ".": hang_up, "RCPT 4": "550 5.1.1 unknown"}
+    with server(begin | answers, most=1, pipelining=pipelining) as smtp:
+        shop = open_shop(shops, smtp, OUTBOX_LIFETIME=300.0)
+        email = shop.enqueue(*NAMES)
+        drain(shop.runtime)
+        assert list(shop.recipients(email.id).values()) == ["unknown", "pending", "pending"]
+        shop.later(DAY)
+        drain(shop.runtime)
+    assert not smtp.unused
+    assert list(shop.recipients(email.id).values()) == ["unknown", "sent", last]
+    row = shop.mail(email.id)
+    assert (row.status, row.unknown_count) == ("unknown", 1)
+
+
+@PIPELINING
+def test_a_doubt_of_one_who_is_suppressed_now_stays_when_the_others_have_the_mail(
+    shops: Shops, pipelining: bool
+) -> None:
+    with server({**ONE_IN_DOUBT, ".": hang_up}, most=1, pipelining=pipelining) as smtp:
+        shop = open_shop(shops, smtp)
+        email = shop.enqueue(*NAMES)
+        drain(shop.runtime)
+        with shop.app.app_context():
+            shop.outbox.suppress(NAMES[0])
+        shop.later(DAY)
+        drain(shop.runtime)
+    assert taken(smtp) == [(NAMES[1],), (NAMES[2],)]
+    assert list(shop.recipients(email.id).values()) == ["unknown", "sent", "sent"]
+    row = shop.mail(email.id)
+    assert (row.status, row.unknown_count) == ("unknown", 1)
+
+
 def test_messages_to_two_spellings_of_one_name_are_two_recipients_with_outcomes_of_their_own(
     shops: Shops,
 ) -> None:

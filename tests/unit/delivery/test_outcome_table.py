@@ -221,10 +221,24 @@ def test_what_earlier_transactions_came_to_counts(
     assert judge(facts(settled=frozenset(settled)), transaction(verdict)).status is status
 
 
-@pytest.mark.parametrize(("settled", "status"), [(R.SENT, Status.SENT), (R.FAILED, Status.FAILED)])
-def test_the_last_delivery_ends_a_mail_as_what_is_true_of_it(settled: R, status: Status) -> None:
-    known = facts(crashes=4, settled=frozenset({settled}))
-    assert judge(known, transaction(V.UNSENT)).status is status
+@pytest.mark.parametrize(
+    ("settled", "status"),
+    [
+        ({R.SENT}, Status.SENT),
+        ({R.FAILED}, Status.FAILED),
+        ({R.UNKNOWN}, Status.UNKNOWN),
+        ({R.UNKNOWN, R.SENT}, Status.UNKNOWN),
+    ],
+)
+@pytest.mark.parametrize(
+    ("known", "verdict"), [({"crashes": 4}, V.UNSENT), ({"seconds_left": 0.0}, V.SUSPECT)]
+)
+def test_a_mail_that_is_given_up_ends_as_what_is_true_of_it(
+    settled: set[R], status: Status, known: dict[str, Any], verdict: Verdict
+) -> None:
+    unknown = {"unknown_count": int(R.UNKNOWN in settled)}
+    state = facts(**known, **unknown, settled=frozenset(settled))
+    assert judge(state, transaction(verdict)).status is status
 
 
 def test_more_recipients_than_one_transaction_takes_go_on_at_once_uncharged() -> None:
