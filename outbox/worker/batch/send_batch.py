@@ -52,7 +52,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     """Send the batch of this token; return why it ended.
 
     If a halt, a shutdown or a lost lease ends it early, emails that were not sent go back
-    uncharged. A batch without emails is a probe, which only opens a session.
+    uncharged. A probe without emails only opens a session.
     """
     if not runtime.suppressed() and runtime.instance.refusal():
         return BatchReport(BatchEnd.COPY)  # a task of the original's, or of a time before a restore
@@ -185,7 +185,9 @@ class _Sending:
             if self._choice.is_cut_off:
                 return self._leave_to_others()
             left = deque(self._sendable())
-            end = None if self._batch.emails else self._probe()
+            # Another batch may be empty, too: its emails were withdrawn, or are another lane's now.
+            is_probe = self._batch.probed is not None and not self._batch.emails
+            end = self._probe() if is_probe else None
             while left and end is None:
                 window = self._next.cut(left, before_wait=self._results.record)
                 if isinstance(window, BatchEnd):
