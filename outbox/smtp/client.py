@@ -12,13 +12,11 @@ from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, stuffed, write_body
 from .command import CommandError, command, envelope_lines, lacking
 from .reply_reader import NoReply, parse_reply
-from .session import Session, TLSSession, Unwanted
+from .session import Session, Unwanted
 from .transaction_result import RecipientRefusals, all_refused, transaction_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from ..domain.config.servers import ServerSettings
 
 GROUP = 50
 """The most commands in flight: both sides' buffers hold them, so neither waits for the other."""
@@ -290,16 +288,6 @@ class Client(Session):
             self.close()
         finally:
             self._patience = self._server.command_timeout
-
-
-class TLSClient(Client, TLSSession):
-    """A client with TLS from the first octet on."""
-
-
-def client_for(server: ServerSettings, clock: Callable[[], float]) -> Client:
-    """Return a client for `server` that is not yet connected."""
-    kind = TLSClient if server.security == "tls" else Client
-    return kind(server, clock=clock)
 
 
 def _phase(place: int, last: int) -> Phase:

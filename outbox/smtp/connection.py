@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from ..domain.delivery.transaction import Envelope, Transaction, Verdict
-from .client import Client, client_for
+from .client import Client
+from .session import TLSSession
 from .transaction_result import addressed
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ class Connection:
 
     def _open(self) -> Client | Transaction:
         """Open a new session and return its client, or return why there is none."""
-        client = client_for(self._server, self._clock)
+        kind = _TLSClient if self._server.security == "tls" else Client
+        client = kind(self._server, clock=self._clock)
         client.progress, client.goes_on = self._progress, self._goes_on
         halt = client.open()
         if halt is not None:
@@ -145,3 +147,7 @@ class Connection:
         self._client, self._process = client, os.getpid()
         self._opened, self._emails, self._was_used = self._clock(), 0, False
         return client
+
+
+class _TLSClient(Client, TLSSession):
+    """A client with TLS from the first octet on."""
