@@ -91,6 +91,9 @@ def session_seconds(failures: int) -> float:
 def allowed(seconds: float) -> int | None:
     """Return how many batches may be in flight `seconds` after the breaker closed.
 
-    It is None where there is no limit.
+    It is None where there is no limit. A moment that is yet to come was noted by a clock that was
+    ahead. If it is further away than a ramp lasts, it says nothing of when the breaker closed.
     """
+    if seconds <= -RAMP_SECONDS:
+        return None
     return next((batches for until, batches in RAMP if seconds < until), None)

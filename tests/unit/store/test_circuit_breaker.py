@@ -21,6 +21,10 @@ def test_a_clock_that_stepped_back_lets_one_batch_through_and_not_none() -> None
     assert allowed(-5.0) == 1
 
 
+def test_a_clock_that_stepped_back_by_more_than_a_ramp_limits_nothing() -> None:
+    assert [allowed(-RAMP_SECONDS), allowed(-3600.0)] == [None, None]
+
+
 def test_the_ramp_never_narrows_and_ends() -> None:
     assert [batches for _, batches in RAMP] == sorted({batches for _, batches in RAMP})
     assert [until for until, _ in RAMP] == sorted({until for until, _ in RAMP})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, exists, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, select
 
 from ....domain.delivery.breaker_timing import RAMP_SECONDS, BreakerState, allowed
 from ...connection.database import Database
@@ -27,8 +27,8 @@ def limiting(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
     number = case((is_half_open(database), constant(HALF_OPEN)), else_=constant(OPEN))
     is_open = breaker.state == BreakerState.OPEN
     yield finding("halted", breaker.server, number=number).where(is_open)
-    is_back = servers.recovered_at > database.now(-RAMP_SECONDS)
-    yield finding("back", servers.name, moment=servers.recovered_at).where(is_back)
+    back = finding("back", servers.name, moment=servers.recovered_at)
+    yield back.where(_is_recovering(database))
 
 
 def limits(found: Findings) -> dict[str, int]:
@@ -55,18 +55,22 @@ def any_known(database: Database) -> ColumnElement[bool]:
 
 def recovering(database: Database) -> ColumnElement[bool]:
     """Return the condition: any server has just come back."""
-    servers = database.tables.server.c
-    return exists(select(servers.name).where(servers.recovered_at > database.now(-RAMP_SECONDS)))
+    return exists(select(database.tables.server.c.name).where(_is_recovering(database)))
 
 
 def ramps(connection: Connection, database: Database) -> dict[str, int]:
     """Return how many batches may be in flight on each server that has just come back."""
     servers = database.tables.server.c
-    since = servers.recovered_at > database.now(-RAMP_SECONDS)
     statement = select(servers.name, servers.recovered_at, database.now().label("now"))
     ages = {
         row.name: (utc(row.now) - utc(row.recovered_at)).total_seconds()
-        for row in connection.execute(statement.where(since))
+        for row in connection.execute(statement.where(_is_recovering(database)))
     }
     ramp = {name: allowed(age) for name, age in ages.items()}
     return {name: most for name, most in ramp.items() if most is not None}
+
+
+def _is_recovering(database: Database) -> ColumnElement[bool]:
+    """Return the condition: the server has just come back, by the rule of `allowed`."""
+    at = database.tables.server.c.recovered_at
+    return and_(at > database.now(-RAMP_SECONDS), at < database.now(RAMP_SECONDS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from outbox.domain.delivery.breaker_timing import RAMP, BreakerState, Cause, allowed
+from outbox.domain.delivery.breaker_timing import RAMP, RAMP_SECONDS, BreakerState, Cause, allowed
 from outbox.store.control import circuit_breaker
 from outbox.store.queries.server_status import standings
 from outbox.store.queries.sweep import server_limits
@@ -23,7 +23,8 @@ def still(shops: Shops) -> Shop:
 
 
 SERVER = "mx.example:25"
-AGES = sorted({0.0, *(float(end) + d for end, _ in RAMP for d in (-1e-6, 0.0, 1e-6))})
+ENDS = [-RAMP_SECONDS, *(float(end) for end, _ in RAMP)]
+AGES = sorted({-3600.0, -1.0, 0.0, *(end + d for end in ENDS for d in (-1e-6, 0.0, 1e-6))})
 
 
 @pytest.mark.parametrize("age", AGES)
