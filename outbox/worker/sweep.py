@@ -13,8 +13,8 @@ from ..domain.config.servers import ServerSettings
 from ..domain.scheduling.claim_plan import AHEAD, LaneKey, contenders, next_opening, plan_claims
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.connection.error_codes import describe
+from ..store.control import clock_set_back, rate_limits
 from ..store.control.forgotten_servers import note_configured
-from ..store.control.rate_limits import set_right
 from ..store.queries.sweep import server_limits
 from ..store.queries.sweep.held_emails import held_ways
 from ..store.queries.sweep.sweep_snapshot import Survey, survey
@@ -57,7 +57,9 @@ def sweep(
     if state.expired:
         _aside("expire", lambda: expire(database))
     if state.ahead:
-        _aside("correct its rate limits", lambda: set_right(database, state.ahead))
+        _aside("correct its rate limits", lambda: rate_limits.set_right(database, state.ahead))
+    if state.set_back:
+        _aside("correct its breakers", lambda: clock_set_back.set_right(database))
     _note_open_breakers(runtime, state)
     claims = _claims(runtime, state, slots)
     for made in claims:

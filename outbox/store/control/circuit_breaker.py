@@ -5,8 +5,10 @@ single probe of an open breaker when it is due, and `note_prober` notes the batc
 it. `give_back_probe` undoes both where no task made it, and `forget_prober` takes out a prober that
 has ended or died. Nothing is sent here. The ramp that follows a close stands in `outbox_server`.
 
-Two other files change these rows too. `suspicion` writes those of suspected servers.
+Three other files change these rows too. `suspicion` writes those of suspected servers.
 `forgotten_servers` notes which servers are configured, and removes the rows of those that are not.
+`clock_set_back` corrects those from the future: what puts `retry_at` off notes in `seen_at` when it
+did.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from ..connection.insert_if_absent import insert_if_absent
 from ..records import Breaker
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
+from .clock_set_back import is_breaker_ahead
 
 
 def read(connection: Connection, database: Database) -> dict[str, Breaker]:
@@ -85,15 +88,18 @@ def trip(
 
     So workers that meet the same outage at the same time count as one failure. A failed probe was
     counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
-    the cause allows, the next probe waits at least that long. It is never brought forward. An alert
-    and its reason stand until the server accepts an email. `refusal` is the fingerprint of the
-    reply with which the server refuses every email.
+    the cause allows, the next probe waits at least that long. It is never brought forward, unless
+    it was put off while the database's clock was ahead. An alert and its reason stand until the
+    server accepts an email. `refusal` is the fingerprint of the reply with which the server refuses
+    every email.
     """
     table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
     until = database.now(_open_seconds(cause, alert=alert, named=named))
+    is_sooner = or_(table.c.retry_at < until, is_breaker_ahead(database))
     known = {"refusal": refusal, "suspect_id": suspect_id}
     newest: dict[str, Any] = {
-        "retry_at": case((table.c.retry_at < until, until), else_=table.c.retry_at),
+        "retry_at": case((is_sooner, until), else_=table.c.retry_at),
+        "seen_at": database.now(),
         "reason": case((table.c.alert == true(), table.c.reason), else_=reason),
         **{key: value for key, value in known.items() if value is not None},
         **({"alert": True, "reason": reason} if alert else {}),
@@ -101,7 +107,8 @@ def trip(
     }
     first = {
         "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": database.now(),
-        "retry_at": until, "alert": alert, "reason": reason, "prober": None, **known,
+        "seen_at": database.now(), "retry_at": until, "alert": alert, "reason": reason,
+        "prober": None, **known,
     }  # fmt: skip
     again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
     opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
@@ -137,7 +144,7 @@ def take_probe(database: Database, server: str) -> Breaker | None:
             return None
         failures = found.failures + 1
         pause = open_seconds(failures, found.cause)
-        moved = {"failures": failures, "retry_at": database.now(pause)}
+        moved = {"failures": failures, "retry_at": database.now(pause), "seen_at": database.now()}
         waits = is_in(database, server, BreakerState.OPEN) & is_half_open(database)
         taken = connection.execute(update(table).where(waits).values(**moved, prober=None))
         return found if taken.rowcount == 1 else None
@@ -163,7 +170,10 @@ def give_back_probe(connection: Connection, database: Database, token: UUID) -> 
     """
     table = database.tables.breaker
     mine = (table.c.prober == token) & (table.c.state == BreakerState.OPEN)
-    undone = {"failures": table.c.failures - 1, "retry_at": database.now(), "prober": None}
+    undone = {
+        "failures": table.c.failures - 1, "retry_at": database.now(), "seen_at": database.now(),
+        "prober": None,
+    }  # fmt: skip
     connection.execute(update(table).where(mine).values(**undone))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import delete, func, update
+from sqlalchemy import delete, func, or_, update
 
 from ..connection.database import Database
 
@@ -17,9 +17,13 @@ KEPT = 86_400.0
 
 
 def note_configured(database: Database, servers: Collection[str]) -> None:
-    """Note, in the breakers that these servers have, that the servers are configured."""
+    """Note, in the breakers that these servers have, that the servers are configured.
+
+    A note from the future is left: `clock_set_back` goes by it.
+    """
     breaker = database.tables.breaker
-    seen = update(breaker).where(breaker.c.server.in_(sorted(servers)))
+    is_past = or_(breaker.c.seen_at.is_(None), breaker.c.seen_at <= database.now())
+    seen = update(breaker).where(breaker.c.server.in_(sorted(servers)), is_past)
     database.run(lambda connection: connection.execute(seen.values(seen_at=database.now())))
 
 

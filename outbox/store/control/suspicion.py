@@ -38,6 +38,7 @@ def suspect(
     table = database.tables.breaker
     values = {
         "retry_at": database.now(seconds),
+        "seen_at": database.now(),
         "suspect_id": case((table.c.cause == Cause.SILENCE, table.c.suspect_id), else_=email_id),
         "alert": or_(table.c.alert == true(), true() if alert else false()),
         "reason": case((table.c.alert == true(), table.c.reason), else_=reason[:REPLY_LENGTH]),
@@ -46,7 +47,7 @@ def suspect(
     row = {
         "state": BreakerState.SUSPECTED, "cause": Cause.EMAILS, "failures": 0, "alert": alert,
         "opened_at": database.now(), "reason": reason[:REPLY_LENGTH], "suspect_id": email_id,
-        "retry_at": database.now(seconds),
+        "retry_at": database.now(seconds), "seen_at": database.now(),
     }  # fmt: skip
 
     def work(connection: Connection) -> None:
@@ -74,7 +75,7 @@ def silent(database: Database, server: str, *, email_id: int, reason: str) -> Br
         is_another = found is None or found.suspect_id != email_id or not in_a_row
         values: dict[str, Any] = {
             "cause": Cause.SILENCE, "suspect_id": email_id, "failures": in_a_row + is_another,
-            "retry_at": database.now(SUSPICION_SECONDS),
+            "retry_at": database.now(SUSPICION_SECONDS), "seen_at": database.now(),
             **({} if in_a_row else {"opened_at": database.now()}),
             **({} if found is not None and found.alert else {"reason": reason[:REPLY_LENGTH]}),
         }  # fmt: skip

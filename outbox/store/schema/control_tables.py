@@ -71,7 +71,8 @@ def breaker(metadata: MetaData) -> Table:
         Column("reason", String(REPLY_LENGTH), nullable=False),
         Column("prober", Uuid()),  # the lease of the probe under way
         Column("refusal", String(REFUSAL_LENGTH)),  # how every email is refused
-        Column("seen_at", MOMENT),  # when a host last noted that it is configured
+        # When `retry_at` was last written, or a host last noted that the server is configured.
+        Column("seen_at", MOMENT),
         Column("suspect_id", ID),  # the email that was halted last; it may be purged
         **TABLE_OPTIONS,
     )

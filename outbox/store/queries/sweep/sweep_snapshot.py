@@ -25,6 +25,7 @@ from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ....domain.scheduling.lanes import Lanes
 from ....domain.scheduling.token_bucket import SLACK
 from ...connection.database import Database
+from ...control.clock_set_back import is_breaker_ahead
 from ...due_times import by_expiry, may_expire
 from ...records import Mark
 from . import server_limits
@@ -47,6 +48,7 @@ class Survey:
     flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
     ahead: tuple[str, ...]  # buckets last taken from in the future, when the clock was ahead
+    set_back: bool  # so was a breaker opened or probed
     overdue: bool  # a lease has run out, and a rescue has something to do about it
     expired: bool  # a waiting email's time has run out
     jobs: bool  # a job of somebody's runs, a little in each sweep
@@ -119,7 +121,7 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
     )
 
 
-_FLAGS = ("overdue", "expired", "jobs")
+_FLAGS = ("set_back", "overdue", "expired", "jobs")
 
 
 def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[LaneKey, Mark]:
@@ -142,6 +144,7 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
     moment, lease, job = database.now(), database.tables.lease.c, database.tables.job.c
     return union_all(
         now(database),
+        _flag("set_back", is_breaker_ahead(database)),
         _flag("overdue", (lease.expires_at <= moment) & _asks_for_a_rescue(database, term)),
         _any_expired(database),
         _flag("jobs", job.state == JobState.RUNNING),

@@ -23,13 +23,10 @@ from sqlalchemy import (
 from ....domain.priority import Priority
 from ....domain.scheduling.token_bucket import lag
 from ...connection.database import Database
+from ...control.clock_set_back import APART
 from ...control.pause import EVERYTHING, scope_of
 from ...schema.clock import utc
 from .lane_keys import ways
-
-_APART = 1.0
-"""Seconds by which a take may lie in the future before the bucket counts as `ahead`. It happens if
-another host takes over as the database."""
 
 
 def finding(
@@ -130,7 +127,7 @@ class Findings:
     @property
     def ahead(self) -> tuple[str, ...]:
         """The buckets that were last taken from while the clock was ahead of its time now."""
-        return tuple(row.name for row in self["taken"] if self.age(row.moment) < -_APART)
+        return tuple(row.name for row in self["taken"] if self.age(row.moment) < -APART)
 
     @property
     def paused(self) -> frozenset[Priority]:

@@ -66,16 +66,23 @@ def test_a_process_notes_its_halted_servers_once_an_hour(shop: Shop) -> None:
     now = 0.0
     shop.runtime.clock = lambda: now
 
+    def moments() -> dict[str, object]:
+        return {row.server: row.seen_at for row in shop.rows(shop.tables.breaker)}
+
+    halted_at = moments()
+
     def seen() -> object:
         sweep(shop.runtime, lambda _: None)
-        moments = {row.server: row.seen_at for row in shop.rows(shop.tables.breaker)}
-        assert moments["old"] is None
-        return moments["new"]
+        found = moments()
+        assert found["old"] == halted_at["old"]
+        return found["new"]
 
+    shop.later(1)
     first = seen()
+    assert first != halted_at["new"]
     shop.later(HOUR)
     now = HOUR - 1
-    assert seen() == first is not None
+    assert seen() == first
     now = HOUR
     assert seen() != first
 
