@@ -13,8 +13,9 @@ from ..domain.config.servers import ServerSettings
 from ..domain.scheduling.claim_plan import AHEAD, LaneKey, contenders, next_opening, plan_claims
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.connection.error_codes import describe
-from ..store.control import clock_set_back, rate_limits
+from ..store.control import rate_limits
 from ..store.control.forgotten_servers import note_configured
+from ..store.control.set_back.set_right import set_right
 from ..store.queries.sweep import server_limits
 from ..store.queries.sweep.held_emails import held_ways
 from ..store.queries.sweep.sweep_snapshot import Survey, survey
@@ -59,7 +60,8 @@ def sweep(
     if state.ahead:
         _aside("correct its rate limits", lambda: rate_limits.set_right(database, state.ahead))
     if state.set_back:
-        _aside("correct its breakers", lambda: clock_set_back.set_right(database))
+        term = runtime.settings.lease
+        _aside("correct moments to come", lambda: set_right(database, term))
     _note_open_breakers(runtime, state)
     claims = _claims(runtime, state, slots)
     for made in claims:

@@ -7,8 +7,7 @@ has ended or died. Nothing is sent here. The ramp that follows a close stands in
 
 Three other files change these rows too. `suspicion` writes those of suspected servers.
 `forgotten_servers` notes which servers are configured, and removes the rows of those that are not.
-`clock_set_back` corrects those from the future: what puts `retry_at` off notes in `seen_at` when it
-did.
+`set_back` corrects those from the future: what puts `retry_at` off notes in `seen_at` when it did.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from ..connection.insert_if_absent import insert_if_absent
 from ..records import Breaker
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
-from .clock_set_back import is_breaker_ahead
+from .set_back.ahead import is_breaker_ahead
 
 
 def read(connection: Connection, database: Database) -> dict[str, Breaker]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Delete, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Delete, bindparam, delete, or_, select, update
 
 from ...domain.fleet import ProcessId
 from ..connection.database import Database
@@ -68,6 +68,15 @@ def _renewed(
     found = connection.execute(free).scalars().all()
     connection.execute(update(table).where(table.c.token.in_(found)).values(**values))
     return found
+
+
+def is_not_noted(database: Database) -> ColumnElement[bool]:
+    """Return the condition: no sweep has noted yet, by the clock as it is, that the lease ran out.
+
+    A note from the future was made while the clock was ahead.
+    """
+    suspected_at = database.tables.lease.c.suspected_at
+    return or_(suspected_at.is_(None), suspected_at > database.now())
 
 
 def is_any(connection: Connection, database: Database) -> bool:

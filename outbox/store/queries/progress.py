@@ -94,9 +94,10 @@ def _until_rescue(row: Row[Any], left: float, term: float) -> float:
     """Return the seconds until a sweep may judge the batch, by the rule of `transitions/rescue`."""
     if row.started_at is None:
         return max(0.0, left)
-    if row.suspected_at is None:  # the next sweep notes that it ran out
+    noted = None if row.suspected_at is None else _seconds(row.suspected_at, row.now)
+    if noted is None or noted > 0.0:  # the next sweep notes that it ran out
         return max(0.0, left) + term
-    return max(0.0, _seconds(row.suspected_at, row.now) + term)
+    return max(0.0, noted + term)
 
 
 def _seconds(moment: datetime, now: datetime) -> float:

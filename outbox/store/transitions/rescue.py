@@ -26,6 +26,7 @@ from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, seen
 from ..control.circuit_breaker import forget_prober, give_back_probe
 from ..control.counter import UNKNOWN, bump
+from ..control.lease import is_not_noted
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
 from ..queries.crashing import note_crashing
@@ -77,7 +78,7 @@ def _note_overdue(database: Database) -> None:
         .where(
             lease.c.expires_at <= database.now(),
             lease.c.started_at.is_not(None),
-            lease.c.suspected_at.is_(None),
+            is_not_noted(database),
         )
         .order_by(lease.c.token)
         .with_for_update(skip_locked=True)

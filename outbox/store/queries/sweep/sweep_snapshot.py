@@ -12,6 +12,7 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     Select,
+    case,
     func,
     or_,
     select,
@@ -25,7 +26,8 @@ from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ....domain.scheduling.lanes import Lanes
 from ....domain.scheduling.token_bucket import SLACK
 from ...connection.database import Database
-from ...control.clock_set_back import is_breaker_ahead
+from ...control.lease import is_not_noted
+from ...control.set_back.ahead import is_any_ahead
 from ...due_times import by_expiry, may_expire
 from ...records import Mark
 from . import server_limits
@@ -48,7 +50,7 @@ class Survey:
     flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
     ahead: tuple[str, ...]  # buckets last taken from in the future, when the clock was ahead
-    set_back: bool  # so was a breaker opened or probed
+    set_back: bool  # so was a breaker opened or probed, or a lease taken
     overdue: bool  # a lease has run out, and a rescue has something to do about it
     expired: bool  # a waiting email's time has run out
     jobs: bool  # a job of somebody's runs, a little in each sweep
@@ -144,7 +146,7 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
     moment, lease, job = database.now(), database.tables.lease.c, database.tables.job.c
     return union_all(
         now(database),
-        _flag("set_back", is_breaker_ahead(database)),
+        finding("set_back", number=case((is_any_ahead(database, term), constant(1)), else_=0)),
         _flag("overdue", (lease.expires_at <= moment) & _asks_for_a_rescue(database, term)),
         _any_expired(database),
         _flag("jobs", job.state == JobState.RUNNING),
@@ -167,7 +169,7 @@ def _asks_for_a_rescue(database: Database, term: float) -> ColumnElement[bool]:
     """
     lease = database.tables.lease.c
     seen_long_ago = lease.suspected_at <= database.now(-term)
-    return or_(lease.started_at.is_(None), lease.suspected_at.is_(None), seen_long_ago)
+    return or_(lease.started_at.is_(None), is_not_noted(database), seen_long_ago)
 
 
 def _any_expired(database: Database) -> Select[*tuple[Any, ...]]:

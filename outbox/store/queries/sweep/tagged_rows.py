@@ -23,8 +23,8 @@ from sqlalchemy import (
 from ....domain.priority import Priority
 from ....domain.scheduling.token_bucket import lag
 from ...connection.database import Database
-from ...control.clock_set_back import APART
 from ...control.pause import EVERYTHING, scope_of
+from ...control.set_back.ahead import APART
 from ...schema.clock import utc
 from .lane_keys import ways
 

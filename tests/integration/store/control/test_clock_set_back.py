@@ -6,14 +6,15 @@ import pytest
 from sqlalchemy import select
 
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, SUSPICION_SECONDS
-from outbox.store.control import circuit_breaker, clock_set_back, suspicion
+from outbox.store.control import circuit_breaker, suspicion
 from outbox.store.control.forgotten_servers import note_configured
+from outbox.store.control.set_back.set_right import set_right
 from outbox.store.queries.server_status import standings
 from outbox.store.queries.sweep import server_limits
 from tests.integration.store.control.test_circuit_breaker import SERVER, left, probes, trip
 from tests.integration.store.queries.test_lanes import swept
 from tests.support.shop.motion import limits
-from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.shop import LEASE, Shop, Shops
 
 pytestmark = pytest.mark.each_database
 
@@ -101,7 +102,7 @@ def test_a_suspicion_of_then_is_forgotten_in_its_time(shop: Shop) -> None:
 def test_a_breaker_of_now_is_left_as_it_is(shop: Shop) -> None:
     trip(shop, named=2 * HOUR)
     before = shop.rows(shop.tables.breaker)
-    clock_set_back.set_right(shop.database)
+    set_right(shop.database, LEASE)
     assert shop.rows(shop.tables.breaker) == before
 
 
@@ -112,5 +113,5 @@ def test_a_breaker_that_somebody_holds_is_passed_over(shop: Shop) -> None:
     shop.later(-HOUR)
     with shop.engine.begin() as other:
         other.execute(select(shop.tables.breaker).with_for_update())
-        clock_set_back.set_right(shop.database)
+        set_right(shop.database, LEASE)
     assert left(shop) > HOUR / 2

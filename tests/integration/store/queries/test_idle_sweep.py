@@ -15,7 +15,7 @@ from tests.support.shop.shop import START, Shop, sent
 pytestmark = pytest.mark.each_database
 
 ENDED = 3000
-_BEGIN = ("PRAGMA", "BEGIN", "ROLLBACK")
+BEGIN = ("PRAGMA", "BEGIN", "ROLLBACK")
 
 
 def test_a_sweep_that_finds_nothing_is_one_statement(shop: Shop) -> None:
@@ -27,7 +27,7 @@ def test_a_sweep_that_finds_nothing_is_one_statement(shop: Shop) -> None:
     claimed: list[int] = []
     asked = statements(shop, lambda _: claimed.append(sweep(shop.runtime, lambda _: None)))
     assert claimed == [0]
-    assert len([each for each in asked if not each.startswith(_BEGIN)]) == 1
+    assert len([each for each in asked if not each.startswith(BEGIN)]) == 1
 
 
 def test_a_sweep_reads_no_email_that_has_ended(shop: Shop) -> None:
