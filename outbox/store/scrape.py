@@ -34,6 +34,7 @@ from ..domain.metrics.scrape import CAME_INTO_DOUBT, Counted, Halt, Scrape
 from .backend import backend_of
 from .connection.database import Database
 from .control import circuit_breaker
+from .control.beat import since
 from .control.counter import BEAT, MARKS, UNKNOWN
 from .queries.standstill import MOST_COUNTED
 from .queries.sweep.lane_keys import marked, ways
@@ -64,7 +65,7 @@ def scrape(connection: Connection, database: Database) -> Scrape:
             Halt(row.name, BreakerState(row.verdict), bool(row.number)) for row in rows["halt"]
         ),
         paused=tuple(sorted(row.name for row in rows["pause"])),
-        beat_seconds=None if beat is None else max(0.0, now.timestamp() - beat),
+        beat_seconds=None if beat is None else since(beat, now.timestamp()),
         events=counters | {CAME_INTO_DOUBT: doubts},
     )
 

@@ -47,13 +47,16 @@ def task_age(connection: Connection, database: Database) -> float | None:
 
 
 def _note(database: Database, name: str, every: float) -> None:
-    """Look at the mark, and replace it if it is old. One that somebody holds is passed over."""
+    """Look at the mark, and replace it if it is not from just now.
+
+    One from the future was left while the clock was ahead. One that somebody holds is passed over.
+    """
     found = database.read(lambda connection: _look(connection, database, name))
     now = _seconds(found.now)
     if found.value is None:
         table = database.tables.counter
         database.run(lambda connection: insert_if_absent(connection, table, name=name, value=now))
-    elif now - found.value >= every:
+    elif not 0 <= now - found.value < every:
         _replace(database, name, found.value, now)
 
 
@@ -76,7 +79,17 @@ def _replace(database: Database, name: str, old: int, new: int) -> None:
 
 def _age(connection: Connection, database: Database, name: str) -> float | None:
     found = _look(connection, database, name)
-    return None if found.value is None else max(0.0, _seconds(found.now) - found.value)
+    return None if found.value is None else since(found.value, _seconds(found.now))
+
+
+def since(mark: float, now: float) -> float:
+    """Return how many seconds ago a mark was left, at the most.
+
+    One from the future was left while the clock was ahead, and nobody knows when. So it counts as
+    old as it seems to be new, until the next task replaces it. Else it would hide for as long that
+    no task comes.
+    """
+    return abs(now - mark)
 
 
 def _look(connection: Connection, database: Database, name: str) -> Row[Any]:

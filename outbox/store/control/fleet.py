@@ -115,7 +115,7 @@ def _worker(row: Any) -> WorkerRow:
         seen_at=seen,
         stopped_at=None if row.stopped_at is None else utc(row.stopped_at),
         started_seconds=max(0.0, (now - started).total_seconds()),
-        seen_seconds=max(0.0, (now - seen).total_seconds()),
+        seen_seconds=abs((now - seen).total_seconds()),  # see `living` for the future
     )
 
 

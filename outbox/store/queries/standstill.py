@@ -97,4 +97,7 @@ def _count(connection: Connection, statement: Select[Any]) -> int:
 
 def _seconds_since(connection: Connection, database: Database, oldest: Select[Any]) -> float:
     row = connection.execute(oldest.add_columns(database.now().label("now"))).one()
-    return 0.0 if row.since is None else (utc(row.now) - utc(row.since)).total_seconds()
+    if row.since is None:
+        return 0.0
+    # It began in the future if the clock was ahead then.
+    return max(0.0, (utc(row.now) - utc(row.since)).total_seconds())

@@ -7,10 +7,13 @@ from sqlalchemy import select
 
 from outbox.store.control import beat, counter
 from outbox.store.control.beat import EVERY, TASK_EVERY
+from outbox.store.scrape import scrape
 from outbox.worker.beat_mark import note_beat, note_task
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.each_database
+
+HOUR = 3600.0
 
 
 def age(shop: Shop) -> float | None:
@@ -31,6 +34,17 @@ def test_a_mark_is_left_once_a_minute_and_is_no_counter(shop: Shop) -> None:
     note(shop)
     assert (age(shop) or 0) < EVERY - 11, "the first mark was old"
     assert shop.database.read(lambda c: counter.read(c, shop.database)) == {}
+
+
+def test_a_mark_of_a_clock_that_was_ahead_hides_no_beat_that_is_missing(shop: Shop) -> None:
+    shop.later(HOUR)
+    note(shop)
+    shop.later(-HOUR)
+    found = shop.database.read(lambda c: scrape(c, shop.database)).beat_seconds
+    for seconds in (age(shop), found):
+        assert HOUR - EVERY < (seconds or 0) <= HOUR
+    note(shop)
+    assert (age(shop) or 0) < EVERY, "the next task of beat replaces it"
 
 
 @pytest.mark.databases("postgresql", "mariadb")

@@ -65,9 +65,12 @@ def test_slots_are_those_of_the_workers_that_were_seen_and_did_not_stop(shop: Sh
 
 
 def test_a_row_of_the_future_is_no_living_worker(shop: Shop) -> None:
-    written(shop, row("a", slots=2))
+    worker = written(shop, row("a", slots=2))
     shop.later(-LIVING - 5)  # another host has taken over as the database
     assert slots(shop) == 0
+    assert known(shop)["a"].seen_seconds > LIVING, "nor do people see one"
+    assert renew(shop, worker)
+    assert known(shop)["a"].seen_seconds < LIVING
 
 
 def test_a_row_that_is_gone_is_told_to_its_worker(shop: Shop) -> None:
