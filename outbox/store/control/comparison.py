@@ -107,7 +107,7 @@ def outsider_waits(
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:
     """Return whether this server lately accepted another sender's email than the refused ones."""
-    taken = _taken(database, server, database.now(-LATELY))
+    taken = _taken(database, server, database.now(-LATELY), within=LATELY)
     return common.sender is not None and any(r.sender.lower() != common.sender for r in taken)
 
 
@@ -115,7 +115,7 @@ def just_taken(
     database: Database, server: str, is_outsider: Callable[[Traits], bool], *, seconds: float
 ) -> int | None:
     """Return the id of an email accepted in the last `seconds` that is unlike the halted ones."""
-    taken = _taken(database, server, database.now(-seconds))
+    taken = _taken(database, server, database.now(-seconds), within=seconds)
     return next((row.id for row in taken if is_outsider(traits_of(row))), None)
 
 
@@ -129,6 +129,7 @@ def taken_elsewhere(database: Database, server: str, host: str, seconds: float) 
         select(newest.c.finished_at)
         .where(newest.c.server == server, newest.c.verdict == Verdict.SENT, ~ours)
         .where(newest.c.finished_at > database.now(-seconds))
+        .where(newest.c.finished_at < database.now(seconds))
         .limit(1)
     )
     return bool(_rows(database, statement))
@@ -136,18 +137,22 @@ def taken_elsewhere(database: Database, server: str, host: str, seconds: float) 
 
 def slowest_taken(database: Database, server: str) -> float:
     """Return the most seconds that a lately accepted email took on this server; 0.0 if none did."""
-    taken = _taken(database, server, database.now(-LATELY))
+    taken = _taken(database, server, database.now(-LATELY), within=LATELY)
     took = (utc(row.finished_at) - utc(row.started_at) for row in taken)
     return max((one.total_seconds() for one in took), default=0.0)
 
 
 def taken_since(database: Database, server: str, moment: datetime) -> bool:
     """Return whether this server has accepted an email since that moment."""
-    return bool(_taken(database, server, moment))
+    return bool(_taken(database, server, moment, within=JUST_NOW))
 
 
-def _taken(database: Database, server: str, since: Any) -> Sequence[Any]:
-    """Return the log's entries of emails that this server accepted after `since`."""
+def _taken(database: Database, server: str, since: Any, *, within: float) -> Sequence[Any]:
+    """Return the log's entries of emails that this server accepted after `since`.
+
+    Those from a future that is further away than `within` seconds were logged while the clock was
+    ahead. They would seem to be new until the clock comes there again.
+    """
     attempt, email = database.tables.attempt, database.tables.email.c
     newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
     statement = (
@@ -157,7 +162,7 @@ def _taken(database: Database, server: str, since: Any) -> Sequence[Any]:
         )
         .join_from(newest, database.tables.email, email.id == newest.c.email_id)
         .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
-        .where(newest.c.finished_at > since)
+        .where(newest.c.finished_at > since, newest.c.finished_at < database.now(within))
     )  # fmt: skip
     return _rows(database, statement)
 

@@ -71,6 +71,21 @@ def test_who_was_taken_some_time_ago_speaks_against_nobody_in_an_outage(shops: S
         assert sum(row.attempts for row in made.emails("bad")) == charged
 
 
+def test_nor_does_who_was_taken_while_the_databases_clock_was_ahead(shops: Shops) -> None:
+    with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:
+        made.simulation.shop.later(2 * JUST_NOW)
+        write(made, message("r@readers.example"), tag="good")
+        made.simulation.run(seconds=0.0, gives_up=DAY)
+        assert {row.status for row in made.emails("good")} == {"sent"}
+        made.simulation.shop.later(-2 * JUST_NOW)
+        for one in made.servers:
+            one.refuses = lambda _: True
+        write(made, *map(from_the_sender, range(5)))
+        made.simulation.run(seconds=JUST_NOW / 2, gives_up=DAY)
+        assert {row.waited > 0 for row in made.emails("bad")} == {True}
+        assert {row.attempts for row in made.emails("bad")} == {0}
+
+
 def test_two_of_a_class_in_a_row_stop_no_email_while_others_were_just_taken(shops: Shops) -> None:
     """A large provider halts what it gets, and each email is gone before the next one comes."""
     with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from sqlalchemy import select
 
+from outbox.domain.delivery.blame import Common
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, SUSPICION_SECONDS
-from outbox.store.control import circuit_breaker, suspicion
+from outbox.store.control import circuit_breaker, comparison, suspicion
 from outbox.store.control.forgotten_servers import note_configured
 from outbox.store.control.set_back.set_right import set_right
+from outbox.store.queries import whole_emails
 from outbox.store.queries.server_status import standings
 from outbox.store.queries.sweep import server_limits
 from tests.integration.store.control.test_circuit_breaker import SERVER, left, probes, trip
 from tests.integration.store.queries.test_lanes import swept
 from tests.support.shop.motion import limits
-from tests.support.shop.shop import LEASE, Shop, Shops
+from tests.support.shop.shop import LEASE, Shop, Shops, sent
 
 pytestmark = pytest.mark.each_database
 
@@ -115,3 +120,31 @@ def test_a_breaker_that_somebody_holds_is_passed_over(shop: Shop) -> None:
         other.execute(select(shop.tables.breaker).with_for_update())
         set_right(shop.database, LEASE)
     assert left(shop) > HOUR / 2
+
+
+def test_an_email_that_was_taken_then_does_not_seem_to_be_taken_just_now(shop: Shop) -> None:
+    """Else it would speak for its server, or against other emails, until the clock comes there."""
+
+    refused = Common(sender="another@shop.example", domains=frozenset(), size=1)
+
+    def speaks() -> list[bool]:
+        found, server = shop.database, "mx.example:25"
+        return [
+            comparison.just_taken(found, server, lambda _: True, seconds=120.0) is not None,
+            comparison.taken_elsewhere(found, server, "other", 120.0),
+            comparison.taken_since(found, server, opened_at),
+            comparison.outsider_taken(found, server, refused),
+        ]
+
+    shop.enqueue()
+    shop.later(2 * HOUR)
+    made = shop.started()
+    (email,) = shop.rows(shop.tables.email)
+    shop.open(made.token, email.id)
+    now = shop.database.read(lambda c: whole_emails.now(c, shop.database))
+    took = replace(sent(email.id), started_at=now.timestamp(), finished_at=now.timestamp())
+    opened_at = now - timedelta(hours=3)
+    shop.record(made.token, [took])
+    assert speaks() == [True] * 4
+    shop.later(-2 * HOUR)
+    assert speaks() == [False] * 4
