@@ -17,6 +17,7 @@ from ...store.connection.row_locks import Change
 from ...store.instance import hold, row
 from ...store.instance.forget import forget_running
 from ...store.instance.held import first_held
+from ...store.jobs import row as jobs
 from ..management.arguments import OnProgress, priority_of, several_ids
 from ..management.audit import MOST_NAMED, Deed, deed_of
 from ..management.corrections import in_parts, noted, scanned
@@ -44,7 +45,8 @@ class Released:
 def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
     """Give the outbox a new id, and hold what waits; nothing is sent until that is done.
 
-    It forgets what ran where the tables came from: workers, beat, and the state of the servers.
+    It forgets what ran where the tables came from: workers, beat, and the state of the servers. It
+    stops the jobs that ran there.
     """
     database, settings, deed = runtime.database, runtime.settings, deed_of(by, "restored")
 
@@ -52,6 +54,8 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
         now = database.now()
         changes = {"holding_at": now, "held_at": now}
         row.renew(connection, database, place, settings.instance, **changes)
+        # What a job is still to retry here may have been retried, and sent, since the backup.
+        jobs.stop_all(connection, database, "the outbox was restored")
         _note(deed, connection, database, "begun")
 
     def end(connection: Connection) -> None:

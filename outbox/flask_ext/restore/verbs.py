@@ -21,9 +21,9 @@ class Restoring(Management):
 
         Nothing is sent before it ends. What waits at its beginning is held until `release`, and new
         emails go out. An email that was `sending` came into doubt, by its own policy. The workers,
-        beat and the state of the servers are forgotten, since they are the original's. Emails that
-        another transaction holds are counted as `locked`: then nothing is sent until it is called
-        again. Stop the workers before.
+        beat and the state of the servers are forgotten, since they are the original's. Jobs that
+        were running are stopped, until `resume_job`. Emails that another transaction holds are
+        counted as `locked`: then nothing is sent until it is called again. Stop the workers before.
         """
         return holding.restored(self._writer_runtime, progress, by)
 

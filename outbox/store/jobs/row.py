@@ -86,6 +86,14 @@ def stop(connection: Connection, database: Database, job_id: int, reason: str = 
     return change(connection, database, job_id, JobState.RUNNING, **values)
 
 
+def stop_all(connection: Connection, database: Database, reason: str) -> None:
+    """Stop every running job; a step that is under way is waited for."""
+    job = database.tables.job
+    ours = update(job).where(job.c.state == JobState.RUNNING.value)
+    values = {"state": JobState.STOPPED.value, "reason": reason[:RESULT_LENGTH]}
+    connection.execute(ours.values(updated_at=database.now(), **values))
+
+
 def resume(connection: Connection, database: Database, job_id: int) -> bool:
     """Let a stopped job go on from where it stopped."""
     values = {"state": JobState.RUNNING.value, "reason": ""}

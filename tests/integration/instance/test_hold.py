@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from outbox import InvalidMessage, Status
+from outbox import InvalidMessage, JobState, Status
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.fleet import BEAT
 from outbox.store.control import circuit_breaker
 from outbox.worker.beat_mark import note_beat
 from outbox.worker.drain import drain
 from tests.integration.instance import live
+from tests.integration.store.jobs.work import now, written
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.fleet import row, settings_of, written
+from tests.support.shop.fleet import row, settings_of
+from tests.support.shop.fleet import written as seen
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
 
@@ -45,7 +47,7 @@ def test_what_ran_where_the_tables_came_from_is_forgotten(sending: Shop) -> None
     [server] = [one.server for one in sending.outbox.stats().servers]
     alike = {"settings": settings_of(sending.runtime)}
     for name in ("celery@production", "beat@production"):
-        written(sending, row(name, pool=BEAT if "beat" in name else "prefork", **alike))
+        seen(sending, row(name, pool=BEAT if "beat" in name else "prefork", **alike))
     note_beat(sending.runtime)
     circuit_breaker.trip(sending.database, server, cause=Cause.SESSION, reason="535", alert=True)
     sending.later(3600)
@@ -57,6 +59,27 @@ def test_what_ran_where_the_tables_came_from_is_forgotten(sending: Shop) -> None
     assert (fleet.workers, fleet.beats, fleet.beat_seconds, fleet.problems) == ((), (), None, ())
     assert (health.healthy, health.problems) == (True, ())
     assert sending.outbox.watch() is None, "here it never was bad"
+
+
+def test_a_job_that_was_running_is_stopped_and_sends_nothing_again(
+    sending: Shop, catcher: Catcher
+) -> None:
+    ids = written(sending, 2)
+    running = sending.outbox.start_job("retry", status="failed")
+    stopped = sending.outbox.start_job("retry", status="failed", tag="news")
+    sending.outbox.stop_job(stopped.id)
+    caught = len(catcher.emails)
+    sending.outbox.restored()
+    drain(sending.runtime)
+    assert (len(catcher.emails) - caught, now(sending, running).changed) == (0, 0)
+    assert [sending.status(one) for one in ids] == [Status.FAILED] * 2
+    assert [(now(sending, one).state, now(sending, one).reason) for one in (running, stopped)] == [
+        (JobState.STOPPED, "the outbox was restored"),
+        (JobState.STOPPED, ""),
+    ]
+    assert sending.outbox.resume_job(running.id), "a person may let it go on"
+    drain(sending.runtime)
+    assert now(sending, running).changed == 2
 
 
 def test_an_email_that_was_being_sent_and_must_not_be_sent_twice_ends_unknown(

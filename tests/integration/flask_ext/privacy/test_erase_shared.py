@@ -8,6 +8,7 @@ from outbox.store.erasure import contents, find
 from outbox.store.queries import id_scan
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.purged import bared, removed
 from tests.support.shop.shop import Shop, Shops, message
 from tests.support.shop.traces import traces
 
@@ -91,3 +92,19 @@ def test_emails_to_the_same_two_people_lose_their_content_with_the_last(shop: Sh
     drain(shop.runtime)
     assert shop.outbox.erase(ADA).is_whole
     assert traces(shop, ADA, SAID) == set()
+
+
+@pytest.mark.parametrize("erased", [0, 1, 2])
+def test_a_content_goes_with_its_last_body_though_one_of_its_people_was_erased(
+    shop: Shop, erased: int
+) -> None:
+    people = [ADA, BOB, "eve@customers.example"]
+    ids = write(shop, *people)
+    drain(shop.runtime)
+    assert shop.outbox.erase(people[erased]).is_whole
+    shop.later(86_400)
+    assert bared(shop, 3600.0) == 2
+    assert traces(shop, SAID) == set()
+    shop.later(86_400)
+    assert removed(shop, 3600.0) == len(ids)
+    assert shop.count(shop.tables.content) == 0
