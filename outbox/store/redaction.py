@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, or_, select, update
 
 from ..domain.delivery.status import FINISHED, Status
 from .connection.database import Database
@@ -18,6 +18,17 @@ NO_BODY: dict[str, Any] = {
 """The columns of a redacted content. A checksum of a short code would tell the code."""
 NOTHING_OWN: dict[str, Any] = {"headers": b"", "merge": None}
 """What an email has of its message beside the content."""
+
+
+def has_body(database: Database) -> ColumnElement[bool]:
+    """Return the condition: an email's content is not empty.
+
+    An erased email keeps a content that somebody else has. A subquery for one value is looked up
+    row by row; for an EXISTS PostgreSQL may read all contents.
+    """
+    email, content = database.tables.email.c, database.tables.content.c
+    emptied = select(content.redacted_at).where(content.id == email.content_id).scalar_subquery()
+    return or_(email.redacted_at.is_(None), emptied.is_(None))
 
 
 def redact_ended(

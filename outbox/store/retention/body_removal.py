@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..inserts.contents import inserted_id
-from ..redaction import NO_BODY, NOTHING_OWN
+from ..redaction import NO_BODY, NOTHING_OWN, has_body
 from .horizons import Horizons, past
 from .unused_contents import lock_last, remove_unused
 
@@ -37,7 +37,7 @@ def remove_bodies(
     connection.execute(
         changed.values(
             content_id=_empty_content(connection, database),
-            redacted_at=database.now(),
+            redacted_at=func.coalesce(email.c.redacted_at, database.now()),
             **NOTHING_OWN,
         )
     )
@@ -51,7 +51,7 @@ def _locked(
     if not ids:
         return []
     email = database.tables.email.c
-    whole = past(database, horizons) & email.redacted_at.is_(None)
+    whole = past(database, horizons) & has_body(database)
     statement = select(email.id, email.content_id).where(among(database, ids), whole)
     locked = statement.order_by(email.id).with_for_update(skip_locked=True)
     return connection.execute(locked).all()

@@ -10,8 +10,11 @@ from collections.abc import Generator, Iterator
 from typing import NamedTuple
 from uuid import uuid4
 
+from sqlalchemy import true
+
 from ...domain.config.retention import Retention
 from ..connection.database import Database
+from ..redaction import has_body
 from .body_removal import remove_bodies
 from .horizons import horizons_of
 from .mark import PurgeUnderWay, release, take
@@ -31,7 +34,7 @@ _EMAILS = Goal(
     span=SPAN,
     stragglers=lambda tables: tables.straggler,
     remove=remove,
-    takes_redacted=True,
+    is_to_go=lambda _: true(),
 )
 _BODIES = Goal(
     walked="bodies_walked",
@@ -39,7 +42,7 @@ _BODIES = Goal(
     span=BODY_SPAN,
     stragglers=lambda tables: tables.body_straggler,
     remove=remove_bodies,
-    takes_redacted=False,
+    is_to_go=has_body,
 )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, select, true
+from sqlalchemy import ColumnElement, Connection, Table, and_, select
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
@@ -43,7 +43,7 @@ class Goal:
     span: int  # how many ids one run searches for emails that the mark passed unseen
     stragglers: Callable[[Tables], Table]
     remove: Callable[[Connection, Database, Collection[int], Horizons], frozenset[int]]
-    takes_redacted: bool  # whether an email without a body still has something to remove
+    is_to_go: Callable[[Database], ColumnElement[bool]]  # an email has something to remove
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +121,7 @@ class Walk:
         return _Chunk(removed=removed, more=len(due.ids) == CHUNK, looked_at=due)
 
     def _remove_or_note(self, connection: Connection, rows: Sequence[Any], mark: Any) -> int:
-        rows = [row for row in rows if self._goal.takes_redacted or row.redacted_at is None]
+        rows = [row for row in rows if row.is_to_go]
         over = [row.id for row in rows if is_past(row, self._horizons)]
         gone = self._goal.remove(connection, self._database, over, self._horizons)
         left = [row for row in rows if row.id not in gone]
@@ -144,7 +144,7 @@ class Walk:
             select(email.c.id)
             .outerjoin(note, known)
             .where(email.c.id > searched, email.c.id <= end, note.c.email_id.is_(None))
-            .where(self._is_to_go())
+            .where(self._goal.is_to_go(self._database))
         )
         for ids in parts(connection.execute(unknown).scalars().all()):
             self._stragglers.note(connection, self._rows(connection, ids), mark.now)
@@ -152,14 +152,10 @@ class Walk:
         if turned != searched:
             self._keep(connection, **{self._goal.searched: turned})
 
-    def _is_to_go(self) -> ColumnElement[bool]:
-        if self._goal.takes_redacted:
-            return true()
-        return self._database.tables.email.c.redacted_at.is_(None)
-
     def _columns(self) -> list[ColumnElement[Any]]:
         email = self._database.tables.email.c
-        return [email.id, email.status, email.finished_at, email.redacted_at]
+        is_to_go = self._goal.is_to_go(self._database).label("is_to_go")
+        return [email.id, email.status, email.finished_at, is_to_go]
 
     def _rows(self, connection: Connection, ids: Sequence[int]) -> Sequence[Any]:
         chosen = is_among(self._database, self._database.tables.email.c.id, ids)
