@@ -43,26 +43,28 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any
     database = runtime.database
     if status is None:
         found: Iterable[Sequence[int]] = parts(several_ids(ids))
+        statuses: Collection[Status] = RETRIED
     else:
         # The scan does not come back to an email that fails again meanwhile: each is retried once.
         chosen = status_of("status", status, RETRIED)
-        found = needing_person(database, chosen, progress)
+        found, statuses = needing_person(database, chosen, progress), (chosen,)
     deed = deed_of(by, "retry", status=status)
-    return _correct(database, act_of(Action.RETRY), found, Status.PENDING, deed)
+    return _correct(database, act_of(Action.RETRY, statuses), found, Status.PENDING, deed)
 
 
 def resolve(runtime: Runtime, ids: Any, outcome: Any, by: Any) -> Corrections:
     """Settle emails in doubt as sent or failed, as a person found out."""
     chosen = status_of("outcome", outcome, RESOLVED)
     deed = deed_of(by, f"resolve as {chosen}")
-    work, found = act_of(Action(f"resolve as {chosen}")), parts(several_ids(ids))
-    return _correct(runtime.database, work, found, chosen, deed)
+    action, found = Action(f"resolve as {chosen}"), parts(several_ids(ids))
+    return _correct(runtime.database, act_of(action, action.statuses), found, chosen, deed)
 
 
 def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
     """Withdraw emails that are not sent yet, in a transaction of our own."""
     found, deed = parts(several_ids(ids)), deed_of(by, "cancel")
-    return _correct(runtime.database, act_of(Action.CANCEL), found, Status.CANCELLED, deed)
+    work = act_of(Action.CANCEL, Action.CANCEL.statuses)
+    return _correct(runtime.database, work, found, Status.CANCELLED, deed)
 
 
 def cancel_tag(

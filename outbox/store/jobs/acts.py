@@ -29,24 +29,29 @@ Act: TypeAlias = Callable[[Connection, Database, list[int]], Changed]
 """Changes those of the emails that may be changed. The caller has locked them."""
 
 
-def act_of(action: Action) -> Act:
-    """Return what an action does."""
+def act_of(action: Action, statuses: Collection[Status]) -> Act:
+    """Return what an action does to emails of these statuses."""
     match action:
         case Action.RETRY:
-            return retry
+            return partial(retry, statuses=statuses)
         case Action.CANCEL:
             return cancel
     return partial(resolve, outcome=action.outcome)
 
 
-def retry(connection: Connection, database: Database, ids: list[int]) -> Changed:
-    """Send failed and unknown emails again."""
-    rows = retrying.retry(connection, database, ids)
+def retry(
+    connection: Connection, database: Database, ids: list[int], statuses: Collection[Status]
+) -> Changed:
+    """Send failed or unknown emails again.
+
+    One that has come into doubt since it was read as failed is left: it may bring a second copy.
+    """
+    rows = retrying.retry(connection, database, ids, statuses)
     doubtful = [row.id for row in rows if row.unknown_count]
-    statuses = dict.fromkeys((row.id for row in rows), Status.PENDING)
-    left = set(ids).difference(statuses)
-    bare = retrying.redacted(connection, database, left) if left else ()
-    return Changed(statuses, doubtful, bare)
+    changed = dict.fromkeys((row.id for row in rows), Status.PENDING)
+    left = set(ids).difference(changed)
+    bare = retrying.redacted(connection, database, left, statuses) if left else ()
+    return Changed(changed, doubtful, bare)
 
 
 def resolve(connection: Connection, database: Database, ids: list[int], outcome: Status) -> Changed:

@@ -13,13 +13,13 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from ...domain.config.search_terms import Term
-from ...domain.jobs.order import JobState, Order
+from ...domain.jobs.order import JobState
 from ..connection.database import Database
 from ..connection.list_parts import PART
 from ..connection.row_locks import on_free
 from ..control import audit
 from . import row as rows
-from .acts import act_of
+from .acts import Changed, act_of
 from .walk import Ahead, Walk
 
 
@@ -41,17 +41,15 @@ def step(
         return False
     order, upto = rows.order_of(database, row, indexed), rows.place_of(row.upto)
     walk = Walk(connection=connection, database=database, order=order, upto=upto)
-    _change(connection, database, row, order, walk.ahead(rows.place_of(row.place), most))
+    _change(walk, row, walk.ahead(rows.place_of(row.place), most))
     return True
 
 
-def _change(
-    connection: Connection, database: Database, row: Row[Any], order: Order, ahead: Ahead
-) -> None:
+def _change(walk: Walk, row: Row[Any], ahead: Ahead) -> None:
     before: list[int] = json.loads(row.held)
     is_over = ahead.is_end and not ahead.ids  # what is left to try are those that others held
     ids = before if is_over else ahead.ids
-    changed, held = _act(connection, database, order, ids)
+    changed, held = _act(walk, ids, is_later=is_over)
     again = [] if is_over else [*before, *held][:PART]
     left = len(before) + len(held) - len(again) if not is_over else len(held)
     values: dict[str, Any] = {
@@ -61,17 +59,23 @@ def _change(
         "unchanged": row.unchanged + len(ids) - changed - len(held) + left,
     }
     if ahead.is_end and not again:
-        values |= _ended(connection, database, row, values)
-    rows.change(connection, database, row.id, JobState.RUNNING, **values)
+        values |= _ended(walk.connection, walk.database, row, values)
+    rows.change(walk.connection, walk.database, row.id, JobState.RUNNING, **values)
 
 
-def _act(
-    connection: Connection, database: Database, order: Order, ids: Sequence[int]
-) -> tuple[int, list[int]]:
-    """Change those of the emails that are free; return how many, and those that are not free."""
+def _act(walk: Walk, ids: Sequence[int], *, is_later: bool) -> tuple[int, list[int]]:
+    """Change those of the emails that are free; return how many, and those that are not free.
+
+    Those that are tried `is_later` than they were found may have ended anew since.
+    """
     if not ids:
         return 0, []
-    done, held = on_free(connection, database, act_of(order.action), ids)
+    act = act_of(walk.order.action, walk.order.statuses)
+
+    def work(connection: Connection, database: Database, free: list[int]) -> Changed:
+        return act(connection, database, sorted(walk.fitting(free)) if is_later else free)
+
+    done, held = on_free(walk.connection, walk.database, work, ids)
     return len(done.statuses), held
 
 

@@ -57,7 +57,7 @@ class Walk:
         found, left = list[int](), MOST_READ
         while left > 0:
             places = leading.after(place, min(most, left))
-            fitting = self._fitting([one.id for one in places])
+            fitting = self.fitting([one.id for one in places])
             for place in places:
                 if place.id in fitting:
                     found.append(place.id)
@@ -89,7 +89,7 @@ class Walk:
         is_plain = filters.recipient is None and not filters.is_of_group
         if not isinstance(leading, (ById, ByAttention)) or not is_plain:
             places = leading.after(self.upto, most)
-            return len(places), len(self._fitting([one.id for one in places]))
+            return len(places), len(self.fitting([one.id for one in places]))
         email = self.database.tables.email
         looked = leading.statement(self.upto, most).subquery("looked")
         first = next(iter(looked.c))  # the id
@@ -115,7 +115,7 @@ class Walk:
                 return Few.of({one.id for few in (pending, claimed) for one in few.places})
         return candidates(connection, database, filters)
 
-    def _fitting(self, ids: Sequence[int]) -> frozenset[int]:
+    def fitting(self, ids: Sequence[int]) -> frozenset[int]:
         """Return which of these emails the order is for."""
         email, found = self.database.tables.email.c, set[int]()
         which = tuple(self._conditions())

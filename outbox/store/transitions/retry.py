@@ -17,8 +17,13 @@ RETRIED = (Status.FAILED, Status.UNKNOWN)
 """The statuses from which an email can be sent again."""
 
 
-def retry(connection: Connection, database: Database, ids: Collection[int]) -> Sequence[Locked]:
-    """Make failed and unknown emails pending again; return their rows as they were.
+def retry(
+    connection: Connection,
+    database: Database,
+    ids: Collection[int],
+    statuses: Collection[Status] = RETRIED,
+) -> Sequence[Locked]:
+    """Make the emails of these statuses pending again; return their rows as they were.
 
     An email whose body was removed is left as it is: nothing of it could be sent.
     Their counters start anew. An email with several recipients is not sent again to those who got
@@ -27,7 +32,7 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> S
     """
     email = database.tables.email
     # The verb has locked these rows before, by `on_free`. So this waits for nobody.
-    whole = email.c.status.in_(RETRIED) & email.c.redacted_at.is_(None)
+    whole = email.c.status.in_(statuses) & email.c.redacted_at.is_(None)
     chosen = lock_by_id(connection, database, among(database, ids) & whole)
     several = [row.id for row in chosen.values() if row.recipients > 1]
     turn_recipients(connection, database, several, RecipientStatus.FAILED, RecipientStatus.PENDING)
@@ -47,10 +52,12 @@ def retry(connection: Connection, database: Database, ids: Collection[int]) -> S
     return list(chosen.values())
 
 
-def redacted(connection: Connection, database: Database, ids: Collection[int]) -> frozenset[int]:
+def redacted(
+    connection: Connection, database: Database, ids: Collection[int], statuses: Collection[Status]
+) -> frozenset[int]:
     """Return those of these emails that cannot be retried because their body was removed."""
     email = database.tables.email.c
-    gone = among(database, ids) & email.status.in_(RETRIED) & email.redacted_at.is_not(None)
+    gone = among(database, ids) & email.status.in_(statuses) & email.redacted_at.is_not(None)
     return seen(connection, database, gone)
 
 

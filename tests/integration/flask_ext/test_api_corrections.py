@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from outbox import InvalidMessage, Reason, Status, Unchanged
 from outbox.store.connection import list_parts
+from tests.integration.store.jobs.work import end
 from tests.support.shop.shell import Run, runner, stuck
 from tests.support.shop.shop import Shop, sent
 
@@ -90,6 +91,25 @@ def test_retry_by_status_goes_part_by_part_and_tells_how_far_it_is(
     assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
     assert found.unknown == (tuple(ids) if status == Status.UNKNOWN else ())
     assert shop.status(other) is not Status.PENDING
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_retry_by_status_leaves_an_email_that_was_held_and_came_into_doubt(shop: Shop) -> None:
+    failed, doubtful = (stuck(shop, Status.FAILED) for _ in range(2))
+    email = shop.tables.email
+    holder = shop.engine.connect()
+    holder.execute(sa.select(email.c.id).where(email.c.id == doubtful).with_for_update())
+
+    def came_into_doubt(done: int, _of: int) -> None:
+        if done:
+            holder.rollback()
+            shop.outbox.retry(doubtful)
+            end(shop, [doubtful], Status.UNKNOWN)
+
+    with holder:
+        found = shop.outbox.retry(status="failed", progress=came_into_doubt)
+    assert found.changed == {failed: Status.PENDING}
+    assert found.unchanged == (Unchanged(id=doubtful, reason=Reason.STATUS, status=Status.UNKNOWN),)
 
 
 @pytest.mark.databases("postgresql", "mariadb")

@@ -148,6 +148,30 @@ def test_what_another_transaction_holds_is_tried_once_more_at_the_end(shop: Shop
     assert shop.status(second) is Status.PENDING
 
 
+@pytest.mark.databases("postgresql", "mariadb")
+def test_what_was_held_is_left_at_the_end_if_it_has_ended_anew(shop: Shop) -> None:
+    ids = written(shop, 7)
+    doubtful, again, same = ids[-3:]
+    table = shop.tables.email
+    job = shop.outbox.start_job("retry", status="failed")
+    hold = sa.select(table).where(table.c.id.in_([doubtful, again, same])).with_for_update()
+    with shop.engine.begin() as connection:
+        connection.execute(hold)
+        while now(shop, job).changed < 4:
+            assert one_step(shop, job)
+    shop.later(1)
+    shop.outbox.retry([doubtful, again])
+    end(shop, [doubtful], Status.UNKNOWN)
+    end(shop, [again], Status.FAILED)
+    done = finished(shop, job)
+    assert [shop.status(one) for one in (doubtful, again, same)] == [
+        Status.UNKNOWN,
+        Status.FAILED,
+        Status.PENDING,
+    ]
+    assert (done.changed, done.unchanged) == (5, 2)
+
+
 def test_an_email_without_its_body_is_counted_as_unchanged(shop: Shop) -> None:
     (bare, *_) = written(shop, 3)
     table = shop.tables.email
