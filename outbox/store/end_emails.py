@@ -1,4 +1,4 @@
-"""Ends emails that will not be sent any more, with a status that is true for each of them."""
+"""Ends emails that will not be sent any more, with a true status for each; or takes an end back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, update
 from ..domain.delivery.status import Status
 from .connection.database import Database
 from .connection.endings import Ending, note_endings
-from .connection.list_parts import among
+from .connection.list_parts import among, is_among
 from .connection.row_locks import Locked
 from .recipients import having
 from .redaction import redact_ended
@@ -55,3 +55,10 @@ def by_final_status(
         end = Status.SENT if row.id in partly_sent else target
         found[Status.UNKNOWN if row.unknown_count else end].append(row.id)
     return dict(found)
+
+
+def forget_end(connection: Connection, database: Database, ids: Collection[int]) -> None:
+    """Tell the purge that these emails may soon end anew, and in a status of another age."""
+    note = database.tables.straggler
+    changed = update(note).where(is_among(database, note.c.email_id, ids))
+    connection.execute(changed.values(status=Status.PENDING))

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, case, update
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ..connection.database import Database
-from ..connection.list_parts import among, is_among
+from ..connection.list_parts import among
 from ..connection.row_locks import Locked, lock_by_id, seen
+from ..end_emails import forget_end
 from ..recipients import turn_recipients
 
 RETRIED = (Status.FAILED, Status.UNKNOWN)
@@ -48,7 +49,7 @@ def retry(
             **values,
         )
     )
-    _forget_end(connection, database, chosen)
+    forget_end(connection, database, chosen)
     return list(chosen.values())
 
 
@@ -59,10 +60,3 @@ def redacted(
     email = database.tables.email.c
     gone = among(database, ids) & email.status.in_(statuses) & email.redacted_at.is_not(None)
     return seen(connection, database, gone)
-
-
-def _forget_end(connection: Connection, database: Database, ids: Collection[int]) -> None:
-    """Tell the purge that these emails may soon end anew, and in a status of another age."""
-    note = database.tables.straggler
-    changed = update(note).where(is_among(database, note.c.email_id, ids))
-    connection.execute(changed.values(status=Status.PENDING))

@@ -23,6 +23,7 @@ from ..connection.database import Database
 from ..connection.list_parts import among, parts
 from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
+from ..end_emails import forget_end
 from ..records import traits_of
 from ..rollup.tally import count_taken_back
 
@@ -187,6 +188,7 @@ def _take_back(connection: Connection, database: Database, row: Row[Any]) -> Non
         waiting = update(email).where(ours, email.c.status == Status.PENDING)
         connection.execute(waiting.values(**attempts))
         return
+    forget_end(connection, database, [row.email_id])
     if row.recipients > 1:
         refused = (
             (recipient.c.email_id == row.email_id)

@@ -14,6 +14,7 @@ from outbox.domain.config.retention import read_retention
 from outbox.domain.delivery.status import FINISHED
 from outbox.store.retention.removal import remove
 from tests.integration.store.purge.test_purge import DAY, in_status
+from tests.integration.store.transitions.test_uncharge import enqueued, judged, taken_back
 from tests.support.shop.purged import removed
 from tests.support.shop.shop import Shop, sent
 
@@ -83,6 +84,21 @@ def test_an_email_that_was_retried_goes_in_the_time_of_its_new_end(shop: Shop) -
     shop.later(2 * DAY)
     assert removed(shop, RULE) == 1
     assert noted(shop) == []
+
+
+def test_an_email_whose_refusal_was_taken_back_goes_in_the_time_of_its_new_end(shop: Shop) -> None:
+    (email_id,) = enqueued(shop, 1)
+    judged(shop, email_id)
+    shop.later(11 * DAY)
+    assert removed(shop, RULE) == 0
+    assert noted(shop) == [(email_id, "failed")]
+    assert taken_back(shop) == 1
+    assert noted(shop) == [(email_id, "pending")]
+    shop.later(3600)
+    made = shop.sending(email_id)
+    shop.record(made.token, [sent(email_id)])
+    shop.later(11 * DAY)
+    assert removed(shop, RULE) == 1
 
 
 def test_a_person_s_age_holds_for_every_status(shop: Shop) -> None:
