@@ -109,10 +109,9 @@ class Walk:
         """Return the candidates by the filter that leads."""
         connection, database, filters = self.connection, self.database, self.order.filters
         if filters.status is None and self.order.action is Action.CANCEL and filters.is_wide:
-            pending = waiting(connection, database, Status.PENDING)
-            claimed = waiting(connection, database, Status.CLAIMED)
-            if pending is not None and claimed is not None:
-                return Few.of({one.id for few in (pending, claimed) for one in few.places})
+            few = waiting(connection, database, Status.PENDING, Status.CLAIMED)
+            if few is not None:
+                return few
         return candidates(connection, database, filters)
 
     def fitting(self, ids: Sequence[int]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, Select, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, literal, select, tuple_, union_all
 
 from ...domain.delivery.status import LEASED, Status
 from ...domain.search.digests import message_id_digest, recipient_digest
@@ -130,19 +130,27 @@ def _led(database: Database, filters: Filters) -> tuple[Any, *tuple[ColumnElemen
     return (email.id,)
 
 
-def waiting(connection: Connection, database: Database, status: Status | None) -> Few | None:
-    """Return the emails that wait or are claimed, if they are few."""
+def waiting(connection: Connection, database: Database, *statuses: Status | None) -> Few | None:
+    """Return the emails that wait or are claimed, if they are few.
+
+    One statement reads all of them. An email that is given back between two would be in neither.
+    """
+    lists = [_waiting(database, status) for status in statuses]
+    chosen = [each for each in lists if each is not None]
+    ids = _few(connection, *chosen) if len(chosen) == len(lists) else None
+    return None if ids is None else Few.of(set(ids))
+
+
+def _waiting(database: Database, status: Status | None) -> Select[int] | None:
+    """Return the statement for the emails of a status in an index's order, or None if none has."""
     email = database.tables.email.c
     chosen = select(email.id)
     if status is Status.PENDING:
         chosen = chosen.where(email.due_at.is_not(None))
-        chosen = chosen.order_by(email.priority, email.lane, email.due_at, email.id)
-    elif status in LEASED:
-        chosen = chosen.where(email.token.is_not(None)).order_by(email.token, email.id)
-    else:
-        return None
-    ids = _few(connection, chosen)
-    return None if ids is None else Few.of(ids)
+        return chosen.order_by(email.priority, email.lane, email.due_at, email.id)
+    if status in LEASED:
+        return chosen.where(email.token.is_not(None)).order_by(email.token, email.id)
+    return None
 
 
 def _of_subject(
@@ -155,10 +163,14 @@ def _of_subject(
     return BySubject(connection=connection, database=database, contents=contents)
 
 
-def _few(connection: Connection, statement: Select[int]) -> Sequence[int] | None:
-    """Return the ids that a statement selects, or None if they are more than MOST_READ.
+def _few(connection: Connection, *statements: Select[int]) -> Sequence[int] | None:
+    """Return the ids that these statements select, or None if they are more than MOST_READ.
 
-    It is in an index's order. Without one PostgreSQL may go through all rows for so many.
+    Each is in an index's order. Without one PostgreSQL may go through all rows for so many.
     """
-    found: Sequence[Any] = connection.execute(statement.limit(MOST_READ + 1)).scalars().all()
+    limited: list[Select[int]] = [each.limit(MOST_READ + 1) for each in statements]
+    # SQLite takes a part's order and limit only in a subquery.
+    parts = [select(each.subquery().c.id) for each in limited]
+    whole = limited[0] if len(limited) == 1 else union_all(*parts)
+    found: Sequence[Any] = connection.execute(whole).scalars().all()
     return None if len(found) > MOST_READ else found

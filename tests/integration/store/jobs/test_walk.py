@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
-from outbox import JobState, Status
+from outbox import JobState, Priority, Status
 from outbox.store.jobs import walk
+from outbox.store.transitions.release import give_back
 from tests.integration.store.jobs.work import end, finished, now, one_step, written
 from tests.integration.store.search.test_find import listed, wanted
 from tests.integration.store.search.test_find import written as search_written
@@ -82,3 +85,24 @@ def test_how_far_a_job_is_goes_by_its_place_where_there_are_too_many_to_count(
         shares.append(now(shop, job).share)
         one_step(shop, job)
     assert shares == pytest.approx([0.0, 2 / 9, 5 / 9, 8 / 9], abs=0.001)
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_cancellation_takes_what_is_given_back_while_it_looks(shop: Shop) -> None:
+    ids = written(shop, 3, Status.PENDING)
+    (made,) = shop.claim(priority=Priority.BULK)
+    job = shop.outbox.start_job("cancel", since=datetime.now(UTC) - timedelta(days=1))
+    looks = list[str]()
+
+    def given_back(_connection: object, _cursor: object, statement: str, *_: Any) -> None:
+        if "due_at IS NOT NULL" in statement and not looks:
+            looks.append(statement)
+            shop.database.run(lambda c: give_back(c, shop.database, made.token))
+
+    event.listen(shop.engine, "after_cursor_execute", given_back)
+    try:
+        done = finished(shop, job)
+    finally:
+        event.remove(shop.engine, "after_cursor_execute", given_back)
+    assert looks
+    assert (done.changed, {shop.status(one) for one in ids}) == (3, {Status.CANCELLED})
