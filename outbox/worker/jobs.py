@@ -7,8 +7,8 @@ import time
 from functools import partial
 
 from ..domain.errors import OutboxError
-from ..domain.jobs.pace import next_size
-from ..store.connection.error_codes import describe, is_missing_table, is_outage
+from ..domain.jobs.pace import LEAST, next_size
+from ..store.connection.error_codes import describe, is_missing_table, is_outage, is_too_long
 from ..store.control import lease
 from ..store.jobs import row
 from ..store.jobs.step import step
@@ -73,9 +73,14 @@ def _step(runtime: Runtime, job_id: int) -> bool:
             )
         )
     except Exception as error:
-        if not _is_the_jobs(error):
+        if is_too_long(error):
+            _shorten(runtime, job_id)
+        elif _is_the_jobs(error):
+            _stop(
+                runtime, job_id, str(error) if isinstance(error, OutboxError) else describe(error)
+            )
+        else:
             raise
-        _stop(runtime, job_id, error)
         return True
     took = runtime.clock() - began
     if done:
@@ -93,10 +98,21 @@ def _is_the_jobs(error: Exception) -> bool:
     return not (away or shutdown.is_nobodys_fault(error))
 
 
-def _stop(runtime: Runtime, job_id: int, error: Exception) -> None:
+def _shorten(runtime: Runtime, job_id: int) -> None:
+    """Go on in smaller steps, after one that took longer than the database allows.
+
+    A job whose least step does so is stopped: it comes first again, and the others wait behind.
+    """
+    if runtime.job_size > LEAST:
+        runtime.job_size = max(LEAST, runtime.job_size // 2)
+    else:
+        told = f"a step of {runtime.job_size} emails takes longer than the database allows"
+        _stop(runtime, job_id, told)
+
+
+def _stop(runtime: Runtime, job_id: int, told: str) -> None:
     """Stop a job whose next step would fail again, until a person has looked at it."""
     database = runtime.database
-    told = str(error) if isinstance(error, OutboxError) else describe(error)
     _log.error("outbox: job %d is stopped (%s)", job_id, told)
     database.run(lambda connection: row.stop(connection, database, job_id, told))
 

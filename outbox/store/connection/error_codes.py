@@ -41,6 +41,9 @@ _MISTAKES: frozenset[int | str] = frozenset(
 """Faults of the statement, its tables or its rights, which some drivers call operational. They are
 classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
 
+_TOO_LONG: frozenset[int | str] = frozenset({"57014", 1969, 3024})
+"""PostgreSQL, MariaDB, MySQL: the statement took longer than the database allows."""
+
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 
 _NO_TABLE: frozenset[int | str] = frozenset({"42P01", 1146})
@@ -81,6 +84,11 @@ def is_transient(error: DBAPIError) -> bool:
     """Return whether the same transaction may succeed if it is repeated at once."""
     code = code_of(error)
     return code in _TRANSIENT or (isinstance(code, str) and code.startswith(_BUSY))
+
+
+def is_too_long(error: BaseException) -> bool:
+    """Return whether a statement took longer than the database allows. A shorter one may do."""
+    return isinstance(error, DBAPIError) and code_of(error) in _TOO_LONG
 
 
 def is_refusal(error: BaseException) -> bool:

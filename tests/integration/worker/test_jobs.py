@@ -108,6 +108,68 @@ def test_a_job_that_fails_is_stopped_and_the_others_go_on(
     assert "secret" not in caplog.text
 
 
+class Slow(Exception):
+    """A driver's error: the statement took longer than the database allows."""
+
+    def __init__(self, code: int | str) -> None:
+        super().__init__(code)
+        self.sqlstate = code if isinstance(code, str) else None
+
+
+@pytest.mark.parametrize("code", ["57014", 1969, 3024])
+def test_a_job_whose_steps_take_too_long_goes_on_in_smaller_ones(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, code: int | str
+) -> None:
+    written(shop, 5)
+    job = shop.outbox.start_job("retry", status="failed")
+    real, sizes = step, list[int]()
+
+    def slow(*given: Any, most: int, **options: Any) -> bool:
+        sizes.append(most)
+        if most > 50:
+            raise OperationalError("UPDATE", {}, Slow(code))
+        return real(*given, most=most, **options)
+
+    monkeypatch.setattr(jobs, "step", slow)
+    while run_jobs(shop.runtime):
+        pass
+    assert sizes[:3] == [200, 100, 50]
+    assert (now(shop, job).state, now(shop, job).changed) == (JobState.DONE, 5)
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_job_whose_least_steps_take_too_long_is_stopped_and_the_others_go_on(
+    shop: Shop,
+) -> None:
+    written(shop, 2, tag="slow")
+    written(shop, 2, tag="news")
+    bad = shop.outbox.start_job("retry", status="failed", tag="slow")
+    good = shop.outbox.start_job("retry", status="failed", tag="news")
+    with shop.engine.begin() as connection:
+        for statement in _TOO_LONG[connection.dialect.name]:
+            connection.exec_driver_sql(statement)
+    while run_jobs(shop.runtime):
+        pass
+    assert now(shop, bad).state is JobState.STOPPED
+    assert now(shop, bad).reason.startswith("a step of 20 emails takes longer than the database")
+    assert (now(shop, good).state, now(shop, good).changed) == (JobState.DONE, 2)
+
+
+_TOO_LONG = {
+    "postgresql": (
+        "CREATE FUNCTION too_long() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014'; END $$",
+        "CREATE TRIGGER too_long BEFORE UPDATE ON outbox_email FOR EACH ROW"
+        " WHEN (NEW.tag = 'slow') EXECUTE FUNCTION too_long()",
+    ),
+    "mariadb": (
+        "CREATE TRIGGER too_long BEFORE UPDATE ON outbox_email FOR EACH ROW BEGIN"
+        " IF NEW.tag = 'slow' THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1969; END IF; END",
+    ),
+}
+"""Statements after which an update of a slow email is answered as one that takes too long."""
+
+
 @pytest.mark.parametrize("name", ["server", "reply", "phase"])
 def test_a_job_for_what_had_no_last_attempt_retries_it(shop: Shop, name: str) -> None:
     judged = stuck(shop, Status.FAILED)
