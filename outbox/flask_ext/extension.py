@@ -42,7 +42,7 @@ from .dropin.entry import is_suppressed
 from .dropin.extensions import take
 from .previews.pages import attach
 from .previews.registry import WithPreviews
-from .session import cancelled_unknown, savepoints
+from .session import cancelled_unknown, left_open, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
 
 _log = logging.getLogger("outbox")
@@ -124,6 +124,8 @@ class Outbox(Watching, WithPreviews, Asynchronous):
             suppressed=lambda: is_suppressed(app),
         )
         savepoints.listen()
+        if isinstance(session, scoped_session):
+            left_open.watch(app, session)
         app.extensions["outbox"] = State(
             runtime=runtime, find_source=lambda: db.session if not_given else session
         )

@@ -37,6 +37,12 @@ def note(
     pending.wake = wake or pending.wake
 
 
+def uncommitted(session: Session) -> int:
+    """Return how many emails the session's transaction holds."""
+    pending: _Pending | None = session.info.get(_KEY)
+    return sum(pending.emails.values()) if pending else 0
+
+
 def _after_commit(session: Session) -> None:
     # Also fired when a savepoint is released: that commits nothing.
     if _KEY not in session.info or session.in_nested_transaction():

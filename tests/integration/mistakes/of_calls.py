@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from flask import Flask
 from flask_mail import Message
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import InvalidMessage, Outbox
 from outbox.testing import OutboxTester
@@ -176,6 +176,20 @@ def _(trial: Trial) -> None:
 def _(trial: Trial) -> None:
     with trial.app().app_context():
         trial.outbox.enqueue(letter())
+
+
+@mistake(
+    "a session of plain SQLAlchemy that is not removed behind its request",
+    log="the request has ended, and its session is still open with 1 email",
+)
+def _(trial: Trial) -> None:
+    app, outbox = Flask("shop"), Outbox()
+    engine = trial.engine(trial.url)
+    session = scoped_session(sessionmaker(engine))
+    outbox.init_app(app, session=session, metadata=sa.MetaData(), engine=engine)
+    with app.app_context():
+        outbox.enqueue(letter(sender="shop@shop.example"))
+    session.remove()
 
 
 @mistake(
