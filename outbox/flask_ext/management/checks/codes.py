@@ -19,6 +19,7 @@ class Code(StrEnum):
     SUPPRESSED = "mail-suppressed"
     REDIRECT = "redirect"
     OPEN_PREVIEWS = "open-previews"
+    LOG_DISABLED = "log-disabled"
     MIGRATE = "migrate-removes-tables"
     SQLITE_MEMORY = "sqlite-memory"
     SQLITE_PATH = "sqlite-relative-path"

@@ -31,6 +31,10 @@ _TAKEN_OUT = (
     "flask db migrate would remove the outbox's tables: the metadata of Flask-Migrate's db does not"
     " have them. Call init_app with this db, or with its metadata, before you migrate"
 )
+_LOG_DISABLED = (
+    "the logger outbox is disabled, so nobody reads of failed or discarded emails, or alerts: set"
+    " disable_existing_loggers to False in the dictionary of logging.config.dictConfig"
+)
 _OPEN_PREVIEWS = "OUTBOX_PREVIEWS is on outside of debug mode: /outbox/previews answers everybody"
 
 
@@ -42,6 +46,7 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
         ok(f"route {route or 'default'}: {_over(runtime, route)}", Code.ROUTE)
         for route in runtime.routes.names
     ]
+    findings += [warn(_LOG_DISABLED, Code.LOG_DISABLED)] if _log.disabled else []
     told = doubtful(runtime.app.config, runtime.servers)
     findings += [warn(text, Code.DOUBTFUL_SETTING) for text in told]
     findings += [error(text, Code.LATE_SETTING) for text in late_settings(runtime)]

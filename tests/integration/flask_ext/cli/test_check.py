@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,6 +86,16 @@ def test_check_warns_of_previews_that_everybody_sees(
     assert told in runner(shop)("check", code=1).output
     monkeypatch.setenv("FLASK_DEBUG", "1")
     assert told not in runner(shop)("check", code=1).output
+
+
+def test_check_warns_of_a_log_that_nobody_reads(
+    shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_celery(shop)
+    assert "the logger outbox is disabled" not in run("check", code=1).output
+    # What dictConfig does to each logger that it does not name: it would do so to all of them here.
+    monkeypatch.setattr(logging.getLogger("outbox"), "disabled", True)
+    assert "warn   the logger outbox is disabled" in run("check", code=1).output
 
 
 def test_check_tells_of_a_beat_that_sweeps_at_another_interval(shops: Shops) -> None:
