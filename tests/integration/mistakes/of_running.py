@@ -36,6 +36,15 @@ def _(trial: Trial) -> None:
     trial.enqueue()
 
 
+ENV_PY = "its env.py must make the app first, or it does not know these tables"
+
+
+@mistake("a migration by Alembic whose env.py makes no app", exception=ENV_PY, check=ENV_PY)
+def _(trial: Trial) -> None:
+    without_tables(trial)
+    trial.enqueue()
+
+
 @mistake("a verb before the first migration", exception=f"MissingTables: {NO_TABLES}")
 def _(trial: Trial) -> None:
     without_tables(trial)
