@@ -15,6 +15,7 @@ from ..management.checks.crashing import crashing_findings
 from ..management.checks.database import database_findings
 from ..management.checks.finding import Finding, error
 from ..management.checks.instance import instance_findings
+from ..management.checks.migrations import migration_findings
 from ..management.checks.settings import file_findings, settings_findings
 from ..management.server_lines import printable
 from .printing.json_output import print_json
@@ -70,6 +71,7 @@ def examine(runtime: Runtime) -> list[Finding]:
         *(error(text, Code.BYPASS) for text in ways_round(runtime.app)),
         *file_findings(runtime),
         *database_findings(runtime),
+        *migration_findings(runtime),
         *instance_findings(runtime),
         *crashing_findings(runtime),
         *celery_findings(runtime),

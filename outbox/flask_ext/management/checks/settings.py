@@ -27,10 +27,6 @@ _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what
 _NO_SERVER = "no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to {name}"
 _NEAR = ("localhost", "::1")
 """Hosts that nobody can listen on the way to, beside those of 127.0.0.0/8."""
-_TAKEN_OUT = (
-    "flask db migrate would remove the outbox's tables: the metadata of Flask-Migrate's db does not"
-    " have them. Call init_app with this db, or with its metadata, before you migrate"
-)
 _LOG_DISABLED = (
     "the logger outbox is disabled, so nobody reads of failed or discarded emails, or alerts: set"
     " disable_existing_loggers to False in the dictionary of logging.config.dictConfig"
@@ -50,7 +46,7 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
     told = doubtful(runtime.app.config, runtime.servers)
     findings += [warn(text, Code.DOUBTFUL_SETTING) for text in told]
     findings += [error(text, Code.LATE_SETTING) for text in late_settings(runtime)]
-    return [*findings, *_migrations(runtime), *_quiet(runtime)]
+    return [*findings, *_quiet(runtime)]
 
 
 def _quiet(runtime: Runtime, *, near: bool = True) -> list[Finding]:
@@ -89,17 +85,6 @@ def _server_findings(runtime: Runtime, *, near: bool) -> list[Finding]:
 
 def _over(runtime: Runtime, route: str) -> str:
     return ", ".join(server.name for server in runtime.routes.servers_of(route))
-
-
-def _migrations(runtime: Runtime) -> list[Finding]:
-    migrate: Any = runtime.app.extensions.get("migrate")
-    db = getattr(migrate, "db", None)
-    if db is None:
-        return []
-    known = getattr(db, "metadatas", None) or {None: db.metadata}  # one for each bind
-    email = runtime.tables.email.key
-    is_known = any(email in one.tables for one in known.values())
-    return [] if is_known else [warn(_TAKEN_OUT, Code.MIGRATE)]
 
 
 def file_findings(runtime: Runtime) -> list[Finding]:

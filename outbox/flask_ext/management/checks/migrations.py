@@ -1,0 +1,42 @@
+"""Examines whether Flask-Migrate knows the outbox's tables: what it does not know, it removes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .codes import Code
+from .finding import Finding, warn
+
+if TYPE_CHECKING:
+    from ....worker.process.runtime import Runtime
+
+_TAKEN_OUT = (
+    "flask db migrate would remove the outbox's tables: the metadata of Flask-Migrate's db does not"
+    " have them. Call init_app with this db, or with its metadata, before you migrate"
+)
+_IN_DEFAULT = (
+    "flask db migrate would remove the outbox's tables: their metadata names the default schema"
+    " {schema}, to which Alembic gives no name. Give init_app a metadata with another schema, and"
+    " env.py both metadatas: see docs/reference/sessions.md"
+)
+
+
+def migration_findings(runtime: Runtime) -> list[Finding]:
+    """Return a warning if Flask-Migrate would take the outbox's tables for left over.
+
+    The database's default schema is known after the first connection. Tables in another schema are
+    of a metadata that was given on purpose, and Alembic does not look at them by itself.
+    """
+    migrate: Any = runtime.app.extensions.get("migrate")
+    db = getattr(migrate, "db", None)
+    if db is None:
+        return []
+    known = getattr(db, "metadatas", None) or {None: db.metadata}  # one for each bind
+    email = runtime.tables.email
+    if any(email.key in one.tables for one in known.values()):
+        return []
+    if email.schema is None:
+        return [warn(_TAKEN_OUT, Code.MIGRATE)]
+    if email.schema != runtime.database.engine.dialect.default_schema_name:
+        return []
+    return [warn(_IN_DEFAULT.format(schema=email.schema), Code.MIGRATE)]
