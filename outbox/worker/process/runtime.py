@@ -265,4 +265,5 @@ def _before_exit(**_: object) -> None:
 worker_process_init.connect(_after_fork)
 worker_process_shutdown.connect(_before_exit)
 worker_shutdown.connect(_before_exit)
-os.register_at_fork(after_in_child=_renew_locks)
+if hasattr(os, "register_at_fork"):  # Windows has neither it nor forks
+    os.register_at_fork(after_in_child=_renew_locks)
