@@ -72,6 +72,46 @@ def test_a_failure_ends_at_the_tests_own_line_and_shows_the_miss(project: pytest
     result.stdout.no_fnmatch_line("*tester.py*")
 
 
+FORGOTTEN = """
+import pytest
+from flask_mail import Message
+from yourapp import db
+
+@pytest.fixture
+def app(app):
+    import yourapp
+    @app.post("/forgotten")
+    def forgotten():
+        yourapp.outbox.enqueue(Message("Hi", ["ada@x.example"], "x", sender="s@x.example"))
+        return ""
+    return app
+
+def test_forgotten(app, outbox):
+    app.test_client().post("/forgotten")
+    outbox.assert_enqueued(subject="Hi")
+"""
+PUSHED = """
+@pytest.fixture(autouse=True)
+def pushed(app):  # as pytest-flask does
+    with app.test_request_context():
+        yield
+"""
+
+
+@pytest.mark.long
+def test_a_forgotten_commit_is_not_seen_in_an_open_context_and_the_fixture_warns(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile(test_orders=FORGOTTEN)
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*OpenContextWarning*")
+    project.makepyfile(test_orders=FORGOTTEN + PUSHED)
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*OpenContextWarning: an app context is open around this test*"])
+
+
 def test_the_tester_needs_no_pytest_and_the_package_no_tester() -> None:
     program = (
         "import sys; sys.modules['pytest'] = None\n"
