@@ -56,6 +56,7 @@ from .store.report_records import (
 )
 from .worker import tasks as _tasks  # the import registers the Celery tasks
 from .worker.email_signals import email_failed, email_sent, email_unknown
+from .worker.process import broker_loss as _broker_loss  # and where a worker loses its broker
 from .worker.setup import worker_start as _worker_start  # and what a worker does at its start
 
 __all__ = [
@@ -117,4 +118,4 @@ __all__ = [
     "email_unknown",
     "outbox_health_changed",
 ]
-del _tasks, _worker_start
+del _broker_loss, _tasks, _worker_start

@@ -1,0 +1,34 @@
+"""A worker that loses its broker goes on with its windows, whatever the app does with its tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.servers.brokers.broker import Broker
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.system.system import WINDOW, running
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("rabbitmq")]
+
+CANCELS = "worker.cancel_long_running_tasks_on_connection_loss=yes"
+
+
+@pytest.mark.databases("postgresql")
+def test_a_worker_that_cancels_the_app_s_tasks_ends_none_in_its_window(
+    database_url: str, broker: Broker, catcher: Catcher
+) -> None:
+    gate = catcher.hold_at("reply")  # accepted, and the reply comes after the broker is back
+    settings = {"OUTBOX_NUDGE": False, "OUTBOX_LEASE": 60.0}
+    with running(database_url, broker, catcher, **settings) as system:
+        system.newsletter(WINDOW)
+        worker = system.worker(CANCELS, concurrency=1)
+        system.sweep()
+        wait_until(lambda: gate.reached == 1, 60, "the server has the first email")
+        broker.stop()
+        wait_until(lambda: "Trying to re-establish" in worker.printed(), 60, "the broker is lost")
+        broker.start()
+        gate.open()
+        system.wait_sent(WINDOW)
+        assert set(system.catcher.copies().values()) == {1}
+        assert "came_into_doubt" not in system.counters()
