@@ -6,6 +6,7 @@ Only the worker knows its command line.
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 from celery.signals import beat_init, celeryd_after_setup
@@ -29,6 +30,11 @@ _CANNOT_GROW = "celery.concurrency.thread"
 SPAWNED = (
     "worker_pool_start_method is not fork: the pool's processes have a copy of the Celery app,"
     " which no Flask app knows, so every task of ours fails; use fork, or the pool threads"
+)
+
+_COLD = (
+    "REMAP_SIGTERM is SIGQUIT: with it Celery makes of SIGTERM a cold shutdown, which ends tasks in"
+    " their windows, and these emails come into doubt; unset it for the workers of the outbox"
 )
 
 
@@ -96,7 +102,7 @@ def _warnings(runtime: Runtime, worker: Any) -> list[str]:
 
 
 def _unfit(worker: Any, autoscale: int | None) -> list[str]:
-    """Return a line for each option with which the pool cannot run our tasks."""
+    """Return a line for each option with which the pool cannot run our tasks, or not end well."""
     lines = []
     if autoscale and worker.pool_cls.__module__ == _CANNOT_GROW:
         lines.append(
@@ -104,6 +110,8 @@ def _unfit(worker: Any, autoscale: int | None) -> list[str]:
         )
     if getattr(worker, "pool_start_method", "fork") != "fork":
         lines.append(SPAWNED)
+    if os.environ.get("REMAP_SIGTERM") == "SIGQUIT":
+        lines.append(_COLD)
     return lines
 
 

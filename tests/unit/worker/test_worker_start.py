@@ -146,6 +146,21 @@ def test_options_with_which_nothing_runs_are_told_of(
     )
 
 
+@pytest.mark.parametrize(("remapped", "warnings"), [("SIGQUIT", 1), (None, 0)])
+def test_a_sigterm_that_ends_tasks_in_their_windows_is_told_of(
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    remapped: str | None,
+    warnings: int,
+) -> None:
+    monkeypatch.delenv("REMAP_SIGTERM", raising=False)
+    if remapped:
+        monkeypatch.setenv("REMAP_SIGTERM", remapped)
+    started(flask_app())
+    found = [one for one in caplog.records if "REMAP_SIGTERM is SIGQUIT" in one.getMessage()]
+    assert [one.levelname for one in found] == ["WARNING"] * warnings
+
+
 def test_settings_after_init_app_are_told_of_without_their_values(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
