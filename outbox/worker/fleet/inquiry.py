@@ -70,8 +70,18 @@ def broker_name(app: Celery) -> str:
 
 
 def workers(app: Celery) -> dict[str, list[str]]:
-    """Ask the running workers, and return the queues that each listens to. Raises NoAnswer."""
+    """Ask the running workers, and return the queues that each listens to. Raises NoAnswer.
+
+    Where they answer to nobody, only the broker is reached, and none is returned.
+    """
+    if not answer(app):
+        return asked(app, lambda _: {})
     return asked(app, lambda connection: _queues(_inspect(app, connection)))
+
+
+def answer(app: Celery) -> bool:
+    """Return whether the workers answer questions, as far as the settings tell."""
+    return bool(app.conf.worker_enable_remote_control)
 
 
 def running(app: Celery, names: Collection[str]) -> dict[str, Running]:

@@ -14,6 +14,7 @@ from ....worker.fleet.inquiry import (
     SENDING,
     NoAnswer,
     Unreachable,
+    answer,
     broker_name,
     forgotten,
     unheard,
@@ -37,6 +38,7 @@ _MUTE = (
     "{living} in the table of the workers, and none answered over {broker}: give this process"
     " their broker_url; or all are busy, because the pool solo answers between two tasks only"
 )
+_UNASKED = "worker_enable_remote_control is off, so no worker was asked"
 _ABSENT = (
     "{names} listens to our queues, and does not stand in the table of the workers: give it this"
     " process's database, and this version; outbox_worker must be writable"
@@ -90,11 +92,27 @@ def fleet_findings(
 
 def _nobody(app: Celery, fleet: Fleet | None) -> Finding:
     """Return the finding that no worker has answered."""
+    if not answer(app):
+        return _by_table(fleet)
     broker = broker_name(app)
     if fleet is None or not fleet.living:
         return warn(_NOBODY.format(broker=broker), Code.NO_WORKER)
-    living = counted(len(fleet.living), "living worker stands", "living workers stand")
+    living = _living(fleet)
     return warn(_MUTE.format(living=living, broker=broker), Code.NO_WORKER)
+
+
+def _by_table(fleet: Fleet | None) -> Finding:
+    """Return the finding on workers that answer to nobody: their table alone tells of them."""
+    if fleet is None:
+        return ok(_UNASKED, Code.NO_WORKER)
+    if not fleet.living:
+        told = "and none that lives stands in their table: start one (celery -A yourapp worker)"
+        return warn(f"{_UNASKED}, {told}", Code.NO_WORKER)
+    return ok(f"{_UNASKED}: {_living(fleet)} in their table", Code.NO_WORKER)
+
+
+def _living(fleet: Fleet) -> str:
+    return counted(len(fleet.living), "living worker stands", "living workers stand")
 
 
 def _absent(running: Mapping[str, Collection[str]], fleet: Fleet) -> list[Finding]:

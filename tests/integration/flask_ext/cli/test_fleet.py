@@ -150,6 +150,25 @@ def test_a_broker_that_cannot_be_asked_holds_up_nobody(
 
 @pytest.mark.databases("sqlite")
 @pytest.mark.brokers("redis")
+def test_workers_that_answer_to_nobody_are_judged_by_their_table_alone(
+    shop: Shop, run: Run, redis: RedisServer
+) -> None:
+    app = celery(redis.url, worker_enable_remote_control=False)
+    shop.app.extensions["celery"] = app
+    unasked = "worker_enable_remote_control is off, so no worker was asked"
+    assert f"warn   {unasked}, and none that lives stands in their table" in run("check").output
+    assert levels(app) == ["ok"], "health, which has judged the table by then"
+    written(shop, row())
+    output = run("check").output
+    assert f"ok     {unasked}: 1 living worker stands in their table" in output
+    assert "answered" not in output
+    redis.stop()
+    assert "cannot be reached" in run("check", code=1).output
+    app.close()
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.brokers("redis")
 @pytest.mark.parametrize(
     ("url", "named"),
     [
