@@ -46,6 +46,7 @@ class Nudge:
         self._lock = threading.Lock()
         self._wanted = threading.Event()
         self._thread: threading.Thread | None = None
+        self._is_starting = False
         self._process = 0
         self._failures = 0
         self._silent_until = 0.0
@@ -69,15 +70,28 @@ class Nudge:
         self._lock = threading.Lock()
 
     def _start(self) -> None:
+        if (thread := self._new_thread()) is None:
+            return
+        try:
+            # Not under the lock: a greenlet yields here, and the lock may be an unpatched one, on
+            # which the next greenlet would block the whole process.
+            # At the interpreter's exit no thread can be started, and none is needed.
+            with suppress(RuntimeError):
+                thread.start()
+        finally:
+            self._is_starting = False
+
+    def _new_thread(self) -> threading.Thread | None:
+        """Return a thread to be started; None where one runs, or another caller starts one."""
         with self._lock:
             if self._process != os.getpid():  # forked: the thread stayed with the parent
-                self._process, self._thread = os.getpid(), None
+                self._process, self._thread, self._is_starting = os.getpid(), None, False
                 self._wanted, self._asked, self._due = threading.Event(), deque(), inf
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="outbox-nudge", daemon=True)
-                # At the interpreter's exit no thread can be started, and none is needed.
-                with suppress(RuntimeError):
-                    self._thread.start()
+            if self._is_starting or (self._thread is not None and self._thread.is_alive()):
+                return None
+            self._is_starting = True
+            self._thread = threading.Thread(target=self._run, name="outbox-nudge", daemon=True)
+            return self._thread
 
     def _run(self) -> None:
         while True:

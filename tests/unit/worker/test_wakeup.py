@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -149,3 +151,31 @@ def test_a_wake_raises_nothing_where_no_thread_can_be_started(
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     nudge.wake()
+
+
+_PRELOADED = """
+from outbox.worker.process.wakeup import Nudge
+
+published = []
+nudge = Nudge(lambda: published.append(1))  # as gunicorn --preload makes it
+import gevent
+from gevent import monkey
+monkey.patch_all()
+import threading
+
+made = []
+run = nudge._run
+nudge._run = lambda: (made.append(threading.current_thread().name), run())
+gevent.joinall([gevent.spawn(nudge.wake) for _ in range(3)], raise_error=True)
+while not published:
+    gevent.sleep()
+print(made)
+"""
+
+
+def test_greenlets_that_wake_at_once_block_nobody_though_the_lock_is_an_unpatched_one() -> None:
+    """Starting a thread yields to the next greenlet."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PRELOADED], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert (done.stdout, done.returncode) == ("['outbox-nudge']\n", 0), done.stderr
