@@ -26,6 +26,14 @@ def schema_of(table: Table, engine: Engine) -> str | None:
     return _moved(table.schema, _map_of(engine), engine.dialect.default_schema_name)
 
 
+def moved_schema(table: Table, engine: Engine) -> str | None:
+    """Return the schema in which this engine has the table, as far as is known without connecting.
+
+    None is the default schema. Nobody knows its name before the first connection.
+    """
+    return _moved(table.schema, _map_of(engine), None)
+
+
 def name_of(table: Table, engine: Engine) -> str:
     """Return the table's name with its schema, quoted if this engine's database needs it."""
     preparer = engine.dialect.identifier_preparer

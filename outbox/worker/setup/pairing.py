@@ -10,8 +10,10 @@ from typing import Any
 
 from celery import Celery
 from flask import Flask
+from sqlalchemy import URL, Engine, Table
 
 from ...domain.errors import ConfigurationError
+from ...store.schema.table_names import moved_schema
 from ..process.runtime import Runtime, runtimes
 
 PAIRED = "outbox.celery"
@@ -67,7 +69,11 @@ def _differ(found: list[Runtime]) -> bool:
     if len(found) < 2:
         return False
     first, *others = [
-        (one.database.engine.url, one.settings, one.servers, one.tables.email.schema)
-        for one in found
+        (*_place(one.database.engine, one.tables.email), one.settings, one.servers) for one in found
     ]
     return any(other != first for other in others)
+
+
+def _place(engine: Engine, table: Table) -> tuple[URL, str | None]:
+    """Return where the emails are. A search path is not seen: only a connection has it."""
+    return engine.url, moved_schema(table, engine)

@@ -28,10 +28,13 @@ def celery() -> Celery:
     return Celery("shop", broker="memory://", set_as_current=False)
 
 
-def flask_app(name: str = "shop", url: str = URL, **settings: Any) -> Flask:
+def flask_app(
+    name: str = "shop", url: str = URL, moves: dict[str | None, str] | None = None, **settings: Any
+) -> Flask:
     flask = Flask(name)
     flask.config.update(settings)
-    Outbox().init_app(flask, metadata=sa.MetaData(), engine=sa.create_engine(url))
+    engine = sa.create_engine(url, execution_options={"schema_translate_map": moves})
+    Outbox().init_app(flask, metadata=sa.MetaData(), engine=engine)
     return flask
 
 
@@ -85,8 +88,19 @@ def test_so_are_those_with_different_settings_or_servers(celery: Celery) -> None
     assert runtime_of(celery) is runtime(kept)
 
 
-def test_the_same_flask_app_may_be_made_twice(celery: Celery) -> None:
-    made = [flask_app(), flask_app()]
+def test_so_are_those_of_tenants_with_a_schema_each(celery: Celery) -> None:
+    made = [flask_app(name, moves={None: name}) for name in ("shop", "other")]
+    for flask in made:
+        configure(celery, flask)
+    with pytest.raises(ConfigurationError, match=r"several Flask apps .* \(shop, other\)"):
+        runtime_of(celery)
+
+
+@pytest.mark.parametrize("moves", [None, {None: "tenant"}])
+def test_the_same_flask_app_may_be_made_twice(
+    celery: Celery, moves: dict[str | None, str] | None
+) -> None:
+    made = [flask_app(moves=moves), flask_app(moves=moves)]
     for flask in made:
         configure(celery, flask)
     assert runtime_of(celery) is runtime(made[1])
