@@ -56,6 +56,11 @@ class InstanceGuard:
             self._ask()
         return self._refusal
 
+    @property
+    def id(self) -> str:
+        """The id that the tables have noted of this outbox; "" as long as it is not known here."""
+        return self._instance
+
     def forget(self) -> None:
         """Ask again before anything is sent: the database may be another one now."""
         self._until = min(self._until, self._asked + RETRY)

@@ -20,8 +20,9 @@ from .drain import drain
 from .fold import fold_tallies
 from .jobs import take_turn
 from .process import shutdown
+from .process.origin import tell_if_foreign
 from .process.own_task import OwnTask
-from .process.publisher import OWN
+from .process.publisher import ORIGIN, OWN
 from .process.queue_length import Periodic
 from .process.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
 from .process.runtime import Runtime
@@ -66,6 +67,7 @@ def sweep(self: Task[Any, Any]) -> int:
         if not self.request.get(OWN):
             note_beat(runtime)
         claimed = go_on(runtime)
+        tell_if_foreign(runtime, self.request.get(ORIGIN))
         if runtime.has_jobs and take_turn(runtime):
             runtime.nudge.wake()
         return claimed
@@ -83,7 +85,9 @@ def send(self: Task[Any, Any], token: str) -> None:
         return
     with outage_in_a_line(self):
         note_task(runtime)
-        if send_batch(runtime, claimed).is_worth_a_sweep and not shutdown.requested():
+        report = send_batch(runtime, claimed)
+        tell_if_foreign(runtime, self.request.get(ORIGIN))
+        if report.is_worth_a_sweep and not shutdown.requested():
             go_on(runtime)
 
 

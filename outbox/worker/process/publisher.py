@@ -23,6 +23,9 @@ TRANSIENT = 1
 OWN = "outbox_own"
 """A header of the messages that the outbox itself publishes. Beat's messages lack it."""
 
+ORIGIN = "outbox_origin"
+"""A header with the id of the outbox whose task it is, where its publisher knows it."""
+
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 
 
@@ -40,7 +43,7 @@ class Publisher:
         with self._lock:
             self._drop()
 
-    def send(self, task: str, queue: str, *args: str, most: int) -> bool:
+    def send(self, task: str, queue: str, *args: str, most: int, origin: str = "") -> bool:
         """Publish a task unless `most` messages wait in its queue; return whether it was published.
 
         Any error is raised within about two seconds. Whether the message was delivered is then
@@ -63,7 +66,7 @@ class Publisher:
                     retry_policy=_RETRY,
                     ignore_result=True,
                     delivery_mode=TRANSIENT,
-                    headers={OWN: True},
+                    headers={OWN: True, ORIGIN: origin},
                 )
             except Exception:
                 self._drop()

@@ -93,6 +93,7 @@ class Runtime:
         self.noted_until = 0.0  # until then this process does not note its halted servers again
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.task_noted_until = 0.0  # until then it leaves no mark of any task
+        self.foreign_told_until = 0.0  # until then it tells of no task of another outbox
         self.calm_until = 0.0  # until then no urgent email waits, as a batch of this process saw
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.has_jobs = False  # as the last sweep of this process saw it
@@ -143,7 +144,7 @@ class Runtime:
     def publish(self, task: str, queue: str, *args: str) -> bool:
         """Publish a task with bounded waits, unless its queue is full; as `Publisher.send`."""
         most = MOST_SENDS + self.slots()
-        return self._publisher.send(task, queue, *args, most=most)
+        return self._publisher.send(task, queue, *args, most=most, origin=self.instance.id)
 
     def publish_sweep(self) -> None:
         """Publish a sweep, unless one waits: that one will see all that is committed by now.
@@ -155,7 +156,8 @@ class Runtime:
         if self.suppressed():
             return
         if not self.is_eager:
-            self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1)
+            origin = self.instance.id
+            self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1, origin=origin)
         elif not in_memory(self.database.engine):
             self.celery_app.tasks["outbox.sweep"].apply(throw=True)
 
