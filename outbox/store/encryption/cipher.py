@@ -90,6 +90,10 @@ class Cipher:
         """
         return plain if key_id is None else self._key(key_id).digest(plain)
 
+    def digests(self, plain: bytes) -> frozenset[bytes]:
+        """Return the plain digest, and the one that each key gives."""
+        return frozenset([plain, *(key.digest(plain) for key in self._keys.values())])
+
     def missing(self, key_ids: Iterable[str]) -> list[str]:
         """Return those of the ids whose keys the settings lack."""
         return sorted(set(key_ids) - self._keys.keys())

@@ -20,6 +20,7 @@ from ..connection.error_codes import is_transient
 from ..encryption.cipher import MissingKey
 from ..inserts import contents, emails
 from ..new_email import Coming, Entry, NewContent, NewEmail
+from ..queries.encryption_keys import needed
 from ..records import Email
 from ..session.all_or_none import Caller, undivided
 from ..session.caller_transaction import savepoint
@@ -233,18 +234,31 @@ class Writer:
         is, with an erased person, nobody can tell, and the email counts as the same: the key says
         so.
         """
-        cipher = self.database.cipher
-        if stored is None or stored == new.fingerprint(cipher):
+        cipher, plain = self.database.cipher, new.message.fingerprint()
+        if stored is None or stored == cipher.digest(plain):
             return True
         content, email = self.database.tables.content.c, self.database.tables.email.c
-        of = select(content.key_id).where(content.id == email.content_id, email.key == key)
-        key_id = self.connection.execute(of).scalar()
-        if key_id == cipher.key_id:
+        of = select(content.key_id, email.redacted_at).where(
+            content.id == email.content_id, email.key == key
+        )
+        row = self.connection.execute(of).one_or_none()
+        if row is None:  # it comes in the same run
+            return False
+        if row.redacted_at is not None:
+            # With its body went the id of its encryption key.
+            return stored in cipher.digests(plain) or self._may_lack_a_key()
+        if row.key_id == cipher.key_id:
             return False
         try:
-            return stored == cipher.digest_under(key_id, new.message.fingerprint())
+            return stored == cipher.digest_under(row.key_id, plain)
         except MissingKey:
             return True
+
+    def _may_lack_a_key(self) -> bool:
+        """Whether emails are encrypted here: one may have been with a key that is gone."""
+        return self.database.cipher.key_id is not None or bool(
+            needed(self.connection, self.database)
+        )
 
 
 def _coming(chunk: list[NewEmail]) -> Coming:

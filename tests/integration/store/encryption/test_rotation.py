@@ -11,6 +11,7 @@ from outbox.domain.errors import KeyConflict
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
+from tests.support.shop.purged import bared
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
@@ -81,6 +82,53 @@ def test_an_idempotency_key_means_the_same_email_after_a_rotation(shops: Shops, 
         assert write(shops.open(**config)) == 0
         with pytest.raises(KeyConflict):
             write(shops.open(**config), "Another text.")
+
+
+@pytest.mark.parametrize("redact", ["when sent", None])
+def test_so_it_does_where_the_body_is_gone(
+    shops: Shops, catcher: Catcher, redact: str | None
+) -> None:
+    """With the body went the id of the key under which the fingerprint is."""
+
+    def again(text: str = "Thank you.", **config: Any) -> bool:
+        shop = shops.open(MAIL_PORT=catcher.port, **config)
+        options: dict[str, Any] = {} if redact is None else {"redact": redact}
+        with shop.session() as session:
+            new = message(text=text)
+            email = shop.outbox.enqueue(new, session=session, key="order-1", **options)
+            session.commit()
+        if email.created:
+            drain(shop.runtime)
+            if redact is None:
+                shop.later(10)
+                assert bared(shop, 5) == 1
+        return email.created
+
+    assert again(**keys("k1"))
+    assert [row.key_id for row in shops.open().rows(shops.open().tables.content)] == [None]
+    for config in (keys("k1"), keys("k2", "k1"), keys("k1", "k2"), keys("k3")):
+        assert not again(**config), "the last one lacks the key: nobody can tell"
+    shops.open(**keys("k3")).enqueue()
+    assert not again(), "emails were encrypted here"
+
+
+def test_two_emails_of_a_run_with_one_key_conflict_also_under_encryption(shops: Shops) -> None:
+    shop = shops.open(**keys("k1"))
+    with shop.session() as session, pytest.raises(KeyConflict):
+        shop.outbox.enqueue_many(
+            newsletter(), addresses(2), session=session, key=lambda _: "order-1"
+        )
+
+
+def test_without_encryption_other_content_is_told_where_the_body_is_gone(
+    shops: Shops, catcher: Catcher
+) -> None:
+    shop = shops.open(MAIL_PORT=catcher.port)
+    shop.enqueue(key="order-1", redact="when sent")
+    drain(shop.runtime)
+    assert shop.rows(shop.tables.email)[0].redacted_at is not None
+    with pytest.raises(KeyConflict):
+        shop.enqueue("b@x.example", key="order-1", redact="when sent")
 
 
 def test_check_names_a_key_that_emails_need_and_says_which_is_in_use(shops: Shops) -> None:
