@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from ..connection.database import Database
-from .placeholder import PLACEHOLDER, names
+from .naming import names
+from .placeholder import PLACEHOLDER
 
 
 def forget_deeds(connection: Connection, database: Database, address: str) -> None:

@@ -17,7 +17,8 @@ from ..connection.database import Database
 from ..connection.list_parts import among, is_among
 from ..lookup.forget import remove_pairs
 from . import contents
-from .placeholder import PLACEHOLDER, names
+from .naming import names
+from .placeholder import PLACEHOLDER
 
 _NOTHING_SAID: dict[str, Any] = {
     "headers": b"", "merge": None, "esmtp_options": None, "fingerprint": None, "traceparent": None,

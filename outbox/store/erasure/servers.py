@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select, update
 
 from ..connection.database import Database
-from .placeholder import names
+from .naming import names
 
 
 def forget_replies(connection: Connection, database: Database, address: str) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, select, update
 from ...domain.jobs.order import JobState
 from ..connection.database import Database
 from ..encryption.cipher import MissingKey
-from ..erasure.placeholder import names
+from ..erasure.naming import names
 from . import row as rows
 
 KEPT = 30 * 86_400.0

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.store.erasure.placeholder import names
+from outbox.store.erasure.naming import names
 
 ADA = "Ada@customers.example"
 
 
 @pytest.mark.parametrize(
-    "text", ["welcome-ada@CUSTOMERS.example", "bounce+ada=customers.example@shop.example"]
+    "text",
+    [
+        "ada@customers.example",
+        "welcome-ada@CUSTOMERS.example",
+        "order_ada@customers.example_17",
+        "ada@customers.example-17",
+        "17:ada@customers.example.",
+        "ada@customers.example.17",
+        "<ada@customers.example>",
+        "no ada@customers.example, she left",
+        "madada@customers.example,ada@customers.example",
+        "bounce+ada=customers.example@shop.example",
+        "bounce=ada=customers.example@shop.example",
+        "bounce-ada=customers.example@shop.example",
+    ],
 )
 def test_an_address_is_found(text: str) -> None:
     assert names(text, ADA)
@@ -19,3 +33,27 @@ def test_an_address_is_found(text: str) -> None:
 @pytest.mark.parametrize("text", [None, "", "bob@customers.example", "ada=elsewhere.example"])
 def test_another_one_is_not(text: str | None) -> None:
     assert not names(text, ADA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jada@customers.example",
+        "j.ada@customers.example",
+        "éada@customers.example",
+        "7ada@customers.example",
+        "ada@customers.example.au",
+        "ada@customers.example-mail.de",
+        "ada@customers.examples",
+        "ada@customers.example.xn--p1ai",
+        "bounce+jada=customers.example@shop.example",
+        "bounce+ada=customers.example.au@shop.example",
+    ],
+)
+def test_part_of_another_one_is_another_one(text: str) -> None:
+    assert not names(text, ADA)
+
+
+def test_an_address_without_a_top_level_domain_is_found() -> None:
+    assert names("to root@localhost", "root@localhost")
+    assert names("root@[192.0.2.1], bounced", "root@[192.0.2.1]")

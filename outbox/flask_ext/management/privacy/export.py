@@ -14,7 +14,7 @@ from ....domain.header.address import check_address, suppression_key
 from ....store.connection.database import Database
 from ....store.control import suppression
 from ....store.erasure.find import emails_of
-from ....store.erasure.placeholder import names
+from ....store.erasure.naming import names
 from ....store.queries import reports
 from ....store.queries.whole_emails import by_id
 from ....store.report_records import EmailDetails, RecipientDetails, Suppression

@@ -1,0 +1,46 @@
+"""Whether an address stands in a text, and not merely a part of a longer one."""
+
+from __future__ import annotations
+
+import re
+
+_LONGER_LOCAL_PART = re.compile(r"[^\W_]|[.']")
+"""What makes `jsmith@…` of `smith@…`. Not `-` and `_`: keys as `welcome-smith@…` and senders for
+bounces as `bounce-smith=…` are more than such people, and an erasure rather takes too much."""
+_DOMAIN_GOES_ON = re.compile(r"[\w\-]*(?:\.[\w\-]+)*")
+_TOP_LEVEL = re.compile(r"(?:[^\W\d_]+|xn--[a-z0-9\-]+)")
+"""No top-level domain has a digit, or a hyphen but for that of an international name."""
+
+
+def names(text: str | None, address: str) -> bool:
+    """Return whether the address stands in the text; case does not count.
+
+    It may stand there as `local=domain`, as in a sender whose bounces tell who it was (VERP). Part
+    of another address, as `smith@corp.example` is of `jsmith@corp.example`, it does not stand
+    there.
+    """
+    if text is None:
+        return False
+    lower, local_domain = text.lower(), address.lower()
+    forms = (local_domain, "=".join(local_domain.rsplit("@", 1)))
+    return any(_stands_alone(lower, form) for form in forms)
+
+
+def _stands_alone(text: str, form: str) -> bool:
+    start = text.find(form)
+    while start >= 0:
+        end = start + len(form)
+        begins_before = start > 0 and _LONGER_LOCAL_PART.match(text, start - 1)
+        if not begins_before and not _has_longer_domain(text, end):
+            return True
+        start = text.find(form, start + 1)
+    return False
+
+
+def _has_longer_domain(text: str, end: int) -> bool:
+    """Whether another domain goes on here: `.au` makes one, `-17` and a full stop do not."""
+    more = _DOMAIN_GOES_ON.match(text, end)
+    if more is None or not more[0]:
+        return False
+    last = text[max(text.rfind(mark, 0, more.end()) for mark in ".@=") + 1 : more.end()]
+    return _TOP_LEVEL.fullmatch(last) is not None
