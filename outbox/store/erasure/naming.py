@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from contextlib import suppress
+from functools import lru_cache
+
+import idna
 
 _LONGER_LOCAL_PART = re.compile(r"[^\W_]|[.']")
 """What makes `jsmith@…` of `smith@…`. Not `-` and `_`: keys as `welcome-smith@…` and senders for
@@ -21,9 +26,22 @@ def names(text: str | None, address: str) -> bool:
     """
     if text is None:
         return False
-    lower, local_domain = text.lower(), address.lower()
-    forms = (local_domain, "=".join(local_domain.rsplit("@", 1)))
-    return any(_stands_alone(lower, form) for form in forms)
+    plain = _plain(text)
+    return any(_stands_alone(plain, form) for form in _forms(address))
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text).lower()
+
+
+@lru_cache(maxsize=64)
+def _forms(address: str) -> tuple[str, ...]:
+    """Return how the address may be written: a domain that is stored as `xn--…` has two ways."""
+    local, _, domain = _plain(address).rpartition("@")
+    domains = [domain]
+    with suppress(UnicodeError):  # no international name, as an address literal is none
+        domains.append(_plain(idna.decode(domain)))
+    return tuple(f"{local}{mark}{one}" for one in dict.fromkeys(domains) for mark in "@=")
 
 
 def _stands_alone(text: str, form: str) -> bool:

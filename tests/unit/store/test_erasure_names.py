@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from outbox.domain.header.address import check_address
 from outbox.store.erasure.naming import names
 
 ADA = "Ada@customers.example"
@@ -57,3 +58,22 @@ def test_part_of_another_one_is_another_one(text: str) -> None:
 def test_an_address_without_a_top_level_domain_is_found() -> None:
     assert names("to root@localhost", "root@localhost")
     assert names("root@[192.0.2.1], bounced", "root@[192.0.2.1]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "welcome-ada@bücher.example",
+        "welcome-ada@BÜCHER.example",
+        "welcome-ada@bu\u0308cher.example",
+        "welcome-ada@xn--bcher-kva.example",
+        "bounce+ada=bücher.example@shop.example",
+    ],
+)
+def test_an_international_domain_is_found_in_both_ways_to_write_it(text: str) -> None:
+    assert names(text, check_address("Ada@bücher.example", "address"))
+    assert not names(text, "ada@bucher.example")
+
+
+def test_a_domain_that_is_no_international_name_is_found_as_it_is() -> None:
+    assert names("to ada@xn--0.example", "ada@xn--0.example")

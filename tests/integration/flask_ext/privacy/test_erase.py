@@ -15,6 +15,7 @@ from outbox.store.retention.purge import purge
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
+from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message, newsletter
 from tests.support.shop.traces import traces
 
@@ -236,3 +237,14 @@ def test_the_lookup_forgets_a_message_id_in_which_the_address_stands(shop: Shop)
     assert shop.outbox.erase(ADA).is_whole
     digests = {row.digest for row in shop.rows(shop.tables.lookup)}
     assert digests == {recipient_digest(BOB), message_id_digest(ids[BOB])}
+
+
+def test_an_international_domain_is_gone_in_both_ways_to_write_it(shop: Shop) -> None:
+    who = "ada@bücher.example"
+    write(shop, who, key=f"welcome-{who}", tag=f"to {who}")
+    runner(shop)("cancel", "--tag", f"to {who}")
+    assert [row for row in shop.rows(shop.tables.audit) if who in str(row)]
+    assert shop.outbox.erase(who).is_whole
+    (email,) = shop.rows(shop.tables.email)
+    assert (email.key, email.tag) == (None, None)
+    assert not [row for row in shop.rows(shop.tables.audit) if "ada@" in str(row)]
