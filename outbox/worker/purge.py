@@ -30,6 +30,8 @@ POLL = 0.5
 REST = 9.0
 """While emails are sent, a person's purge rests so many times as long as each step took. So it
 has a database of one writer, as SQLite, for a tenth of the time, and the workers keep the rest."""
+LONGEST_REST = LEASE / 2
+"""Seconds. A longer rest would end the lease, which each step renews."""
 
 
 def purge_briefly(runtime: Runtime) -> Removed:
@@ -92,24 +94,29 @@ def purge_all(
 
     `older_than` is the age in seconds for emails of every status; None: OUTBOX_RETENTION. It gives
     way to batches in flight: a million emails take minutes, and nobody waits for them. Where
-    another purge is under way, it waits for its end, or for the end of its lease if it died. Raises
-    PurgeUnderWay where the other takes longer, as when a person purges, too, and
+    another purge is under way, it waits for its end, or for the end of its lease if it died; so it
+    does if it has lost its own lease. Raises PurgeUnderWay where the other takes longer, as when a
+    person purges, too, and
     ConfigurationError in a copy of the outbox.
     """
     if refusal := runtime.instance.refusal():
         raise ConfigurationError(refusal)
     settings = runtime.settings
     retention = settings.retention if older_than is None else Retention.of_all(older_than)
-    patience = runtime.clock() + LEASE + SECONDS
+    refused: float | None = None  # since when, without a chunk since then
     _forget(runtime)
     while True:
         try:
             bodies = settings.body_retention
             purging = purge(runtime.database, retention, body_retention=bodies)
             with closing(purging) as chunks:
-                yield from _gently(runtime, chunks, pause)
+                for removed in _gently(runtime, chunks, pause):
+                    refused = None
+                    yield removed
         except PurgeUnderWay:
-            if runtime.clock() > patience:
+            now = runtime.clock()
+            refused = now if refused is None else refused
+            if now - refused > LEASE + SECONDS:
                 raise
             pause(POLL)
         else:
@@ -127,5 +134,5 @@ def _gently(
         took = runtime.clock() - began
         yield removed
         if database.read(is_sending):
-            pause(REST * took)
+            pause(min(REST * took, LONGEST_REST))
         began = runtime.clock()

@@ -19,6 +19,9 @@ LEASE = 60.0
 """Seconds of the lease, which each chunk renews. A purge that died blocks others no longer."""
 
 
+UNDER_WAY = "another purge is under way"
+
+
 class PurgeUnderWay(Exception):
     """Raised because another purge holds the lease."""
 
@@ -53,10 +56,20 @@ def _make(connection: Connection, database: Database) -> None:
 
 
 def hold(connection: Connection, database: Database, token: UUID) -> Any:
-    """Lock the mark until the commit; return it with the time, or None if the lease is lost."""
+    """Lock the mark until the commit; return it with the time, or None if another has it locked.
+
+    A purge that asks for the lease has it locked for a moment. Raises PurgeUnderWay if the lease is
+    lost.
+    """
     table = database.tables.purge
     mine = select(table, database.now().label("now")).where(table.c.token == token)
-    return connection.execute(mine.with_for_update(skip_locked=True)).one_or_none()
+    row = connection.execute(mine.with_for_update(skip_locked=True)).one_or_none()
+    if row is None:
+        seen = connection.execute(mine).one_or_none()
+        # Past its lease a purge stops to try: whoever has the mark may have taken the lease.
+        if seen is None or not _is_held(seen):
+            raise PurgeUnderWay(UNDER_WAY)
+    return row
 
 
 def keep(connection: Connection, database: Database, token: UUID, **marks: int) -> None:

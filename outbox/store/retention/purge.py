@@ -17,7 +17,7 @@ from ..connection.database import Database
 from ..redaction import has_body
 from .body_removal import remove_bodies
 from .horizons import horizons_of
-from .mark import PurgeUnderWay, release, take
+from .mark import UNDER_WAY, PurgeUnderWay, release, take
 from .removal import remove
 from .walk import Goal, Walk
 
@@ -63,12 +63,13 @@ def purge(
     """Remove the emails past their ages, and the bodies past theirs; yield after each transaction.
 
     The generator may be closed between two transactions: the next purge goes on from there. Raises
-    PurgeUnderWay.
+    PurgeUnderWay, also if it has lost its lease to another purge.
     """
     token = uuid4()
     began = database.run(lambda connection: take(connection, database, token))
     if began is None:
-        raise PurgeUnderWay("another purge is under way")
+        raise PurgeUnderWay(UNDER_WAY)
+    is_mine = True
     try:
         emails = Walk(database, token, _EMAILS, horizons_of(retention, began))
         turns = [(Removed(emails=removed) for removed in turn) for turn in emails.turns()]
@@ -77,8 +78,12 @@ def purge(
             bodies = Walk(database, token, _BODIES, horizons_of(ages, began))
             turns += [(Removed(bodies=removed) for removed in turn) for turn in bodies.turns()]
         yield from _in_turns(turns)
+    except PurgeUnderWay:
+        is_mine = False  # nothing to release, and whoever has the mark locked may be long about it
+        raise
     finally:
-        database.run(lambda connection: release(connection, database, token))
+        if is_mine:
+            database.run(lambda connection: release(connection, database, token))
 
 
 def _in_turns(turns: list[Generator[Removed, None, None]]) -> Iterator[Removed]:

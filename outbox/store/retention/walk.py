@@ -69,15 +69,20 @@ class Walk:
     def turns(self) -> list[Iterator[int]]:
         """Search for missed emails; return the walk and the looks at stragglers, to take in turns.
 
-        Each yields how many emails a transaction removed.
+        Each yields how many emails a transaction removed. Raises PurgeUnderWay.
         """
-        self._database.run(self._search)
+        while not self._database.run(self._search):
+            time.sleep(REST)
         return [self._each(self._go_on), self._each(self._look_again)]
 
-    def _each(self, work: Callable[[Connection], _Chunk]) -> Iterator[int]:
+    def _each(self, work: Callable[[Connection], _Chunk | None]) -> Iterator[int]:
         more = True
         while more:
             chunk = self._database.run(work)
+            if chunk is None:  # another transaction has the mark: try again
+                yield 0
+                time.sleep(REST)
+                continue
             self._stragglers.looked_at(chunk.looked_at)
             more = chunk.more
             yield chunk.removed
@@ -90,11 +95,11 @@ class Walk:
     def _keep(self, connection: Connection, **changed: int) -> None:
         marks.keep(connection, self._database, self._token, **changed)
 
-    def _go_on(self, connection: Connection) -> _Chunk:
+    def _go_on(self, connection: Connection) -> _Chunk | None:
         """Remove or note the next emails that were created long enough ago."""
         mark = self._hold(connection)
         if mark is None:
-            return _Chunk()
+            return None
         email = self._database.tables.email.c
         walked = getattr(mark, self._goal.walked)
         ahead = select(*self._columns(), email.created_at).where(email.id > walked)
@@ -108,10 +113,12 @@ class Walk:
         removed = self._remove_or_note(connection, passed, mark)
         return _Chunk(removed=removed, more=len(passed) == CHUNK)
 
-    def _look_again(self, connection: Connection) -> _Chunk:
+    def _look_again(self, connection: Connection) -> _Chunk | None:
         """Remove the next stragglers that are due for another look, or note them anew."""
         mark = self._hold(connection)
-        due = Due() if mark is None else self._stragglers.due(connection, CHUNK)
+        if mark is None:
+            return None
+        due = self._stragglers.due(connection, CHUNK)
         if not due.ids:
             return _Chunk()
         self._keep(connection)
@@ -128,11 +135,14 @@ class Walk:
         self._stragglers.note(connection, left, mark.now)
         return len(gone)
 
-    def _search(self, connection: Connection) -> None:
-        """Note emails that became visible behind the mark, in the next span of ids."""
+    def _search(self, connection: Connection) -> bool:
+        """Note emails that became visible behind the mark, in the next span of ids.
+
+        False: another transaction has the mark.
+        """
         mark = self._hold(connection)
         if mark is None:
-            return
+            return False
         walked, searched = (
             getattr(mark, name) for name in (self._goal.walked, self._goal.searched)
         )
@@ -151,6 +161,7 @@ class Walk:
         turned = 0 if end == walked else end
         if turned != searched:
             self._keep(connection, **{self._goal.searched: turned})
+        return True
 
     def _columns(self) -> list[ColumnElement[Any]]:
         email = self._database.tables.email.c

@@ -79,7 +79,7 @@ def test_there_is_one_purge_at_a_time(shop: Shop) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_one_that_died_keeps_the_others_away_for_its_lease_and_then_does_nothing(
+def test_one_that_died_keeps_the_others_away_for_its_lease_and_then_says_that_it_is_lost(
     shop: Shop,
 ) -> None:
     withdrawn(shop, 7)
@@ -92,7 +92,8 @@ def test_one_that_died_keeps_the_others_away_for_its_lease_and_then_does_nothing
     shop.later(10)
     with closing(purge(shop.database, older_than=DAY)) as chunks:
         assert next(chunks) == 2
-        assert sum(asleep) == 0, "it has lost the lease"
+        with pytest.raises(PurgeUnderWay):
+            next(asleep)
         assert sum(chunks) == 3
 
 
@@ -132,6 +133,36 @@ def test_no_purge_waits_for_one_whose_host_has_vanished(shop: Shop) -> None:
             purged(shop)
         vanished.rollback()
     assert purged(shop) == 1
+
+
+@SERVERS
+@pytest.mark.usefixtures("small")
+def test_one_that_finds_the_mark_locked_for_a_moment_goes_on(shop: Shop) -> None:
+    """Another purge that asks for the lease has it locked."""
+    withdrawn(shop, 7)
+    shop.later(DAY + 1)
+    chunks = purge(shop.database, older_than=DAY)
+    assert next(chunks) == 2
+    with shop.database.transaction() as other:
+        other.execute(select(shop.tables.purge).with_for_update())
+        assert [next(chunks) for _ in range(4)] == [0] * 4
+        other.rollback()
+    assert sum(chunks) == 5
+
+
+@SERVERS
+@pytest.mark.usefixtures("small")
+def test_one_that_finds_the_mark_locked_past_its_lease_gives_up(shop: Shop) -> None:
+    withdrawn(shop, 7)
+    shop.later(DAY + 1)
+    chunks = purge(shop.database, older_than=DAY)
+    assert next(chunks) == 2
+    shop.later(LEASE + 1)
+    with shop.database.transaction() as other:
+        other.execute(select(shop.tables.purge).with_for_update())
+        with pytest.raises(PurgeUnderWay):
+            next(chunks)
+        other.rollback()
 
 
 def test_an_email_that_finishes_after_the_walk_has_passed_it_is_removed_in_its_time(

@@ -119,6 +119,33 @@ def test_a_person_s_purge_rests_while_emails_are_sent_and_only_then(old: Shop) -
     assert waits == []
 
 
+def test_a_person_s_purge_never_rests_for_longer_than_its_lease(old: Shop) -> None:
+    waits: list[float] = []
+    old.enqueue()
+    old.started()
+    old.runtime.clock = count(0.0, LEASE / REST).__next__  # a step takes as long
+    next(chunks := purge_all(old.runtime, older_than=DAY, pause=waits.append))
+    next(chunks)
+    assert 0 < max(waits) < LEASE
+
+
+def test_a_person_s_purge_that_has_lost_its_lease_takes_it_again(old: Shop) -> None:
+    """However long it has worked before: it is as patient as at its beginning."""
+    waits: list[float] = []
+    ticks = count(0.0, 1.0)
+    old.runtime.clock = ticks.__next__
+    chunks = purge_all(old.runtime, older_than=DAY, pause=waits.append)
+    first = next(chunks)
+    old.later(LEASE + 1)
+    with closing(purge(old.database, Retention.of_all(DAY))) as beats:
+        assert next(beats).emails == 1
+        old.runtime.clock = count(10 * LEASE).__next__
+        old.later(LEASE + 1)  # and this one dies
+        rest = list(chunks)
+    assert first.emails + sum(chunk.emails for chunk in rest) == 4
+    assert waits == [POLL]
+
+
 def test_a_person_s_purge_does_not_wait_for_another_s_for_ever(old: Shop) -> None:
     other = purge(old.database, Retention.of_all(DAY))
     next(other)
