@@ -106,7 +106,7 @@ def _shorten(runtime: Runtime, job_id: int) -> None:
     if runtime.job_size > LEAST:
         runtime.job_size = max(LEAST, runtime.job_size // 2)
     else:
-        told = f"a step of {runtime.job_size} emails takes longer than the database allows"
+        told = "its smallest step takes longer than the database allows"
         _stop(runtime, job_id, told)
 
 
