@@ -55,8 +55,8 @@ from .store.report_records import (
     Suppression,
 )
 from .worker import tasks as _tasks  # the import registers the Celery tasks
+from .worker.broker import connection_loss as _connection_loss  # and a worker that loses its broker
 from .worker.email_signals import email_failed, email_sent, email_unknown
-from .worker.process import broker_loss as _broker_loss  # and where a worker loses its broker
 from .worker.setup import worker_start as _worker_start  # and what a worker does at its start
 
 __all__ = [
@@ -118,4 +118,4 @@ __all__ = [
     "email_unknown",
     "outbox_health_changed",
 ]
-del _broker_loss, _tasks, _worker_start
+del _connection_loss, _tasks, _worker_start

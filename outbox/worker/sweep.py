@@ -23,9 +23,9 @@ from ..store.records import Claim
 from ..store.transitions.claim import claim_requested
 from ..store.transitions.expire import expire
 from ..store.transitions.rescue import rescue
+from .broker.queues import SEND_QUEUES
 from .log_events import log_rescue
 from .probe import claim_probes
-from .process.queues import SEND_QUEUES
 from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")

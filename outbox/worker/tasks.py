@@ -16,17 +16,17 @@ from ..store.connection.error_codes import describe, is_outage, refuse_missing_t
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .beat_mark import note_beat, note_task
+from .broker.own_task import OwnTask
+from .broker.publisher import ORIGIN, OWN
+from .broker.queue_length import Periodic
+from .broker.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
+from .broker.strategy import CHECKED
 from .drain import drain
 from .fold import fold_tallies
 from .jobs import take_turn
+from .origin import tell_if_foreign
 from .process import shutdown
-from .process.origin import tell_if_foreign
-from .process.own_task import OwnTask
-from .process.publisher import ORIGIN, OWN
-from .process.queue_length import Periodic
-from .process.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
 from .process.runtime import Runtime
-from .process.strategy import CHECKED
 from .purge import purge_briefly
 from .setup.pairing import runtime_of
 from .sweep import publish

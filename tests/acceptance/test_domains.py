@@ -11,7 +11,7 @@ from sqlalchemy import func, select, text
 
 from outbox.domain.scheduling.lanes import HORIZON
 from outbox.domain.scheduling.token_bucket import Rate
-from outbox.worker.process.queues import QUEUES
+from outbox.worker.broker.queues import QUEUES
 from tests.support.measure import extremes
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.celery_process import CeleryProcess

@@ -7,7 +7,7 @@ import pytest
 from outbox import Status
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.rate_limits import take
-from outbox.worker.process.queues import SWEEP_QUEUE
+from outbox.worker.broker.queues import SWEEP_QUEUE
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import message

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from outbox.worker.process.queues import SWEEP_QUEUE
+from outbox.worker.broker.queues import SWEEP_QUEUE
 from tests.kill.conftest import everywhere, one_combination
 from tests.kill.stage.judgement import Moment, Recording
 from tests.kill.stage.stage import Stage

@@ -16,6 +16,7 @@ from sqlalchemy.pool import QueuePool
 
 from ..encryption.cipher import Cipher
 from ..encryption.tombstones import Tombstones
+from ..hidden_values import VALUES_HIDDEN
 from ..schema.clock import clock
 from ..schema.table_names import name_of
 from ..schema.tables import Tables
@@ -23,7 +24,6 @@ from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
 from .error_codes import is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
-from .hidden_values import VALUES_HIDDEN
 from .prepared_statements import asked
 from .sqlite_memory import Shared
 from .turns import Turns

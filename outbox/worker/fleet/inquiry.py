@@ -11,7 +11,7 @@ from celery import Celery
 from celery.app.defaults import DEFAULTS
 from kombu.connection import Connection
 
-from ..process.queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
+from ..broker.queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
 from .prefetching import DISABLE
 
 Result = TypeVar("Result")

@@ -11,8 +11,8 @@ from ...domain.config.agreement import digests
 from ...domain.fleet import BEAT, SILENT
 from ...domain.version import __version__
 from ...store.schema.fleet_tables import NAME_LENGTH, POOL_LENGTH, VERSION_LENGTH
+from ..broker.queues import SEND_QUEUES
 from ..process.own_process import host, start_of, this_boot
-from ..process.queues import SEND_QUEUES
 from ..process.runtime import Runtime
 
 _SENDING = frozenset(SEND_QUEUES.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from celery import Celery
 from celery.app.defaults import DEFAULTS
 
-from ..process.own_task import uses_amqp
+from ..broker.own_task import uses_amqp
 
 DISABLE = "worker_disable_prefetch"
 MULTIPLIER = "worker_prefetch_multiplier"

@@ -1,1 +1,1 @@
-"""What lives as long as a worker process: its connections, publishing, threads and shutdown."""
+"""What lives as long as a worker process: its connections, threads and shutdown."""

@@ -35,14 +35,14 @@ from ...store.encryption.tombstones import Tombstones
 from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ...store.transitions.window import advance_together
+from ..broker.publisher import Publisher
+from ..broker.queues import MOST_SENDS, SWEEP_QUEUE
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from .own_process import own_process
-from .publisher import Publisher
-from .queues import MOST_SENDS, SWEEP_QUEUE
 from .slots import Slots
 from .steady_clock import steady
 from .unrecorded import Unrecorded

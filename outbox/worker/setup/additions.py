@@ -9,7 +9,7 @@ from celery import Celery
 from celery.app.defaults import DEFAULTS
 from kombu.entity import Exchange, Queue
 
-from ..process.queues import beat_schedule, own_queues
+from ..broker.queues import beat_schedule, own_queues
 
 CELERYS_BEAT = "celery.beat:PersistentScheduler"
 STEADY_BEAT = "outbox.celery_config:SteadyScheduler"

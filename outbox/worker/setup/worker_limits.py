@@ -11,7 +11,7 @@ from celery.concurrency import ALIASES
 
 from ...domain.config.settings import Settings
 from ...domain.counted import counted
-from ..process.own_task import annotated
+from ..broker.own_task import annotated
 from ..process.runtime import Runtime
 from .full_worker import runs_in_one_process
 

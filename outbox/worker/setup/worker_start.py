@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.errors import ConfigurationError
 from ...store.control.circuit_breaker import hurry
+from ..broker.queues import own_queues
 from ..fleet.joining import join_as_beat, join_as_worker
-from ..process.queues import own_queues
 from ..process.runtime import Runtime
 from .green_pools import NO_EVENTLET, blocked, is_eventlet
 from .idle_sweeps import lower_idle_sweeps

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from celery import Celery
 
 from outbox.dashboard.site.formats import bounded, span
-from outbox.worker.process.queues import QUEUES
+from outbox.worker.broker.queues import QUEUES
 from tests.support.shop.shop import Shops, message
 
 from . import scene

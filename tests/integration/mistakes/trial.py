@@ -20,7 +20,7 @@ from flask_sqlalchemy import SQLAlchemy
 
 from outbox import Outbox
 from outbox.store.control import beat
-from outbox.worker.process.queues import QUEUES, beat_schedule
+from outbox.worker.broker.queues import QUEUES, beat_schedule
 from outbox.worker.process.runtime import Runtime
 
 NOBODY = "redis://127.0.0.1:1/0"

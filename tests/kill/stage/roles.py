@@ -14,8 +14,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from outbox.store.control.pause import pause, resume
+from outbox.worker.broker.queues import QUEUES, SWEEP_QUEUE
 from outbox.worker.fleet.deaths import Deaths
-from outbox.worker.process.queues import QUEUES, SWEEP_QUEUE
 from outbox.worker.sweep import sweep
 from tests.kill.stage.shop import LEASE, Shop, message, stop_clock
 from tests.support.waiting import wait_until

@@ -10,7 +10,7 @@ import pytest
 from celery import Celery, signature
 from kombu.message import Message
 
-from outbox.worker.process.task_message import address_fault, fault
+from outbox.worker.broker.task_message import address_fault, fault
 
 message: Any = Message  # its types are not told
 TASK = "outbox.send"

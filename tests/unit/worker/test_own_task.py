@@ -9,9 +9,9 @@ from celery import VERSION, Celery, Task
 from kombu import entity
 
 from outbox import Priority
-from outbox.worker.process.publisher import Publisher
-from outbox.worker.process.queue_length import waiting
-from outbox.worker.process.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
+from outbox.worker.broker.publisher import Publisher
+from outbox.worker.broker.queue_length import waiting
+from outbox.worker.broker.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
 
 Queue: Any = entity.Queue
 BULK = SEND_QUEUES[Priority.BULK]

@@ -6,7 +6,7 @@ import pytest
 
 from outbox.domain.errors import ConfigurationError
 from outbox.domain.priority import Priority
-from outbox.worker.process.queues import (
+from outbox.worker.broker.queues import (
     DEFAULT_QUEUE,
     LOW_QUEUE,
     PURGE_INTERVAL,

@@ -9,7 +9,7 @@ from celery import Celery
 from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
-from ....worker.process.own_task import annotated, uses_amqp
+from ....worker.broker.own_task import annotated, uses_amqp
 from ....worker.process.runtime import NO_CELERY, Runtime
 from ....worker.setup import worker_limits
 from ....worker.setup.additions import CELERYS_BEAT, STEADY_BEAT, accepts_ours, tasks_of

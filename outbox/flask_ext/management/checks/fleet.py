@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.counted import counted
 from ....store.control import beat
+from ....worker.broker.queues import PURGE_INTERVAL
 from ....worker.fleet.inquiry import (
     SENDING,
     NoAnswer,
@@ -20,7 +21,6 @@ from ....worker.fleet.inquiry import (
     unheard,
     workers,
 )
-from ....worker.process.queues import PURGE_INTERVAL
 from ..results import Fleet
 from .codes import Code
 from .finding import Finding, error, ok, warn

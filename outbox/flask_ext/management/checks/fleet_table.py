@@ -9,8 +9,8 @@ from ....domain.counted import counted
 from ....domain.fleet import LIVING, STILL, WorkerState
 from ....domain.version import __version__
 from ....store.control import beat
+from ....worker.broker.queues import SWEEP_QUEUE
 from ....worker.fleet.inquiry import SENDING
-from ....worker.process.queues import SWEEP_QUEUE
 from ..results import Fleet, WorkerDetails
 from .codes import Code
 from .finding import Finding, error, warn

@@ -15,9 +15,9 @@ from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.flask_ext.management.checks import fleet as check_fleet
 from outbox.flask_ext.management.checks.fleet import fleet_findings
 from outbox.worker.beat_mark import note_beat
+from outbox.worker.broker.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
 from outbox.worker.fleet import inquiry
 from outbox.worker.fleet.inquiry import OURS
-from outbox.worker.process.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.celery_process import CeleryProcess

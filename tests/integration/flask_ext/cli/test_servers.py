@@ -14,7 +14,7 @@ from outbox import ConfigurationError
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.flask_ext.management.checks import settings
 from outbox.store.control import circuit_breaker
-from outbox.worker.process.queues import QUEUES, beat_schedule
+from outbox.worker.broker.queues import QUEUES, beat_schedule
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops

@@ -16,9 +16,9 @@ from outbox.domain.fleet import BEAT, LIVING, SILENT, STILL
 from outbox.flask_ext.management.checks.fleet_table import RESTART
 from outbox.store.control import fleet
 from outbox.worker.beat_mark import note_beat, note_task
+from outbox.worker.broker.queues import beat_schedule
 from outbox.worker.fleet.inquiry import OURS
 from outbox.worker.process.own_process import this_boot
-from outbox.worker.process.queues import beat_schedule
 from tests.support.shop.fleet import row, settings_of, written
 from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop

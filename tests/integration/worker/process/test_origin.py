@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.worker.process.origin import EVERY, tell_if_foreign
+from outbox.worker.origin import EVERY, tell_if_foreign
 from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.one_database("sqlite")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from outbox.worker.process.publisher import Publisher
-from outbox.worker.process.queues import SEND_QUEUES, SWEEP_QUEUE
+from outbox.worker.broker.publisher import Publisher
+from outbox.worker.broker.queues import SEND_QUEUES, SWEEP_QUEUE
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.brokers.rabbitmq import RabbitMQ
 from tests.support.waiting import wait_until

@@ -13,8 +13,8 @@ from celery.beat import Scheduler
 from flask import Flask
 
 from outbox.celery_config import configure
-from outbox.worker.process.publisher import Publisher
-from outbox.worker.process.queues import LOW_QUEUE, MOST_SENDS, SEND_QUEUES, SWEEP_QUEUE
+from outbox.worker.broker.publisher import Publisher
+from outbox.worker.broker.queues import LOW_QUEUE, MOST_SENDS, SEND_QUEUES, SWEEP_QUEUE
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from kombu.connection import Connection
 
-from outbox.worker.process.queues import QUEUES
+from outbox.worker.broker.queues import QUEUES
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.missing import missing
 from tests.support.servers.ports import LOOPBACK, accepts, free_port

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from outbox.worker.process.queues import QUEUES
+from outbox.worker.broker.queues import QUEUES
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.missing import missing
 from tests.support.servers.ports import LOOPBACK, free_port

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from .runtime import Runtime
+from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 
