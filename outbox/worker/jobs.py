@@ -6,6 +6,7 @@ import logging
 import time
 from functools import partial
 
+from ..domain.counted import counted
 from ..domain.errors import OutboxError
 from ..domain.jobs.pace import LEAST, next_size
 from ..store.connection.error_codes import describe, is_missing_table, is_outage, is_too_long
@@ -106,7 +107,8 @@ def _shorten(runtime: Runtime, job_id: int) -> None:
     if runtime.job_size > LEAST:
         runtime.job_size = max(LEAST, runtime.job_size // 2)
     else:
-        told = "its smallest step takes longer than the database allows"
+        emails = counted(runtime.job_size, "email")
+        told = f"a step of {emails} takes longer than the database allows"
         _stop(runtime, job_id, told)
 
 

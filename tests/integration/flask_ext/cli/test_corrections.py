@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pytest
 from sqlalchemy import Connection, select
@@ -48,9 +48,11 @@ def test_retry_by_status_goes_through_the_emails_in_short_transactions(
     chosen: list[list[int]] = []
     genuine = retry.retry
 
-    def note(connection: Connection, database: Database, ids: list[int]) -> Sequence[Locked]:
+    def note(
+        connection: Connection, database: Database, ids: list[int], statuses: Collection[Status]
+    ) -> Sequence[Locked]:
         chosen.append(ids)
-        return genuine(connection, database, ids)
+        return genuine(connection, database, ids, statuses)
 
     monkeypatch.setattr(retry, "retry", note)
     assert "5 emails are pending" in run("retry", "--status", "failed").output
