@@ -3,12 +3,14 @@
 Where a spreadsheet writes semicolons in the place of commas, it is read as well.
 
 A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula. So such a cell gets
-an apostrophe before it, which is taken off again when the file is read.
+an apostrophe before it, which is taken off again when the file is read. A spreadsheet may split the
+file at semicolons, so behind each one the same is done.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
@@ -25,7 +27,8 @@ MOST_TOLD = 100
 """How many wrong lines are told."""
 
 _CHUNK = 1000
-_FORMULA = "=+-@'"
+_FORMULA = re.compile(r"(^|;)(?=[=+\-@'])")
+_MARKED = re.compile(r"(^|;)'(?=[=+\-@'])")
 _HEADING = ["address", "reason"]
 
 
@@ -118,9 +121,8 @@ def _line(cells: list[str]) -> str:
 
 
 def _marked(cell: str) -> str:
-    return f"'{cell}" if cell and cell[0] in _FORMULA else cell
+    return _FORMULA.sub(r"\1'", cell)
 
 
 def _plain(cell: str) -> str:
-    is_marked = cell[:1] == "'" and cell[1:2] and cell[1] in _FORMULA
-    return cell[1:] if is_marked else cell
+    return _MARKED.sub(r"\1", cell)

@@ -54,9 +54,9 @@ def runtime_of(app: Celery) -> Runtime:
     if _differ(found):
         names = ", ".join(runtime.app.name for runtime in found)
         raise ConfigurationError(
-            f"several Flask apps with different databases or settings have this Celery app"
-            f" ({names}): give each a Celery app of its own, with a broker database or virtual host"
-            " of its own, and start a worker and beat for each"
+            "several Flask apps with different databases, schemas, settings or servers have this"
+            f" Celery app ({names}): give each a Celery app of its own, with a broker database or"
+            " virtual host of its own, and start a worker and beat for each"
         )
     return found[-1]
 

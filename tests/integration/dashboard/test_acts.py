@@ -223,17 +223,31 @@ def test_a_file_that_cannot_be_read_changes_nothing(
     assert desk.shop.outbox.suppressed() == ()
 
 
-def test_no_line_of_a_file_that_is_too_long_is_examined(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    examined = list[str]()
+@pytest.mark.parametrize("reason", ["bounced;=cmd|'/C calc'!A0", "'=x;'-y", ";;+1", "a;b"])
+def test_a_reason_is_no_formula_wherever_a_spreadsheet_splits_it(desk: Desk, reason: str) -> None:
+    desk.shop.outbox.suppress("a@x.example", reason)
+    exported = desk.get("/suppressed.csv")
+    assert not re.search(r"(^|[,;\"])[=+@-]", exported.text, re.MULTILINE)
+    assert desk.shop.outbox.unsuppress("a@x.example")
+    bring_in(desk, exported.data)
+    assert [one.reason for one in desk.shop.outbox.suppressed()] == [reason]
+
+
+@pytest.fixture
+def examined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is examined as an address of a file, which may have ten lines."""
+    found = list[str]()
 
     def examine(address: str, field: str) -> str:
-        examined.append(address)
+        found.append(address)
         return check_address(address, field)
 
     monkeypatch.setattr(suppression_file, "check_address", examine)
     monkeypatch.setattr(suppression_file, "MOST_LINES", 10)
+    return found
+
+
+def test_no_line_of_a_file_that_is_too_long_is_examined(desk: Desk, examined: list[str]) -> None:
     assert "has over 10 lines" in bring_in(desk, b"x\n" * 10 + b"a@x.example\n", 400)
     assert examined == []
     bring_in(desk, b"x\n" * 9 + b"a@x.example\n" + b"\n" * 20)
@@ -243,17 +257,9 @@ def test_no_line_of_a_file_that_is_too_long_is_examined(
 
 @pytest.mark.parametrize("end", ["\x0b", "\x0c", "\x1c", "\u2028", "\n", "\r"])
 def test_no_more_lines_are_examined_than_a_file_may_have(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, end: str
+    desk: Desk, examined: list[str], end: str
 ) -> None:
     """Python's `splitlines` takes each of these for a line end."""
-    examined = list[str]()
-
-    def examine(address: str, field: str) -> str:
-        examined.append(address)
-        return check_address(address, field)
-
-    monkeypatch.setattr(suppression_file, "check_address", examine)
-    monkeypatch.setattr(suppression_file, "MOST_LINES", 10)
     bring_in(desk, f"no address{end * 500}".encode())
     assert len(examined) <= 20
 
