@@ -1,7 +1,7 @@
 """Tells whether due emails may be claimed, or whether other transactions hold them all.
 
 A survey sees what is committed, and not who holds a row. Only a locking read tells that. Its lock
-ends with it. A claim at that very moment passes the email over: so whoever finds one here sweeps
+ends with it. A claim at that very moment passes the email over. So a batch that finds one sweeps
 next, and whoever finds none claims nothing of it.
 """
 

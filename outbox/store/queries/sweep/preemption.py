@@ -1,8 +1,8 @@
 """Tells whether more urgent email waits or is active, so that other email gives way to it.
 
 A process asks ten times a second. The more urgent email is first in the index of due emails, so the
-cost depends only on the number of lanes in which it waits. Email that has waited for long may be
-held by another transaction, and nobody gives way to that.
+cost depends only on the number of lanes in which it waits. Nobody gives way to email that another
+transaction holds: no sweep could claim it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEFT = 0.03
 """Seconds within which urgent email is claimed if any process is free to sweep."""
 
 _LONG = 1.0
-"""Seconds after which due email counts only if no other transaction holds it."""
+"""Seconds after which due email is active only if no other transaction holds it."""
 
 _URGENT = Priority.URGENT
 
@@ -41,6 +41,9 @@ def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
         return True
     waiting = _waiting(found, _URGENT).items()
     ages = {name: age for name, age in waiting if lanes.share_a_bucket(lane, name)}
+    # Bulk only slows down for it, so most often nothing needs to be asked, and nothing is locked.
+    if any(0.0 <= age < _LONG for age in ages.values()):
+        return True
     return _is_any_due(database, ages, _URGENT, 0.0)
 
 
@@ -188,12 +191,10 @@ def _is_any_due(
 ) -> bool:
     """Return whether an email has been due for so many seconds that a sweep could claim.
 
-    `ages` tells for how long the first email of each lane has been due. Where that is long, another
-    transaction may hold it. To ask costs a statement, and locks an email for a moment.
+    `ages` tells for how long the first email of each lane has been due. Another transaction may
+    hold it. To ask costs a statement, and locks an email for a moment.
     """
     due = {lane: age for lane, age in ages.items() if age >= seconds}
-    if any(age < _LONG for age in due.values()):
-        return True
     oldest_first = sorted(due, key=lambda lane: -due[lane])
     return is_any_free(database, [(lane, priority) for lane in oldest_first], seconds=seconds)
 

@@ -154,6 +154,28 @@ def test_no_batch_gives_way_to_emails_that_are_held(shop: Shop, workers: Shops) 
         assert in_time(looks, session) == [True, True, True]
 
 
+def test_no_batch_gives_way_to_emails_that_are_held_for_a_moment(
+    shop: Shop, workers: Shops
+) -> None:
+    """Many short transactions, one after another, would have it give way all the time."""
+    worker = workers.open()
+    lanes, routes = worker.runtime.lanes, worker.runtime.routes
+    shop.enqueue(priority=URGENT, tag="held")
+
+    def looks() -> list[bool]:
+        return [
+            should_yield_to_urgent(worker.database, lanes, slots=0, routes=routes),
+            should_yield_bulk(worker.database, lanes, slots=0, routes=routes),
+        ]
+
+    assert looks() == [True, True]
+    with shop.session() as session, no_waiting(worker):
+        assert withdraw(shop, session) == 1
+        assert in_time(looks, session) == [False, False]
+        worker.enqueue(priority=URGENT)
+        assert in_time(looks, session) == [True, True]
+
+
 def test_bulk_does_not_give_way_to_normal_emails_that_are_held(
     shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
