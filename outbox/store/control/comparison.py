@@ -98,11 +98,13 @@ def outsider_waits(
 ) -> bool:
     """Return whether an email waits that `is_outsider` says is unlike the halted ones.
 
-    Paused emails do not count: they are not sent, so they would never tell anything.
+    Neither paused emails count nor those that another transaction holds: they are not sent, so they
+    would tell nothing, and meanwhile each other email would pay for the server's fault.
     """
     stopped = set(database.read(lambda connection: paused(connection, database)))
     going = [way for way in ways if stopped.isdisjoint({EVERYTHING, scope_of(way[1])})]
-    return any(is_outsider(one.traits) for one in candidates(database, going))
+    outsiders = [one for one in candidates(database, going) if is_outsider(one.traits)]
+    return first_free(database, outsiders) is not None
 
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:
@@ -200,6 +202,8 @@ def first_free(database: Database, ranked: Sequence[Candidate]) -> Candidate | N
 
     Mostly it is the very first. So no other row is locked, even for a moment, unless it is held.
     """
+    if not ranked or database.facts.one_writer:  # there nobody holds one without holding all
+        return next(iter(ranked), None)
     rest = range(1, len(ranked), AT_ONCE)
     for some in (ranked[:1], *(ranked[start : start + AT_ONCE] for start in rest)):
         which = among(database, [one.id for one in some])
