@@ -79,8 +79,12 @@ def keep(connection: Connection, database: Database, token: UUID, **marks: int) 
     connection.execute(update(table).where(table.c.token == token).values(values))
 
 
-def release(connection: Connection, database: Database, token: UUID) -> None:
-    """End the lease."""
+def release(connection: Connection, database: Database, token: UUID) -> bool:
+    """End the lease; return False if it stays, because another transaction has the mark locked."""
     table = database.tables.purge
+    mine = select(table.c.id).where(table.c.token == token)
+    if connection.execute(mine.with_for_update(skip_locked=True)).first() is None:
+        return connection.execute(mine).first() is None
     held = update(table).where(table.c.token == token)
     connection.execute(held.values(token=None, expires_at=None))
+    return True

@@ -6,9 +6,11 @@ emails that stay longer. Only finished emails are ever changed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator
+from functools import partial
 from typing import NamedTuple
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from sqlalchemy import true
 
@@ -19,7 +21,7 @@ from .body_removal import remove_bodies
 from .horizons import horizons_of
 from .mark import UNDER_WAY, PurgeUnderWay, release, take
 from .removal import remove
-from .walk import Goal, Walk
+from .walk import REST, Goal, Walk
 
 SPAN = 10_000
 """The number of ids that one purge searches for emails that the mark passed unseen. Behind the mark
@@ -27,6 +29,9 @@ there are only stragglers."""
 
 BODY_SPAN = 1_000
 """The same for emails whose bodies are to go. Behind that mark every email still has a record."""
+
+PATIENCE = 1.0
+"""Seconds for which a purge that ends tries to give up its lease while others lock the mark."""
 
 _EMAILS = Goal(
     walked="walked",
@@ -83,7 +88,19 @@ def purge(
         raise
     finally:
         if is_mine:
-            database.run(lambda connection: release(connection, database, token))
+            _release(database, token)
+
+
+def _release(database: Database, token: UUID) -> None:
+    """Give up the lease; where the mark stays locked, let the lease run out.
+
+    A purge that asks for the lease locks the mark for a moment, and a host that vanished meanwhile
+    for hours. Nobody waits for that.
+    """
+    until = time.monotonic() + PATIENCE
+    work = partial(release, database=database, token=token)
+    while not database.run(work) and time.monotonic() < until:
+        time.sleep(REST)
 
 
 def _in_turns(turns: list[Generator[Removed, None, None]]) -> Iterator[Removed]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import select, update
@@ -12,11 +15,13 @@ from sqlalchemy import select, update
 from outbox import Status
 from outbox.domain.config.retention import Retention
 from outbox.store.connection.database import Database
-from outbox.store.retention import walk
-from outbox.store.retention.mark import LEASE, PurgeUnderWay
+from outbox.store.retention import mark, walk
+from outbox.store.retention import purge as purging
+from outbox.store.retention.mark import LEASE, PurgeUnderWay, take
 from outbox.store.retention.purge import purge as chunks_of
 from outbox.store.transitions import resolve
 from outbox.store.transitions.cancel import withdraw
+from tests.integration.store.outages.locks import PATIENCE, no_waiting
 from tests.integration.store.purge.test_purge import finished, in_status
 from tests.support.shop.purged import removed
 from tests.support.shop.shop import START, Shop, addresses, message, newsletter, sent
@@ -163,6 +168,50 @@ def test_one_that_finds_the_mark_locked_past_its_lease_gives_up(shop: Shop) -> N
         with pytest.raises(PurgeUnderWay):
             next(chunks)
         other.rollback()
+
+
+@SERVERS
+@pytest.mark.usefixtures("small")
+def test_one_that_ends_does_not_wait_for_a_host_that_vanished_with_the_mark(shop: Shop) -> None:
+    """It asked for the lease. The lease of the purge that ends runs out, and the next goes on."""
+    withdrawn(shop, 7)
+    shop.later(DAY + 1)
+    chunks = purge(shop.database, older_than=DAY)
+    assert next(chunks) == 2
+    with shop.database.transaction() as vanished, no_waiting(shop), ThreadPoolExecutor(1) as pool:
+        take(vanished, shop.database, uuid4())
+        try:
+            pool.submit(chunks.close).result(timeout=PATIENCE)
+        finally:
+            vanished.rollback()
+    with pytest.raises(PurgeUnderWay):
+        purged(shop)
+    shop.later(LEASE + 1)
+    assert purged(shop) == 5
+
+
+@SERVERS
+@pytest.mark.usefixtures("small")
+def test_one_that_ends_while_another_asks_for_the_lease_gives_it_up(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    withdrawn(shop, 7)
+    shop.later(DAY + 1)
+    chunks = purge(shop.database, older_than=DAY)
+    assert next(chunks) == 2
+    with shop.database.transaction() as other:
+        take(other, shop.database, uuid4())
+        tries = list[bool]()
+
+        def tried(*args: Any, **options: Any) -> bool:
+            tries.append(mark.release(*args, **options))
+            other.rollback()
+            return tries[-1]
+
+        monkeypatch.setattr(purging, "release", tried)
+        chunks.close()
+    assert tries == [False, True]
+    assert purged(shop) > 0
 
 
 def test_an_email_that_finishes_after_the_walk_has_passed_it_is_removed_in_its_time(
