@@ -6,9 +6,9 @@ it is past the age of this status, and not before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete, insert, or_, select
@@ -19,6 +19,10 @@ from ..connection.list_parts import is_among
 from ..inserts.bulk import insert_rows
 from ..schema.clock import utc
 from .horizons import Horizons
+
+AGAIN = 86_400.0
+"""Seconds until an email is tried again that the database refused to let go. If each purge tried
+them all, it would never come to the others."""
 
 _Place = tuple[datetime, int]
 _BEFORE: _Place = (datetime(1, 1, 1, tzinfo=UTC), 0)
@@ -42,15 +46,30 @@ class Stragglers:
         self._horizons = {Status.PENDING: max(horizons.values()), **horizons}
         self._after = dict.fromkeys(self._horizons, _BEFORE)
 
-    def note(self, connection: Connection, rows: Sequence[Any], now: datetime) -> None:
-        """Note emails. One that has not finished is noted as of now: it cannot finish earlier."""
+    def note(
+        self,
+        connection: Connection,
+        rows: Sequence[Any],
+        now: datetime,
+        refused: Collection[int] = (),
+    ) -> None:
+        """Note emails. One that has not finished is noted as of now: it cannot finish earlier.
+
+        Those that the database `refused` to let go are looked at again AGAIN seconds later.
+        """
         notes = [
-            {"email_id": row.id, "status": row.status, "since": row.finished_at}
+            {"email_id": row.id, "status": row.status, "since": self._since(row, refused)}
             if row.status in FINISHED
             else {"email_id": row.id, "status": Status.PENDING, "since": now}
             for row in rows
         ]
         insert_rows(connection, insert(self.table), notes)
+
+    def _since(self, row: Any, refused: Collection[int]) -> datetime:
+        if row.id not in refused:
+            finished: datetime = row.finished_at
+            return finished
+        return self._horizons[Status(row.status)] + timedelta(seconds=AGAIN)
 
     def due(self, connection: Connection, most: int) -> Due:
         """Return up to `most` emails that are due for a look and had none in this run."""

@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, select
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
+from ..connection.one_by_one import each_for_itself
 from ..schema.clock import utc
 from ..schema.tables import Tables
 from . import mark as marks
@@ -130,10 +131,25 @@ class Walk:
     def _remove_or_note(self, connection: Connection, rows: Sequence[Any], mark: Any) -> int:
         rows = [row for row in rows if row.is_to_go]
         over = [row.id for row in rows if is_past(row, self._horizons)]
-        gone = self._goal.remove(connection, self._database, over, self._horizons)
+        gone, refused = self._remove(connection, over)
         left = [row for row in rows if row.id not in gone]
-        self._stragglers.note(connection, left, mark.now)
+        self._stragglers.note(connection, left, mark.now, refused)
         return len(gone)
+
+    def _remove(
+        self, connection: Connection, ids: Collection[int]
+    ) -> tuple[frozenset[int], frozenset[int]]:
+        """Remove these; return what is gone, and what the database refuses to let go.
+
+        A table of the app's own may point to an email, and that keeps no other one.
+        """
+        gone = list[int]()
+
+        def remove(some: frozenset[int]) -> None:
+            gone.extend(self._goal.remove(connection, self._database, some, self._horizons))
+
+        refused = each_for_itself(connection, ids, remove, "purged")
+        return frozenset(gone), refused
 
     def _search(self, connection: Connection) -> bool:
         """Note emails that became visible behind the mark, in the next span of ids.
