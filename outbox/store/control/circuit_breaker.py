@@ -145,6 +145,8 @@ def take_probe(database: Database, server: str) -> Breaker | None:
         pause = open_seconds(failures, found.cause)
         moved = {"failures": failures, "retry_at": database.now(pause), "seen_at": database.now()}
         waits = is_in(database, server, BreakerState.OPEN) & is_half_open(database)
+        if not _is_free(connection, database, waits):
+            return None
         taken = connection.execute(update(table).where(waits).values(**moved, prober=None))
         return found if taken.rowcount == 1 else None
 
@@ -159,7 +161,12 @@ def note_prober(database: Database, server: str, token: UUID) -> None:
     table = database.tables.breaker
     is_free = is_in(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
     noted = update(table).where(is_free).values(prober=token)
-    database.run(lambda connection: connection.execute(noted))
+
+    def work(connection: Connection) -> None:
+        if _is_free(connection, database, is_free):
+            connection.execute(noted)
+
+    database.run(work)
 
 
 def give_back_probe(connection: Connection, database: Database, token: UUID) -> None:
@@ -173,13 +180,26 @@ def give_back_probe(connection: Connection, database: Database, token: UUID) -> 
         "failures": table.c.failures - 1, "retry_at": database.now(), "seen_at": database.now(),
         "prober": None,
     }  # fmt: skip
-    connection.execute(update(table).where(mine).values(**undone))
+    if _is_free(connection, database, mine):
+        connection.execute(update(table).where(mine).values(**undone))
 
 
 def forget_prober(connection: Connection, database: Database, token: UUID) -> None:
     """Let others probe although this lease is left: its batch has ended, or its worker is lost."""
     table = database.tables.breaker
-    connection.execute(update(table).where(table.c.prober == token).values(prober=None))
+    mine = table.c.prober == token
+    if _is_free(connection, database, mine):
+        connection.execute(update(table).where(mine).values(prober=None))
+
+
+def _is_free(connection: Connection, database: Database, which: ColumnElement[bool]) -> bool:
+    """Lock the row that fulfils `which`; return False if there is none, or others have it locked.
+
+    A host that vanished while it wrote of a server keeps the row locked until the database notices,
+    which may take hours. No sweep and no rescue may wait for it: other servers' emails would, too.
+    """
+    row = select(database.tables.breaker.c.server).where(which)
+    return connection.execute(row.with_for_update(skip_locked=True)).first() is not None
 
 
 def hurry(database: Database, servers: Collection[str]) -> int:

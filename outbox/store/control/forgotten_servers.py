@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import delete, func, or_, update
+from sqlalchemy import Connection, delete, func, or_, select, update
 
 from ..connection.database import Database
 
@@ -19,12 +19,20 @@ KEPT = 86_400.0
 def note_configured(database: Database, servers: Collection[str]) -> None:
     """Note, in the breakers that these servers have, that the servers are configured.
 
-    A note from the future is left: `set_back` goes by it.
+    A note from the future is left: `set_back` goes by it. Rows that others have locked are left,
+    too: a note an hour later is early enough, and a sweep does not wait for a host that vanished.
     """
     breaker = database.tables.breaker
     is_past = or_(breaker.c.seen_at.is_(None), breaker.c.seen_at <= database.now())
-    seen = update(breaker).where(breaker.c.server.in_(sorted(servers)), is_past)
-    database.run(lambda connection: connection.execute(seen.values(seen_at=database.now())))
+    ours = select(breaker.c.server).where(breaker.c.server.in_(sorted(servers)), is_past)
+    locked = ours.order_by(breaker.c.server).with_for_update(skip_locked=True)
+
+    def work(connection: Connection) -> None:
+        free = connection.execute(locked).scalars().all()
+        seen = update(breaker).where(breaker.c.server.in_(free))
+        connection.execute(seen.values(seen_at=database.now()))
+
+    database.run(work)
 
 
 def forget(database: Database, servers: Collection[str]) -> int:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
+from sqlalchemy import update
 
 from outbox import Priority, Status
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
@@ -77,6 +78,32 @@ def test_an_email_that_is_held_after_it_was_chosen_is_not_claimed(
         assert in_time(claim, session) is None
     assert shop.status(email.id) is Status.PENDING
     assert shop.count(shop.tables.lease) == 0
+
+
+def test_no_sweep_waits_for_a_host_that_vanished_while_it_wrote_of_a_server(
+    shop: Shop, workers: Shops
+) -> None:
+    """The server's row stays locked until the database notices. Then the server is asked again."""
+    email = shop.enqueue()
+    worker = halted(workers, email.id)
+    with shop.session() as session, no_waiting(worker):
+        session.execute(update(shop.tables.breaker).values(reason="the host was cut off here"))
+        assert in_time(lambda: probes(worker), session) == []
+    assert len(probes(worker)) == 1
+
+
+def test_no_rescue_of_a_probe_waits_for_a_host_that_vanished_while_it_wrote_of_a_server(
+    shop: Shop, workers: Shops
+) -> None:
+    email = shop.enqueue()
+    worker = halted(workers, email.id)
+    assert len(probes(worker)) == 1  # no task ever starts it
+    with shop.session() as session, no_waiting(worker):
+        session.execute(update(shop.tables.breaker).values(reason="the host was cut off here"))
+        worker.later(LEASE + 1)
+        assert in_time(lambda: probes(worker), session) == []
+        assert shop.status(email.id) is Status.PENDING
+    assert len(probes(worker)) == 1
 
 
 @pytest.mark.parametrize("why", ["held", "refused"])
