@@ -49,6 +49,9 @@ class Facts:
     """The attribute of the driver's connection that counts the rows it has written. MariaDB and
     MySQL tell this only with the privilege PROCESS."""
 
+    checks_now: str = ""
+    """The statement that has constraints checked now and no longer at the commit."""
+
     is_file: bool = False
     """The database is a file, or in the memory of one process."""
 
@@ -66,6 +69,7 @@ _POSTGRESQL = Facts(
     keeps_index_entries=True,
     slow_executemany=True,
     prepares=True,
+    checks_now="SET CONSTRAINTS ALL IMMEDIATE",
     drivers=("psycopg", "psycopg2", "psycopg2cffi"),
     extra="postgresql",
 )

@@ -146,7 +146,10 @@ class Walk:
         gone = list[int]()
 
         def remove(some: frozenset[int]) -> None:
-            gone.extend(self._goal.remove(connection, self._database, some, self._horizons))
+            removed = self._goal.remove(connection, self._database, some, self._horizons)
+            if removed and (checks_now := self._database.facts.checks_now):
+                connection.exec_driver_sql(checks_now)  # the commit would fail for all of them
+            gone.extend(removed)
 
         refused = each_for_itself(connection, ids, remove, "purged")
         return frozenset(gone), refused

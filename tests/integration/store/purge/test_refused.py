@@ -61,6 +61,19 @@ def test_an_email_that_another_table_points_to_stays_alone(
     assert f"email {kept[0]} first" in told(caplog)[0]
 
 
+@pytest.mark.databases("postgresql")
+def test_a_key_that_is_checked_at_the_commit_only_keeps_no_other_email(old: Shop) -> None:
+    with old.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "ALTER TABLE invoices ALTER CONSTRAINT invoices_email_id_fkey"
+            " DEFERRABLE INITIALLY DEFERRED"
+        )
+    kept = left(old)[2]
+    point_to(old, kept)
+    assert purged(old) == MANY - 1
+    assert left(old) == stragglers(old) == [kept]
+
+
 def test_it_is_tried_again_a_day_later_and_not_by_each_purge(
     old: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
