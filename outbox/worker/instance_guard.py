@@ -10,6 +10,7 @@ sweep saw another instance than the one it knows.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable
 from math import inf
 
@@ -69,7 +70,15 @@ class InstanceGuard:
     def watch(self, engine: Engine) -> None:
         """Ask again after each new connection of this engine."""
         if not isinstance(engine.pool, NullPool):  # there each statement has a new one
-            event.listen(engine, "connect", lambda *_: self.forget())
+            # The engine may not hold the app: Flask-SQLAlchemy holds each app's engines as long as
+            # it lives, and so the app with them.
+            found = weakref.ref(self)
+
+            def forget(*_: object) -> None:
+                if (guard := found()) is not None:
+                    guard.forget()
+
+            event.listen(engine, "connect", forget)
 
     def _ask(self) -> None:
         database = self._database()

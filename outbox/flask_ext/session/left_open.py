@@ -30,18 +30,21 @@ def watch(app: Flask, source: scoped_session[Any]) -> None:
 
     A scope of the app's own is not asked: mostly it needs the context, or is the context.
     """
-
-    def look(_: Flask, **__: object) -> None:
-        # The signal comes after all teardown functions, whatever their order. Within another
-        # context the session may be that one's.
-        if has_app_context() or not source.registry.has():
-            return
-        if emails := uncommitted(source()):
-            _log.warning(
-                _LEFT,
-                counted(emails, "email", "emails"),
-                extra={"outbox": {"event": "emails_left_open", "emails": emails}},
-            )
-
     if isinstance(source.registry, ThreadLocalRegistry):
-        appcontext_popped.connect(look, app, weak=False)
+        # Not a function for each app: the signal would hold it, and with it an app of which nobody
+        # knows any more.
+        appcontext_popped.connect(_look, app)
+
+
+def _look(app: Flask, **_: object) -> None:
+    # The signal comes after all teardown functions, whatever their order. Within another context
+    # the session may be that one's.
+    source = app.extensions["outbox"].source
+    if has_app_context() or not source.registry.has():
+        return
+    if emails := uncommitted(source()):
+        _log.warning(
+            _LEFT,
+            counted(emails, "email", "emails"),
+            extra={"outbox": {"event": "emails_left_open", "emails": emails}},
+        )

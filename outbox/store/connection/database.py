@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from math import ceil, inf
+from math import inf
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, Table
@@ -17,7 +16,7 @@ from sqlalchemy.pool import QueuePool
 from ..encryption.cipher import Cipher
 from ..encryption.tombstones import Tombstones
 from ..hidden_values import VALUES_HIDDEN
-from ..schema.clock import clock
+from ..schema.clock import Offset, clock
 from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
@@ -25,7 +24,8 @@ from .endings import Audience, Ending, Nobody, noted
 from .error_codes import is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
 from .prepared_statements import asked
-from .sqlite_memory import Shared
+from .sqlite.memory import Shared
+from .sqlite.write_lock import BEGIN, begin_immediate, lock_tries
 from .turns import Turns
 
 Result = TypeVar("Result")
@@ -33,12 +33,6 @@ Result = TypeVar("Result")
 TRIES = 8
 STATEMENTS = 200
 """The most statements that are kept. They differ by few keys: batch sizes, lanes, priorities."""
-
-LOCK_WAIT = 15.0
-"""About how many seconds a transaction waits for SQLite's write lock, however short a lease is."""
-_BEGIN = "BEGIN IMMEDIATE"
-_POLL = 0.001
-"""About how many seconds pass between two tries for SQLite's write lock."""
 
 
 class Database:
@@ -66,7 +60,7 @@ class Database:
         self.tables = tables
         self.dialect = engine.dialect.name  # for `backend_of`; its properties are in `facts`
         self.facts = facts_of(self.dialect)
-        self.offset = offset
+        self._offset = Offset(offset)
         self.patience = patience
         self.audience = audience or Nobody()
         self.cipher = cipher or Cipher()
@@ -74,6 +68,15 @@ class Database:
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._turns: Turns | None = None
         self._built: dict[Hashable, Any] = {}
+
+    @property
+    def offset(self) -> float:
+        """The seconds that are added to the database's clock."""
+        return self._offset.seconds
+
+    @offset.setter
+    def offset(self, seconds: float) -> None:
+        self._offset.seconds = seconds
 
     @property
     def connections(self) -> float:
@@ -116,7 +119,8 @@ class Database:
 
     def now(self, seconds: float = 0.0) -> clock:
         """Return the SQL expression for the database's time plus `seconds`."""
-        return clock(lambda: self.offset + seconds)
+        offset = self._offset  # not this object: an engine keeps its statements, and this the app
+        return clock(lambda: offset.seconds + seconds)
 
     def built(self, build: Callable[..., Result], *key: Hashable) -> Result:
         """Return the statement that `build` makes for this database and key, and keep it.
@@ -145,8 +149,8 @@ class Database:
                     with noted(connection) as endings:
                         result = work(connection)
             except DBAPIError as error:
-                is_lock = error.statement == _BEGIN
-                _wait_or_raise(error, left - (TRIES - lock_tries(self.patience)) * is_lock)
+                is_lock = error.statement == BEGIN
+                _wait_or_raise(error, left - (TRIES - lock_tries(self.patience, TRIES)) * is_lock)
             else:
                 self.tell(endings)
                 return result
@@ -195,7 +199,7 @@ class Database:
         isolation = "AUTOCOMMIT" if self.facts.one_writer else "READ COMMITTED"
         with self._lent(isolation) as connection, connection.begin(), asked(connection):
             if self.facts.one_writer:
-                _begin_immediate(connection, self.patience)
+                begin_immediate(connection, self.patience)
             yield connection
 
     def refuse_busy(self) -> None:
@@ -241,46 +245,6 @@ def _isolated(connection: Connection, isolation: str) -> Connection:
             # If the connection is lost, SQLAlchemy finds that out here, and empties the pool.
             connection.exec_driver_sql("SELECT 1")
         raise DBAPIError.instance(None, None, error, errors, dialect=dialect) from error
-
-
-def _begin_immediate(connection: Connection, patience: float) -> None:
-    """Take SQLite's write lock now: a transaction that reads first may not get it later.
-
-    Durability is set here too, because the app may have set less for itself.
-    """
-    driver: Any = connection.connection.dbapi_connection
-    if getattr(driver, "in_transaction", False):
-        connection.exec_driver_sql("ROLLBACK")  # the app's own "begin" listener opened one
-    connection.exec_driver_sql("PRAGMA synchronous = FULL")
-    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
-    try:
-        if not _begun_within(driver, patience):
-            connection.exec_driver_sql(_BEGIN)  # SQLAlchemy's error, if it fails again
-    finally:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-
-
-def _begun_within(driver: Any, patience: float) -> bool:
-    """Ask for the write lock about every millisecond; return False after `patience` seconds.
-
-    SQLite's own busy handler sleeps longer and longer, up to a tenth of a second. But a window is
-    recorded in a few milliseconds, so two workers would wait more than they work.
-    """
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            driver.execute(_BEGIN)
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                return False
-            time.sleep(_POLL * (0.5 + random.random()))  # noqa: S311
-        else:
-            return True
-
-
-def lock_tries(patience: float) -> int:
-    """Return how often a transaction waits so many seconds for SQLite's write lock."""
-    return min(TRIES, max(1, ceil(LOCK_WAIT / patience)))
 
 
 def _wait_or_raise(error: DBAPIError, left: int) -> None:

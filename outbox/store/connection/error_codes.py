@@ -16,7 +16,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from ...domain.errors import ConfigurationError
-from .sqlite_memory import Busy
+from .sqlite.memory import Busy
 
 ANSWERS = (SQLAlchemyError, OSError)
 """Errors of the database or the way to it, as opposed to bugs. SQLAlchemy's own errors are among

@@ -20,6 +20,13 @@ It is a plain type with a variant, so that Alembic's migrations need only SQLAlc
 """
 
 
+class Offset:
+    """Seconds that are added to the database's clock, also in statements that were built before."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
 class clock(FunctionElement[datetime]):  # noqa: N801  (reads as the SQL function that it is)
     """The database's time at this statement, plus some seconds.
 

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,10 @@ nothing."""
 GAP = 0.02
 """Seconds from one publish to the next. The first wake publishes at once. In a stream of commits a
 publish for each would cost more than the enqueue, and one sweep serves them all."""
+
+
+LOOK = 60.0
+"""Seconds from one look to the next whether anybody holds the nudge, where nobody wakes it."""
 
 
 class Nudge:
@@ -90,25 +95,28 @@ class Nudge:
             if self._is_starting or (self._thread is not None and self._thread.is_alive()):
                 return None
             self._is_starting = True
-            self._thread = threading.Thread(target=self._run, name="outbox-nudge", daemon=True)
+            arguments = (weakref.ref(self), self._wanted)
+            self._thread = threading.Thread(
+                target=_run, args=arguments, name="outbox-nudge", daemon=True
+            )
             return self._thread
 
-    def _run(self) -> None:
-        while True:
-            self._wanted.wait(self._left())
-            self._wanted.clear()
-            while self._asked:
-                self._due = min(self._due, self._asked.popleft())
-            if self._left() == 0.0:
-                self._due = inf
-                if self._clock() >= self._silent_until:
-                    self._try()
-                    self._next = self._clock() + self._gap
+    def publish_if_due(self) -> float:
+        """Publish if it is time; return the seconds until the next look. Only the thread calls it.
 
-    def _left(self) -> float | None:
-        """Return the seconds until the next publish, or None where none is wanted."""
-        if self._due == inf:
-            return None
+        The seconds are infinite where no sweep is asked for.
+        """
+        self._wanted.clear()
+        while self._asked:
+            self._due = min(self._due, self._asked.popleft())
+        if self._left() == 0.0:
+            self._due = inf
+            if self._clock() >= self._silent_until:
+                self._try()
+                self._next = self._clock() + self._gap
+        return self._left()
+
+    def _left(self) -> float:
         return max(0.0, max(self._due, self._next) - self._clock())
 
     def _try(self) -> None:
@@ -122,3 +130,18 @@ class Nudge:
                 _log.warning("outbox: no nudge, the broker is away (%s)", type(error).__name__)
         else:
             self._failures, self._silent_until = 0, 0.0
+
+
+def _run(found: weakref.ref[Nudge], wanted: threading.Event) -> None:
+    """Look whenever somebody wakes it or a moment has come; end when nobody holds the nudge.
+
+    While it waits it does not hold the nudge, which knows its app: tests make an app each, and each
+    would stay for ever.
+    """
+    left = 0.0
+    while True:
+        wanted.wait(min(left, LOOK))
+        if (nudge := found()) is None:
+            return
+        left = nudge.publish_if_due()
+        del nudge

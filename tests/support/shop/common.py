@@ -44,9 +44,10 @@ class Common:
         if self._database is None:
             self._database = new
             return
-        built = self._database._built
+        self._database.offset = new.offset  # what is built looks there
+        built = {name: vars(self._database)[name] for name in ("_built", "_offset")}
         self._database.__class__ = type(new)
-        self._database.__dict__ = {**vars(new), "_built": built}
+        self._database.__dict__ = vars(new) | built
         vars(runtime)["database"] = self._database
 
     def take_back(self) -> None:

@@ -154,18 +154,18 @@ def test_a_wake_raises_nothing_where_no_thread_can_be_started(
 
 
 _PRELOADED = """
-from outbox.worker.process.wakeup import Nudge
+from outbox.worker.process import wakeup
 
 published = []
-nudge = Nudge(lambda: published.append(1))  # as gunicorn --preload makes it
+nudge = wakeup.Nudge(lambda: published.append(1))  # as gunicorn --preload makes it
 import gevent
 from gevent import monkey
 monkey.patch_all()
 import threading
 
 made = []
-run = nudge._run
-nudge._run = lambda: (made.append(threading.current_thread().name), run())
+run = wakeup._run
+wakeup._run = lambda *given: (made.append(threading.current_thread().name), run(*given))
 gevent.joinall([gevent.spawn(nudge.wake) for _ in range(3)], raise_error=True)
 while not published:
     gevent.sleep()

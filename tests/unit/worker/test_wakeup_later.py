@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections.abc import Callable
+from math import inf
 
 import pytest
 
+from outbox.worker.process import wakeup
 from outbox.worker.process.wakeup import Nudge
 from tests.support.waiting import wait_until
 from tests.unit.worker.nudging import SECONDS, Broker, Clock, entered
 
 
-def left(nudge: Nudge, seconds: float | None) -> None:
+def left(nudge: Nudge, seconds: float) -> None:
     wait_until(lambda: nudge._left() == seconds, SECONDS, lambda: f"{seconds}: {nudge._left()}")
 
 
@@ -28,12 +32,28 @@ def test_a_wake_for_later_publishes_then_and_not_before(
     clock.now += 1.0
     nudge._wanted.set()
     assert entered(held_broker)
-    left(nudge, None)
+    left(nudge, inf)
 
 
 def test_a_wake_for_later_needs_no_other_to_come(held_broker: Broker) -> None:
-    Nudge(held_broker.publish).wake(0.02)
+    nudge = Nudge(held_broker.publish)
+    nudge.wake(0.02)
     assert entered(held_broker)
+
+
+def test_the_thread_holds_no_nudge_and_ends_when_nobody_does(
+    held_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakeup, "LOOK", 0.01)
+    nudge = Nudge(held_broker.publish)
+    nudge.wake()
+    assert entered(held_broker)
+    thread = nudge._thread
+    assert isinstance(thread, threading.Thread)
+    found = weakref.ref(nudge)
+    del nudge
+    thread.join(SECONDS)
+    assert (found(), thread.is_alive()) == (None, False)
 
 
 def test_of_wakes_for_later_the_first_one_counts(nudge: Nudge) -> None:
@@ -47,7 +67,7 @@ def test_a_wake_at_once_does_for_those_for_later(nudge: Nudge, held_broker: Brok
     left(nudge, 60.0)
     nudge.wake()
     assert entered(held_broker)
-    left(nudge, None)
+    left(nudge, inf)
     assert held_broker.calls == 1
 
 
@@ -70,7 +90,7 @@ def test_in_a_stream_of_wakes_the_first_publishes_at_once_and_the_rest_after_the
     clock.now += 2.0
     nudge._wanted.set()  # the clock of this test does not wake anybody by itself
     assert entered(held_broker)
-    left(nudge, None)
+    left(nudge, inf)
     assert held_broker.calls == 2
 
 

@@ -8,7 +8,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from outbox import ConfigurationError
-from outbox.store.connection.database import Database, lock_tries
+from outbox.store.connection.database import TRIES, Database
+from outbox.store.connection.sqlite.write_lock import lock_tries
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("sqlite")
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.databases("sqlite")
 
 @pytest.mark.parametrize(("patience", "tries"), [(0.05, 8), (1.0, 8), (5.0, 3), (10.0, 2), (60, 1)])
 def test_it_waits_some_seconds_whatever_its_patience(patience: float, tries: int) -> None:
-    assert lock_tries(patience) == tries
+    assert lock_tries(patience, TRIES) == tries
 
 
 def test_it_asks_for_the_lock_once_in_each_try(shop: Shop) -> None:
@@ -33,7 +34,7 @@ def test_it_asks_for_the_lock_once_in_each_try(shop: Shop) -> None:
         with pytest.raises(OperationalError, match="locked"):
             database.run(lambda connection: None)
         other.exec_driver_sql("ROLLBACK")
-    assert tried.count("BEGIN IMMEDIATE") == lock_tries(database.patience)
+    assert tried.count("BEGIN IMMEDIATE") == lock_tries(database.patience, TRIES)
     after = tried[tried.index("BEGIN IMMEDIATE") :]
     assert "PRAGMA busy_timeout = 50" in after, "the connection waits for its next user"
 

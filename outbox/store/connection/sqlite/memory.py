@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from ...domain.errors import ConfigurationError
+from ....domain.errors import ConfigurationError
 
 _BUSY = (
     "an SQLite database in memory has only one connection, and a transaction is open on it: commit"
