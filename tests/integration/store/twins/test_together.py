@@ -102,6 +102,7 @@ def summed(twins: Twins, rows: Rows) -> tuple[Rows, Counter[tuple[Any, ...]]]:
     return {name: found for name, found in rows.items() if name != "tally"}, attempts
 
 
+@pytest.mark.long
 @examples(120)
 @given(data=st.data())
 def test_the_windows_of_several_tasks_leave_what_they_leave_alone(
