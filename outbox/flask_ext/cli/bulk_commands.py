@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -21,7 +21,16 @@ from ...worker.purge import purge_all
 from ..management.audit import Deed
 from ..management.corrections import RESOLVED, cancel_tag
 from ..management.results import Corrections, Reason
-from .shell import DAYS, EMAIL_ID, current_outbox, current_runtime, person, text, write
+from .shell import (
+    DAYS,
+    EMAIL_ID,
+    current_outbox,
+    current_runtime,
+    fail_if_held,
+    person,
+    text,
+    write,
+)
 
 
 def _words(statuses: Iterable[Status]) -> click.Choice[str]:
@@ -43,7 +52,6 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     if status:
         with progress_bar() as progress:
             done = current_outbox().retry(status=status, progress=progress, by=person())
-        _tell_held(len(done.held))
         _tell_redacted(len(done.redacted))
     else:
         done = current_outbox().retry(ids, by=person())
@@ -53,6 +61,7 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
         doubtful = counted(len(done.unknown), "of them was", "of them were")
         told = "a copy may have arrived, so it ends only as sent or unknown"
         click.echo(f"{doubtful} unknown: {told}")
+    fail_if_held(len(done.held))
     if not done.changed:
         raise SystemExit(1)
 
@@ -63,19 +72,12 @@ def _tell_unchanged(done: Corrections) -> None:
         click.secho(f"email {one.id} is unchanged: {one}", fg=colour)
 
 
-def _tell_held(emails: int) -> None:
-    if emails:
-        told = counted(emails, "email is unchanged: another transaction holds it", _HELD)
-        click.secho(told, fg="yellow")
-
-
 def _tell_redacted(emails: int) -> None:
     if emails:
         click.echo(counted(emails, "email is unchanged: its body was removed", _REDACTED))
 
 
 _REDACTED = "emails are unchanged: their bodies were removed"
-_HELD = "emails are unchanged: another transaction holds them"
 
 
 @contextmanager
@@ -102,6 +104,7 @@ def resolve(ids: tuple[int, ...], outcome: str) -> None:
     click.echo(f"{_are(now.count(Status(outcome)))} {outcome}")
     for other in sorted(set(now) - {outcome}):
         click.echo(f"{_are(now.count(other))} {other}: {_WHY[other]}")
+    fail_if_held(len(done.held))
     if not now:
         raise SystemExit(1)
 
@@ -125,13 +128,14 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     """Withdraw emails that are not sent yet, by id, key or tag."""
     if sum(value is not None for value in (id_, key, tag)) != 1:
         raise click.UsageError("give exactly one of --id, --key and --tag")
+    held: Collection[int] = ()
     if tag is None:
         total = write(_withdraw, id_, key)
     else:
         with progress_bar() as progress:
             total, held = cancel_tag(current_runtime(), tag, progress, person())
-        _tell_held(len(held))
     click.echo(f"{counted(total, 'email')} cancelled")
+    fail_if_held(len(held))
     if not total:
         raise SystemExit(1)
 

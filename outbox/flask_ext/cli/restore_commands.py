@@ -13,9 +13,7 @@ from ...store.instance.hold import HeldEmails
 from ..management.server_lines import printable
 from .bulk_commands import progress_bar
 from .printing.json_output import print_json
-from .shell import EMAIL_ID, as_json, current_outbox, person, text
-
-_LOCKED = "another transaction holds {}: run it again"
+from .shell import EMAIL_ID, as_json, current_outbox, fail_if_held, person, text
 
 
 @click.command()
@@ -29,7 +27,7 @@ def restored() -> None:
         done = current_outbox().restored(progress=progress, by=person())
     click.echo(f"{counted(done.held, 'email is', 'emails are')} held")
     if done.locked:
-        locked = _LOCKED.format(counted(done.locked, "email"))
+        locked = f"another transaction holds {counted(done.locked, 'email')}: run it again"
         raise click.ClickException(f"{locked}; until then nothing is sent")
     click.echo("new emails are sent; flask outbox held shows the others")
 
@@ -90,8 +88,7 @@ def release(
             )
     except InvalidMessage as error:
         raise click.UsageError(error.rule) from None
-    if done.locked:
-        click.secho(_LOCKED.format(counted(len(done.locked), "email")), fg="yellow")
     click.echo(f"{counted(done.emails, 'email is', 'emails are')} released")
+    fail_if_held(len(done.locked))
     if not done.emails:
         raise SystemExit(1)

@@ -10,6 +10,7 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
+from ...domain.counted import counted
 from ...domain.errors import ConfigurationError, InvalidMessage
 from ...store.connection.error_codes import describe
 from ...store.instance.examine import look
@@ -83,6 +84,21 @@ def person() -> str:
         return f"shell: {getuser()}"[:WHO_LENGTH]
     except (ImportError, KeyError, OSError):  # a container's user may have no name
         return "shell"
+
+
+def fail_if_held(emails: int) -> None:
+    """Exit with 1, and say what to do, where another transaction kept so many emails unchanged.
+
+    It comes last, when what was done is told: a script must not take a part for all of it.
+    """
+    if emails:
+        raise click.ClickException(f"{counted(emails, *_HELD)}; run this again")
+
+
+_HELD = (
+    "email is unchanged: another transaction holds it",
+    "emails are unchanged: another transaction holds them",
+)
 
 
 def write(work: Any, *args: Any, **kwargs: Any) -> Any:

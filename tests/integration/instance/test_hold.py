@@ -132,6 +132,20 @@ def test_ids_are_released_once_and_held_emails_can_be_withdrawn(sending: Shop) -
     assert "0 emails are released" in runner(sending)("release", "--tag", "orders", code=1).output
 
 
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_script_learns_that_a_held_email_was_not_released(sending: Shop) -> None:
+    first, run = live.fill(sending)["due"], runner(sending)
+    sending.outbox.restored()
+    with sending.session() as session:
+        assert sending.outbox.cancel(id=first, session=session) == 1
+        output = run("release", "--all", code=1).output
+        assert sending.outbox.release(first).locked == (first,)
+        session.rollback()
+    assert "3 emails are released" in output
+    assert "1 email is unchanged: another transaction holds it; run this again" in output
+    assert "1 email is released" in run("release", "--all").output
+
+
 def test_a_restore_is_repeatable_and_works_before_anything_was_sent(shop: Shop) -> None:
     assert shop.outbox.restored().held == 0
     shop.enqueue()

@@ -101,12 +101,31 @@ def test_an_email_that_another_transaction_holds_keeps_no_other_waiting(
     [first, *_] = (row.id for row in shop.rows(email))
     with shop.session() as session:
         session.execute(select(email.c.id).where(email.c.id == first).with_for_update())
-        output = run(*words).output
+        output = run(*words, code=1).output
         before = shop.status(first)
-    assert "1 email is unchanged: another transaction holds it" in output
+    assert "1 email is unchanged: another transaction holds it; run this again" in output
     assert "2 emails" in output
     assert [row.status == before for row in shop.rows(email)] == [True, False, False]
     assert "1 email " in run(*words).output
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+@pytest.mark.parametrize("words", [("retry",), ("resolve", "--as", "failed")])
+def test_a_script_learns_that_an_email_of_its_list_was_left(
+    shop: Shop, run: Run, words: tuple[str, ...]
+) -> None:
+    first, second = (stuck(shop, Status.UNKNOWN) for _ in range(2))
+    email = shop.tables.email
+    with shop.session() as session:
+        session.execute(select(email.c.id).where(email.c.id == first).with_for_update())
+        output = run(*words, first, second, code=1).output
+    assert f"email {first} is unchanged: another transaction holds it" in output
+    assert "1 email is unchanged: another transaction holds it; run this again" in output
+    assert (shop.status(first) is Status.UNKNOWN, shop.status(second) is Status.UNKNOWN) == (
+        True,
+        False,
+    )
+    run(*words, first)
 
 
 def test_resolve_settles_what_is_in_doubt(shop: Shop, run: Run) -> None:
