@@ -112,7 +112,11 @@ def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
 
     # In a thread, which is left behind: some waits of a broker's client never end.
     asking = threading.Thread(target=ask, name="outbox-fleet", daemon=True)
-    asking.start()
+    try:
+        asking.start()
+    except RuntimeError:
+        told = "cannot be asked (this process can start no thread)"
+        raise NoAnswer(f"the broker {broker_name(app)} {told}") from None
     asking.join(PATIENCE)
     if failed:
         raise failed[0]

@@ -33,6 +33,11 @@ FAREWELL = 2.0
 """Seconds for which the end of the process waits until its row says so."""
 
 
+_NO_THREAD = (
+    "this process cannot write itself down: no thread can be started. It does its work, but"
+    " `flask outbox workers`, check and health miss it: raise the host's limit of processes and"
+    " threads, and start it again"
+)
 _ROW = "the row of this process was not written"
 _SLOTS = "the slots of processes that have ended were not freed"
 
@@ -72,8 +77,14 @@ class Presence:
         self._thread = threading.Thread(target=self._run, name="outbox-presence", daemon=True)
 
     def start(self) -> None:
-        """Begin to write the row; return at once."""
-        self._thread.start()
+        """Begin to write the row; return at once.
+
+        Where the host lets this process start no thread, it does its work without a row.
+        """
+        try:
+            self._thread.start()
+        except RuntimeError:
+            _log.warning("outbox: %s", _NO_THREAD)
 
     def end(self) -> None:
         """Have the row say that the process stops, and wait a moment for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,19 @@ def test_a_broker_that_is_reached_and_refuses_the_question_is_a_warning(
     assert told.level == "warn"
     assert told.text == f"workers: the broker {redis.url} cannot be asked (PermissionError)"
     app.close()
+
+
+@pytest.mark.brokers("redis")
+def test_a_process_that_can_start_no_thread_cannot_ask_and_says_so(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)  # a double: no limit holds for root
+    [told] = fleet_findings(celery(broker.url))
+    assert told.level == "warn"
+    assert told.text.endswith("cannot be asked (this process can start no thread)")
 
 
 @pytest.mark.databases("sqlite")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -167,6 +168,22 @@ def test_slots_that_could_not_be_freed_are_told_as_such(
     wait_until(lambda: told in caplog.text, 10, "the line of the other thing that fails")
     shop.tables.worker.create(shop.engine)
     shop.tables.lease.create(shop.engine)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_process_that_can_start_no_thread_goes_on_without_a_row_and_says_so(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    presence = Presence(shop.runtime, Member(), every=EVERY)
+    with monkeypatch.context() as host:
+        host.setattr(threading.Thread, "start", refuse)  # a double: no limit holds for root
+        presence.start()
+    presence.end()
+    assert the_row(shop) is None
+    assert "cannot write itself down: no thread can be started" in caplog.text
 
 
 @pytest.mark.databases("postgresql")
