@@ -14,6 +14,7 @@ from ...domain.header.fields import parse_addresses
 from ...domain.priority import Priority
 from ..app.enqueue import Writing
 from ..app.state import state_of
+from ..messages.people import pair_of
 from ..session.reading import holds_nothing
 
 
@@ -77,9 +78,16 @@ def _check(message: Message) -> None:
 
 
 def _address(sender: str | tuple[str, str] | None) -> str | None:
-    """Return the address of a sender as Flask-Mail takes it: a (name, address) pair, or text."""
-    if sender is None or isinstance(sender, tuple):
-        return sender[1] if sender else None
+    """Return the address of a sender as Flask-Mail takes it: a (name, address) pair, or text.
+
+    Where it is empty, the message's own sender is the envelope's, as there.
+    """
+    if not sender:
+        return None
+    if isinstance(sender, tuple):
+        return pair_of("envelope_from", sender)[1]
+    if sender == "<>":
+        return sender
     found = parse_addresses("envelope_from", sender)
     if len(found) > 1:
         raise InvalidMessage("envelope_from", "must be one address")

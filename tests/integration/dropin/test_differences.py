@@ -5,10 +5,12 @@ from __future__ import annotations
 import email
 import smtplib
 from email import policy
+from typing import Any
 
+import flask_mail
 import pytest
 
-from outbox import InvalidMessage
+from outbox import InvalidMessage, OutboxMail
 from tests.integration.dropin.conftest import Both, attachment, options, parsed, parts
 from tests.support.servers.smtp.catcher import CaughtMail
 
@@ -177,6 +179,25 @@ def test_a_header_without_a_value_is_refused(both: Both) -> None:
         both.theirs(message)
     with pytest.raises(InvalidMessage, match="the value of X-A must be text"):
         both.ours(message)
+
+
+@pytest.mark.parametrize("sender", [("A", None), ("A", b"a@x.example")])
+def test_an_envelope_sender_that_is_no_text_is_refused(both: Both, sender: Any) -> None:
+    """Flask-Mail refuses it, too, though not by its name: a None has no method encode."""
+    message = both.message()
+    theirs, ours = flask_mail.Mail(both.plain), OutboxMail(both.shop.app)
+    with (
+        both.plain.app_context(),
+        theirs.connect() as connection,
+        pytest.raises((AttributeError, TypeError)),
+    ):
+        connection.send(message, envelope_from=sender)
+    with (
+        both.shop.app.app_context(),
+        ours.connect() as connection,
+        pytest.raises(InvalidMessage, match="envelope_from"),
+    ):
+        connection.send(message, envelope_from=sender)
 
 
 @pytest.mark.parametrize("name", ["From", "To", "Cc", "Bcc"])

@@ -125,6 +125,23 @@ def test_another_envelope_sender(program: Program, sender: str | tuple[str, str]
     assert email.message_from_bytes(mail.content)["From"] == "shop@shop.example"
 
 
+@pytest.mark.parametrize("sender", [None, "", ()])
+def test_without_another_envelope_sender_it_is_the_message_s(program: Program, sender: Any) -> None:
+    with program.mail.connect() as connection:
+        connection.send(Message("Order 1", recipients=["ada@x.example"]), envelope_from=sender)
+    assert [mail.sender for mail in program.deliver()] == ["shop@shop.example"]
+
+
+@pytest.mark.parametrize("sender", [("a@x.example",), ("A", "a@x.example", "b@x.example")])
+def test_an_envelope_sender_that_is_no_pair_is_a_value_error(
+    program: Program, sender: tuple[str, ...]
+) -> None:
+    message = Message("Order 1", recipients=["ada@x.example"])
+    with program.mail.connect() as connection, pytest.raises(ValueError, match=r"pair|unpack"):
+        connection.send(message, envelope_from=sender)  # type: ignore[arg-type]
+    assert program.deliver() == ()
+
+
 def test_record_messages(start: Start) -> None:
     program = start(TESTING=True)
     with program.mail.record_messages() as outbox:
