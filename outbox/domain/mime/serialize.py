@@ -15,6 +15,8 @@ from ..header.address import CONTROL
 from ..header.fields import FOLD_AT, MAILBOXES, parse_addresses, unfolded
 from ..header.signatures import is_dkim_signed
 from .line_endings import has_long_line, normalise
+from .structure import transfer_encoding
+from .transfer_encoding import IDENTITIES
 
 _WITH_PARAMETERS = frozenset({"content-type", "content-disposition"})
 _ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
@@ -73,6 +75,15 @@ class _Generator(BytesGenerator):
     def _encode(self, s: str) -> bytes:
         """Return the octets of an attached message as it was given; CPython takes ASCII alone."""
         return s.encode("ascii", "surrogateescape")
+
+    def _handle_message_delivery_status(self, msg: Message[Any, Any]) -> None:
+        """Write a report that is a text as it is; CPython writes only one that was parsed."""
+        if isinstance(msg.get_payload(), list):
+            super()._handle_message_delivery_status(msg)  # type: ignore[misc]
+        elif transfer_encoding(msg) in IDENTITIES:
+            self._handle_message(msg)  # type: ignore[attr-defined]
+        else:
+            raise InvalidMessage("message", "a message/delivery-status is 7bit (RFC 3464 §2.1)")
 
     def _header(self, name: str, value: Any, *, is_signed: bool) -> bytes:
         if type(value) is str and (value.isascii() or self._as_it_is(value)):

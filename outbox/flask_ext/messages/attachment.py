@@ -1,7 +1,8 @@
-"""Makes the part of an attachment: in base64, except a message, which no part may encode."""
+"""Makes the part of an attachment: in base64, except what no part may encode, such as a message."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from email import message_from_bytes
 from email.encoders import encode_base64
@@ -13,6 +14,7 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.fields import LEAKS, check_headers
 from ...domain.mime.line_endings import fits, normalise
 from ...domain.mime.parameters import with_parameter
+from ...domain.mime.serialize import flatten
 from ...domain.mime.seven_bit import seven_bit
 from ...domain.mime.structure import label
 from ...domain.mime.transfer_encoding import IDENTITIES
@@ -21,17 +23,23 @@ from .checked_text import as_text, clean
 MOST_LOOKS = 500_000
 """A parser looks at each line once for each multipart. More of that would take over a second."""
 
+_BLANKS = re.compile(rb":[ \t]+")
+
 
 def is_message(content_type: object) -> bool:
-    """Return whether an attachment of this type is a message."""
-    return str(content_type).partition(";")[0].strip().lower() == "message/rfc822"
+    """Return whether an attachment of this type is a message, or a report to be read like one."""
+    return _kind(content_type).startswith("message/")
+
+
+def _kind(content_type: object) -> str:
+    return str(content_type).partition(";")[0].strip().lower()
 
 
 def part_of(attachment: flask_mail.Attachment, *, ascii_name: bool) -> MIMEBase:
     """Return the part, or raise InvalidMessage; with `ascii_name` its name is made ASCII."""
     content_type = clean("content_type", attachment.content_type)
     data = _octets(attachment.data)
-    encoding = encoding_as_it_is(data) if is_message(content_type) else "base64"
+    encoding = _encoding(_kind(content_type), data)
     part = _part(content_type if encoding else "application/octet-stream", data, encoding)
     if attachment.filename is not None:
         filename = clean("filename", attachment.filename)
@@ -59,6 +67,47 @@ def _part(content_type: str, data: bytes, encoding: str | None) -> MIMEBase:
     return part
 
 
+def _encoding(kind: str, data: bytes) -> str | None:
+    """Return the transfer encoding of an attachment; None where its type allows none that fits.
+
+    RFC 2045 §6.4 forbids to encode a multipart, which has parts of its own.
+    """
+    if kind == "message/rfc822":
+        return encoding_as_it_is(data)
+    if is_message(kind):
+        return _report_encoding(kind, data)
+    return None if kind.startswith("multipart/") else "base64"
+
+
+def _report_encoding(kind: str, data: bytes) -> str | None:
+    """Return 7bit, which RFC 3464 §2.1 and its like want of a report; None where it needs more.
+
+    Programs take base64 there for the report itself.
+    """
+    if not data.isascii() or _takes_long(data) or not _fits(data):
+        return None
+    # For a server without 8BITMIME the whole email may be read and written anew. That may change
+    # the blanks behind a field's name and at the end, and nothing else.
+    whole = normalise(b"Content-Type: " + kind.encode() + b"\r\n\r\n" + data)
+    try:
+        again = flatten(message_from_bytes(whole), smtputf8=False)
+    except (InvalidMessage, *LEAKS):
+        return None
+    return "7bit" if _but_for_blanks(again) == _but_for_blanks(whole) else None
+
+
+def _but_for_blanks(data: bytes) -> bytes:
+    return _BLANKS.sub(b":", data).rstrip()
+
+
+def _takes_long(data: bytes) -> bool:
+    return data.count(b"\n") * (1 + data.lower().count(b"multipart/")) > MOST_LOOKS
+
+
+def _fits(data: bytes) -> bool:
+    return fits(data) and b"\r" not in data.replace(b"\r\n", b"")
+
+
 def encoding_as_it_is(data: bytes) -> str | None:
     """Return 7bit or 8bit for a message that may be a part as it is; else None.
 
@@ -66,10 +115,7 @@ def encoding_as_it_is(data: bytes) -> str | None:
     part is read with the whole message. So it must be as quick to read, and a server without
     8BITMIME must be able to take it.
     """
-    multiparts = data.lower().count(b"multipart/")
-    if data.count(b"\n") * (1 + multiparts) > MOST_LOOKS:
-        return None
-    if not fits(data) or b"\r" in data.replace(b"\r\n", b""):
+    if _takes_long(data) or not _fits(data):
         return None
     try:
         check_headers(message_from_bytes(data))

@@ -1,4 +1,4 @@
-"""A message that is attached goes as it is: RFC 2046 §5.2.1 forbids to encode one."""
+"""A message or a report that is attached goes as it is: RFC 2046 §5.2 forbids to encode one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import flask_mail
 import pytest
 
+from outbox.domain.errors import InvalidMessage
 from outbox.domain.message.render import render
 from outbox.domain.mime.seven_bit import seven_bit
 from outbox.flask_ext.messages import attachment
@@ -93,6 +94,91 @@ def test_what_cannot_go_so_is_a_file_of_the_same_name(data: bytes) -> None:
     assert part["Content-Transfer-Encoding"] == "base64"
     assert part.get_content() == data
     assert octets.isascii()
+
+
+REPORT = (
+    b"Reporting-MTA: dns; mx.example\r\n\r\nFinal-Recipient:  rfc822;\r\n\tada@x.example\r\n"
+    b"Action: failed\r\nStatus: 5.1.1\r\n"
+)
+REPORTS = {
+    "two blocks": REPORT,
+    "a line more": REPORT + b"\r\n",
+    "lines more": REPORT + b"\r\n\r\n\r\n",
+    "no line end": REPORT.rstrip(),
+    "bare line feeds": REPORT.replace(b"\r\n", b"\n"),
+    "nothing": b"",
+}
+KINDS = [
+    "message/delivery-status", "Message/Delivery-Status; x=y", "message/disposition-notification",
+    "message/feedback-report", "message/partial", "message/global-delivery-status",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("data", REPORTS.values(), ids=list(REPORTS))
+def test_a_report_is_attached_octet_for_octet(data: bytes, kind: str) -> None:
+    octets = content(data, kind)
+    part = attached(octets)
+    assert part.get_content_type() == kind.partition(";")[0].lower()
+    assert part["Content-Transfer-Encoding"] == "7bit"
+    sent = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    assert b'filename="mail.eml"\r\n\r\n' + sent + b"\r\n--=_" in octets
+
+
+def test_a_report_is_read_by_its_blocks() -> None:
+    machine, recipient = attached(content(REPORT, "message/delivery-status")).get_payload()
+    assert machine["Reporting-MTA"] == "dns; mx.example"
+    assert recipient["Status"] == "5.1.1"
+
+
+ELSE = {
+    "eight bits": REPORT + "X-A: Grüße\r\n".encode(),
+    "a long line": REPORT + b"x" * 999,
+    "a NUL": REPORT + b"\0",
+    "a bare carriage return": b"\r" + REPORT,
+}
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "multipart/mixed", "Multipart/Related; boundary=b"])
+@pytest.mark.parametrize("data", ELSE.values(), ids=list(ELSE))
+def test_a_report_that_cannot_go_as_it_is_is_a_file(data: bytes, kind: str) -> None:
+    """RFC 3464 §2.1 and its like allow 7bit alone, and RFC 2045 §6.4 no base64 in a multipart."""
+    part = attached(content(data, kind))
+    assert (part.get_content_type(), part.get_filename()) == (
+        "application/octet-stream", "mail.eml",
+    )  # fmt: skip
+    assert part.get_content() == data
+
+
+def test_a_report_that_would_be_changed_when_it_is_read_is_a_file() -> None:
+    """A line that is no field: CPython's parser takes it for a body, and sets a blank line."""
+    data = REPORT + b"and so on\r\n"
+    part = attached(content(data, "message/delivery-status"))
+    assert (part.get_content_type(), part.get_content()) == ("application/octet-stream", data)
+
+
+def test_a_multipart_is_a_file() -> None:
+    assert attached(content(MIXED, "multipart/mixed")).get_content() == MIXED
+
+
+def test_a_report_that_the_app_has_encoded_is_refused() -> None:
+    """The standard library writes base64, and then cannot write the message."""
+    made = EmailMessage()
+    made["From"], made["To"] = "a@b.example", "c@d.example"
+    made.set_content("See below.")
+    made.add_attachment(REPORT, maintype="message", subtype="delivery-status")
+    with pytest.raises(InvalidMessage, match="message/delivery-status is 7bit"):
+        render(made, send_at=None, max_size=10**8, split_size=10**8)
+
+
+def test_a_report_beside_eight_bits_stays_as_it_is_for_a_server_of_seven() -> None:
+    made = flask_mail.Message("s", ["c@d.example"], "See below.\n", sender="a@b.example")
+    made.attach("mail.eml", "message/rfc822", HEAD + EIGHT + "Grüße\r\n".encode())
+    made.attach("report", "message/delivery-status", REPORT)
+    octets = render(standard(made), send_at=None, max_size=10**8, split_size=10**8).content
+    seven = seven_bit(octets)
+    assert seven is not None
+    assert b"\r\n\r\n" + REPORT.replace(b":  ", b": ") + b"\r\n--=_" in seven
 
 
 def test_a_message_that_takes_long_to_read_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
