@@ -88,6 +88,11 @@ def test_kubernetes_understands_the_manifest(name: str) -> None:
     kubernetes_validate.validate(DOCUMENTS[name], "1.34", strict=True)
 
 
+def test_a_copy_of_the_cluster_s_database_has_another_name_and_sends_nothing() -> None:
+    settings = DOCUMENTS["settings.yaml:ConfigMap"]["data"]
+    assert settings["OUTBOX_INSTANCE"], "the original is told from a copy by its name"
+
+
 def test_kubernetes_would_say_what_it_does_not_understand() -> None:
     wrong = {**DOCUMENTS["worker.yaml:Deployment"]}
     wrong["spec"] = {**wrong["spec"], "replica": 4}
