@@ -271,6 +271,7 @@ class Outbox(Watching, WithPreviews, Asynchronous):
             noted(connection) as endings,
         ):
             total = withdraw(connection, database, id=which, **names)
+        state.note_withdrawn(chosen, total)
         if endings:
             cancelled_unknown.note(chosen, endings, tell=database.tell)
         return total

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 from flask import Flask, current_app, has_app_context
 from sqlalchemy import Connection, Insert, insert
@@ -23,9 +23,10 @@ from ...store.hidden_values import VALUES_HIDDEN
 from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
-from ..session import one_commit
+from ..session import one_commit, session_events
 from ..session.reading import any_has_written
 from ..session.source import AnySession, SessionSource, current, one_of
+from .origin import origin
 
 _log = logging.getLogger("outbox")
 
@@ -137,6 +138,23 @@ class State:
             f" in {origin}" if origin else "",
             extra={"outbox": {"event": "emails_discarded", "emails": emails, "origin": origin}},
         )
+
+    def note_withdrawn(self, session: Session, emails: int) -> None:
+        """Have the log tell of emails that the session withdrew, if nobody commits it."""
+        if emails:
+            kept = partial(_tell_kept, origin=origin())
+            session_events.note(session, emails, kind=session_events.WITHDRAWN, discarded=kept)
+
+
+def _tell_kept(emails: int, origin: str) -> None:
+    """Log emails that were withdrawn in a session that was closed without a commit."""
+    _log.warning(
+        "outbox: %s not withdrawn after all: the session was closed without a commit. That is right"
+        " after an error or a rollback; otherwise call its commit() after cancel%s",
+        counted(emails, "email is", "emails are"),
+        f" in {origin}" if origin else "",
+        extra={"outbox": {"event": "cancellations_discarded", "emails": emails, "origin": origin}},
+    )
 
 
 def state_of(app: Flask | None = None) -> State:

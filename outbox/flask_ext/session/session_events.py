@@ -1,4 +1,7 @@
-"""Follows a session's uncommitted emails: wakes a sweep after the commit, or counts their loss."""
+"""Follows what a session has not committed: wakes a sweep after the commit, or tells of its loss.
+
+Emails that it enqueued, and those that it withdrew, are followed each by themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session, SessionTransaction
 
 _log = logging.getLogger("outbox")
-_KEY = "outbox"
+ENQUEUED, WITHDRAWN = _KINDS = ("outbox", "outbox.withdrawn")
+"""What is followed: the keys in the session's `info`."""
 
 
 @dataclass(kw_only=True)
@@ -28,37 +32,47 @@ def note(
     session: Session,
     emails: int,
     *,
-    wake: Callable[[], None] | None,
+    kind: str = ENQUEUED,
+    wake: Callable[[], None] | None = None,
     discarded: Callable[[int], None],
 ) -> None:
-    """Note emails that were added to the session's transaction."""
-    pending = session.info.setdefault(_KEY, _Pending(discarded=discarded))
+    """Note emails that were added to, or withdrawn in, the session's transaction."""
+    pending = session.info.setdefault(kind, _Pending(discarded=discarded))
     pending.add(_innermost(session), emails)
     pending.wake = wake or pending.wake
 
 
 def uncommitted(session: Session) -> int:
-    """Return how many emails the session's transaction holds."""
-    pending: _Pending | None = session.info.get(_KEY)
+    """Return how many emails the session's transaction has enqueued."""
+    pending: _Pending | None = session.info.get(ENQUEUED)
     return sum(pending.emails.values()) if pending else 0
 
 
 def _after_commit(session: Session) -> None:
     # Also fired when a savepoint is released: that commits nothing.
-    if _KEY not in session.info or session.in_nested_transaction():
+    if not _followed(session) or session.in_nested_transaction():
         return
-    pending: _Pending = session.info.pop(_KEY)
-    if pending.wake is not None and any(pending.emails.values()):
-        try:
-            pending.wake()
-        except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
-            _log.warning("outbox: no nudge (%s)", type(error).__name__)
+    for kind in _followed(session):
+        pending: _Pending = session.info.pop(kind)
+        if pending.wake is not None and any(pending.emails.values()):
+            _wake(pending.wake)
+
+
+def _wake(wake: Callable[[], None]) -> None:
+    try:
+        wake()
+    except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
+        _log.warning("outbox: no nudge (%s)", type(error).__name__)
 
 
 def _after_rollback(session: Session) -> None:
     # Also fired for a savepoint: what was enqueued outside of it still waits.
-    if _KEY in session.info:
-        session.info[_KEY].emails.pop(_innermost(session), None)
+    for kind in _followed(session):
+        session.info[kind].emails.pop(_innermost(session), None)
+
+
+def _followed(session: Session) -> list[str]:
+    return [kind for kind in _KINDS if kind in session.info]
 
 
 def _innermost(session: Session) -> SessionTransaction | None:
@@ -69,15 +83,14 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
     # Emails that are left here were not rolled back. Those of a savepoint are its parent's now.
     # `close()` of the session fires no rollback event, so what the outermost transaction still has
     # was not committed.
-    if _KEY not in session.info:
-        return
-    emails = session.info[_KEY].emails.pop(transaction, 0)
-    if transaction.parent is not None:
-        session.info[_KEY].add(transaction.parent, emails)
-        return
-    pending: _Pending = session.info.pop(_KEY)
-    if emails:
-        pending.discarded(emails)
+    for kind in _followed(session):
+        emails = session.info[kind].emails.pop(transaction, 0)
+        if transaction.parent is not None:
+            session.info[kind].add(transaction.parent, emails)
+            continue
+        pending: _Pending = session.info.pop(kind)
+        if emails:
+            pending.discarded(emails)
 
 
 def _listen() -> None:

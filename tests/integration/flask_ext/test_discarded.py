@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from celery import Celery
-from flask import Flask
+from flask import Flask, request
 from flask_sqlalchemy import SQLAlchemy
 
 from outbox import Outbox
@@ -30,6 +30,22 @@ def app(tmp_path: Path) -> Flask:
     def place() -> str:
         outbox.enqueue(message("secret@x.example"))
         outbox.enqueue(message("secret@x.example"))
+        return ""
+
+    @app.post("/orders/cancel", endpoint="orders.cancel")
+    def cancel() -> str:
+        assert outbox.cancel(tag="secret") == 2
+        if request.args.get("commit"):
+            db.session.commit()
+        if request.args.get("rollback"):
+            db.session.rollback()
+        return ""
+
+    @app.post("/orders/paid", endpoint="orders.paid")
+    def paid() -> str:
+        outbox.enqueue(message("secret@x.example"), tag="secret")
+        outbox.enqueue(message("secret@x.example"), tag="secret")
+        db.session.commit()
         return ""
 
     @app.cli.command("remind")
@@ -70,3 +86,23 @@ def test_the_line_names_the_view_the_task_or_the_command(
     values = {"event": "emails_discarded", "emails": emails, "origin": origin}
     assert record.outbox == values  # type: ignore[attr-defined]
     assert "secret" not in caplog.text
+
+
+def test_the_line_names_the_view_that_withdrew_emails_and_did_not_commit(
+    app: Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those emails go out, though `cancel` has returned how many it withdrew."""
+    client = app.test_client()
+    client.post("/orders/paid")
+    client.post("/orders/cancel?rollback=1")
+    assert caplog.text == ""
+    client.post("/orders/cancel")
+    [record] = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert record.getMessage().startswith("outbox: 2 emails are not withdrawn after all: ")
+    assert record.getMessage().endswith("call its commit() after cancel in the view orders.cancel")
+    values = {"event": "cancellations_discarded", "emails": 2, "origin": "the view orders.cancel"}
+    assert record.outbox == values  # type: ignore[attr-defined]
+    assert "secret" not in caplog.text
+    caplog.clear()
+    client.post("/orders/cancel?commit=1")
+    assert caplog.text == ""

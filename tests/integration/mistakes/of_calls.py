@@ -179,6 +179,17 @@ def _(trial: Trial) -> None:
 
 
 @mistake(
+    "no commit after a cancel",
+    log="1 email is not withdrawn after all: the session was closed without a commit",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    trial.enqueue(key="order-1")
+    with trial.apps[-1].app_context():
+        trial.outbox.cancel(key="order-1")
+
+
+@mistake(
     "a session of plain SQLAlchemy that is not removed behind its request",
     log="the request has ended, and its session is still open with 1 email",
 )
