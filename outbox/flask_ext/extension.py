@@ -108,7 +108,7 @@ class Outbox(Watching, WithPreviews, Asynchronous):
             engine_of(app, db, engine, metadata)
         settings = Settings.from_config(app.config)
         servers = servers_from_config(app.config, settings)
-        for line in doubtful(app.config, servers):
+        for line in doubtful(app.config, servers, settings):
             _log.warning("outbox: %s", line)
         if settings.redirect_to:  # the log gets no address, and so not this one either
             _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no email goes to its recipients")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from .doubtful_values import of_server_values, of_values
 from .servers import ServerSettings
 from .settings import PREFIX, Settings
 
@@ -49,9 +50,14 @@ _CLOSE = 0.8
 _TLS_PORTS, _CLEAR_PORTS = (465,), (25, 587)
 
 
-def doubtful(config: Mapping[str, Any], servers: Sequence[ServerSettings]) -> list[str]:
+def doubtful(
+    config: Mapping[str, Any], servers: Sequence[ServerSettings], settings: Settings
+) -> list[str]:
     """Return a line, with the remedy, for each setting that most likely means something else."""
-    return [*_not_read(config), *(line for server in servers for line in _of_server(server))]
+    found = [*_not_read(config), *of_values(config.get("MAIL_DEFAULT_SENDER"), settings)]
+    for server in servers:
+        found += [*_of_server(server), *of_server_values(server)]
+    return found
 
 
 def _not_read(config: Mapping[str, Any]) -> Iterator[str]:

@@ -121,6 +121,51 @@ def _(trial: Trial) -> None:
 
 
 @mistake(
+    "a port behind the server's name",
+    log="mx.example:587:587: MAIL_SERVER (server) is no host name: give the name alone",
+    check="mx.example:587:587: MAIL_SERVER (server) is no host name: give the name alone",
+)
+def _(trial: Trial) -> None:
+    trial.app(MAIL_SERVER="mx.example:587")
+
+
+@mistake(
+    "a password that was read from a file with its line end",
+    log="the password begins or ends with a blank or a line end",
+    check="the password begins or ends with a blank or a line end",
+)
+def _(trial: Trial) -> None:
+    trial.app(MAIL_USERNAME="jo", MAIL_PASSWORD="hunter2\n")
+
+
+@mistake(
+    "a pair as a text, as the environment has it, for the default sender",
+    log="MAIL_DEFAULT_SENDER is no address, so each message without a sender of its own",
+    check="MAIL_DEFAULT_SENDER is no address, so each message without a sender of its own",
+)
+def _(trial: Trial) -> None:
+    trial.app(MAIL_DEFAULT_SENDER="('Shop', 'shop@shop.example')")
+
+
+@mistake(
+    "days in the place of seconds",
+    log="OUTBOX_RETENTION counts seconds, and by it the purge removes what ended a few minutes ago",
+    check="OUTBOX_RETENTION counts seconds, and by it the purge removes what ended a few minutes",
+)
+def _(trial: Trial) -> None:
+    trial.app(OUTBOX_RETENTION=30)
+
+
+@mistake(
+    "milliseconds in the place of seconds",
+    log="OUTBOX_LEASE counts seconds, and by it a dead worker's emails wait for over two hours",
+    check="OUTBOX_LEASE counts seconds, and by it a dead worker's emails wait for over two hours",
+)
+def _(trial: Trial) -> None:
+    trial.app(OUTBOX_LEASE=30_000)
+
+
+@mistake(
     "a user name without a password",
     log="a user name is set without a password",
     check="a user name is set without a password",

@@ -12,7 +12,8 @@ from outbox.domain.config.settings import Settings
 
 
 def told(**config: Any) -> list[str]:
-    return doubtful(config, servers_from_config(config, Settings.from_config(config)))
+    settings = Settings.from_config(config)
+    return doubtful(config, servers_from_config(config, settings), settings)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +41,10 @@ def told(**config: Any) -> list[str]:
     ],
 )
 def test_a_key_that_is_almost_one_is_told_with_the_right_one(key: str, meant: str) -> None:
-    [line] = doubtful({key: "x"}, ())
+    [line] = doubtful({key: "x"}, (), Settings())
     assert line.startswith(f"{key} is not read; did you mean {meant}?")
-    assert doubtful({key: "x", meant: "y"}, ()) == []
-    assert doubtful({key: None}, ()) == doubtful({key: ""}, ()) == []
+    assert doubtful({key: "x", meant: "y@x.example"}, (), Settings()) == []
+    assert doubtful({key: None}, (), Settings()) == doubtful({key: ""}, (), Settings()) == []
 
 
 def test_keys_of_the_app_and_of_other_extensions_are_not_told() -> None:
@@ -90,3 +91,53 @@ def test_what_contradicts_itself_is_told_without_a_secret(
     assert "hunter2" not in str(lines)
     assert [words in line for line in lines if words] == [True] * (words is not None)
     assert len(lines) == (words is not None)
+
+
+TWO = [{"server": "mx.example", "use_tls": True}, {"server": "b.example:587", "use_tls": True}]
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"MAIL_SERVER": "smtp://mx.example:587"}, "is no host name"),
+        ({"MAIL_SERVER": "mx.example:587"}, "is no host name"),
+        ({"MAIL_SERVER": " mx.example"}, "is no host name"),
+        ({"MAIL_SERVER": '"mx.example"'}, "is no host name"),
+        ({"OUTBOX_SERVERS": TWO}, "b.example:587:587: MAIL_SERVER (server) is no host name"),
+        ({"MAIL_SERVER": "mx-1.shop.example."}, None),
+        ({"MAIL_SERVER": "mail_relay"}, None),
+        ({"MAIL_SERVER": "10.0.0.1"}, None),
+        ({"MAIL_SERVER": "::1"}, None),
+        ({"MAIL_SERVER": "fe80::1%eth0"}, None),
+        ({"MAIL_SERVER": "bücher.example"}, None),
+        ({"MAIL_PASSWORD": "hunter2\n", "MAIL_USERNAME": "jo"}, "the password begins or ends"),
+        ({"MAIL_PASSWORD": "hunter2", "MAIL_USERNAME": " jo"}, "the user name begins or ends"),
+        ({"MAIL_DEFAULT_SENDER": "shop"}, "MAIL_DEFAULT_SENDER is no address"),
+        ({"MAIL_DEFAULT_SENDER": "('Shop', 'shop@b.example')"}, "is no address"),
+        ({"MAIL_DEFAULT_SENDER": '"shop@b.example"'}, "is no address"),
+        ({"MAIL_DEFAULT_SENDER": ["Shop", "shop@b.example"]}, "is no address"),
+        ({"MAIL_DEFAULT_SENDER": ("shop@b.example",)}, "is no address"),
+        ({"MAIL_DEFAULT_SENDER": "a@b.example, c@b.example"}, "is no address"),
+        ({"MAIL_DEFAULT_SENDER": "shop@b.example"}, None),
+        ({"MAIL_DEFAULT_SENDER": ("Shop", "shop@b.example")}, None),
+        ({"MAIL_DEFAULT_SENDER": "Ink, Inc. <shop@b.example>"}, None),
+        ({"MAIL_DEFAULT_SENDER": "shop@b.example (Shop)"}, None),
+        ({"MAIL_DEFAULT_SENDER": "shop@bücher.example"}, None),
+        ({"MAIL_DEFAULT_SENDER": ""}, None),
+        ({"OUTBOX_RETENTION": 30}, "OUTBOX_RETENTION counts seconds"),
+        ({"OUTBOX_RETENTION": "365"}, "OUTBOX_RETENTION counts seconds"),
+        ({"OUTBOX_RETENTION": {"failed": 90}}, "OUTBOX_RETENTION counts seconds"),
+        ({"OUTBOX_BODY_RETENTION": 7}, "OUTBOX_BODY_RETENTION counts seconds"),
+        ({"OUTBOX_RETENTION": 0, "OUTBOX_BODY_RETENTION": 0}, None),
+        ({"OUTBOX_RETENTION": 86_400, "OUTBOX_BODY_RETENTION": 3600}, None),
+        ({"OUTBOX_LEASE": 30_000}, "OUTBOX_LEASE counts seconds"),
+        ({"OUTBOX_LEASE": 600}, None),
+    ],
+)
+def test_a_value_that_was_copied_wrong_or_has_another_unit_is_told(
+    config: dict[str, Any], words: str | None
+) -> None:
+    lines = told(MAIL_USE_TLS=True, **config)
+    assert "hunter2" not in str(lines)
+    assert [words in line for line in lines if words] == [True] * (words is not None)
+    assert len(lines) == (words is not None), lines
