@@ -33,7 +33,7 @@ from ..store.transitions.cancel import withdraw
 from ..worker.process.runtime import Runtime
 from ..worker.setup.pairing import celery_of
 from .alarm.verbs import Watching
-from .app.engines import engine_of, engines_of, is_known
+from .app.engines import engine_of, engines_of, is_known, metadata_of
 from .app.enqueue import Writing
 from .app.state import State, state_of
 from .asynchronous import AnyMessage, Asynchronous
@@ -98,7 +98,7 @@ class Outbox(Watching, WithPreviews, Asynchronous):
         if isinstance(app.extensions.get("outbox"), State):
             raise ConfigurationError(_TWICE)
         if db is not None:
-            metadata = metadata or db.metadata
+            metadata = metadata or metadata_of(db)
         if metadata is None or (db is None and engine is None):
             raise ConfigurationError("give init_app db=…, or metadata=… and engine=…")
         if not_given := session is None and db is not None:

@@ -25,6 +25,20 @@ _NO_DEFAULT = (
     " that have emails"
 )
 
+_NO_DB = (
+    "db=… must be Flask-SQLAlchemy's SQLAlchemy(), but is a {kind}; without Flask-SQLAlchemy give"
+    " session=…, metadata=… and engine=…"
+)
+
+
+def metadata_of(db: Any) -> MetaData:
+    """Return the metadata of Flask-SQLAlchemy's object; ConfigurationError for another object."""
+    found = getattr(db, "metadata", None)
+    if not isinstance(found, MetaData):
+        kind = db.__name__ if isinstance(db, type) else type(db).__name__
+        raise ConfigurationError(_NO_DB.format(kind=kind))
+    return found
+
 
 def engine_of(app: Flask, db: Any, given: Engine | None, metadata: MetaData) -> Engine:
     """Return the engine of our tables: the `given` one, or that of the metadata's bind.

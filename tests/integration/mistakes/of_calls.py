@@ -272,6 +272,15 @@ def _(trial: Trial) -> None:
 
 
 @mistake(
+    "the session, or an engine, in the place of the db",
+    exception="ConfigurationError: db=… must be Flask-SQLAlchemy's SQLAlchemy(), but is a scoped",
+)
+def _(trial: Trial) -> None:
+    trial.app(init=False)
+    Outbox().init_app(Flask("shop"), db=trial.db.session)
+
+
+@mistake(
     "a verb that would wait for one's own session, on SQLite",
     exception="ConfigurationError: a session of this thread has written",
 )
