@@ -53,7 +53,8 @@ class InFlight:
 class ClaimRequest:
     """Claims to make: `batches` of at most `size` emails each.
 
-    With `passes_lone` they pass over the emails that are claimed alone.
+    An email that is claimed alone is one of these batches. One such email may come on top of them,
+    beside the last batch. With `passes_lone` the claims pass over all such emails.
     """
 
     lane: str

@@ -36,10 +36,10 @@ from ..schema.tables import Tables
 def claim(
     database: Database, priority: Priority, limit: int, *, lease_seconds: float, lane: str = ""
 ) -> list[Claim]:
-    """Claim up to `limit` due emails of one lane for `lease_seconds`; return the claims made.
+    """Claim due emails of one lane for `lease_seconds`; return the claims made.
 
-    They are one batch, except emails whose workers keep dying. One of these is claimed beside it,
-    alone, so that a crash with it affects no other email.
+    They are one batch of up to `limit`, except emails whose workers keep dying. One of these is
+    claimed beside it, alone, so that a crash with it affects no other email.
     """
     request = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
     return claim_requested(database, [request], lease_seconds=lease_seconds)
@@ -97,39 +97,53 @@ def claim_probe(
 def _batches(
     connection: Connection, database: Database, request: ClaimRequest, since: Mark | None
 ) -> list[Claim]:
-    """Claim the batches of one request.
+    """Claim the batches of one request; one email that goes alone may come on top of them.
 
     An email that is claimed alone counts as a batch, because it takes a slot. Otherwise the lost
-    workers of a newsletter would have one sweep claim thousands, which no process could start.
+    workers of a newsletter would have one sweep claim thousands, which no process could start. The
+    last batch is not given up for one: neither of the two has to wait for the other.
 
-    If most of the emails that are due first go alone, a batch of those behind them goes, too.
+    If most of the emails that are due first go alone, those behind them fill the batch.
     """
     claims: list[Claim] = []
     left = request.batches
     while left > 0:
         request = replace(request, batches=left)
         batch, lone = _batch(connection, database, request, since)
-        if batch is None and not lone:  # other sweeps have claimed the rest
+        if lone and 2 * batch.emails < request.size:
+            request = replace(request, passes_lone=True)
+            batch = _filled(connection, database, batch, request, since)
+        made = [batch, *lone] if batch.emails else lone
+        if not made:  # other sweeps have claimed the rest
             break
-        made = lone if batch is None else [batch, *lone]
         claims += made
         left -= len(made)
-        if lone and (batch is None or 2 * batch.emails < request.size):
-            left, request = max(1, left), replace(request, passes_lone=True)
     return claims
 
 
 def _batch(
     connection: Connection, database: Database, request: ClaimRequest, since: Mark | None
-) -> tuple[Claim | None, list[Claim]]:
-    """Claim one batch, and beside it the emails that go alone; return both."""
+) -> tuple[Claim, list[Claim]]:
+    """Claim one batch, which may be empty, and the emails that go alone; return both."""
     token = uuid4()
     rows = _take(connection, database, request, token, since)
     together = [email_id for email_id, crashes in rows if crashes < ALONE_FROM]
     alone = [email_id for email_id, crashes in rows if crashes >= ALONE_FROM]
     batch = Claim(token=token, priority=request.priority, emails=len(together), lane=request.lane)
-    lone = [_move(connection, database, batch, email_id) for email_id in alone]
-    return (batch if together else None), lone
+    return batch, [_move(connection, database, batch, email_id) for email_id in alone]
+
+
+def _filled(
+    connection: Connection,
+    database: Database,
+    batch: Claim,
+    request: ClaimRequest,
+    since: Mark | None,
+) -> Claim:
+    """Add more emails to this batch, up to its size; return it."""
+    rest = replace(request, size=request.size - batch.emails)
+    more = _take(connection, database, rest, batch.token, since)
+    return replace(batch, emails=batch.emails + len(more))
 
 
 def _take(
@@ -162,7 +176,7 @@ def _take_in_steps(
     claimed_now = connection.execute(guarded_statement(tables, ids, token)).rowcount
     if claimed_now != len(ids):  # another sweep claimed some: read which emails got this token
         email = tables.email.c
-        ours = select(email.id, email.crashes).where(email.token == token)
+        ours = select(email.id, email.crashes).where(email.id.in_(ids), email.token == token)
         return [(row.id, row.crashes) for row in connection.execute(ours)]
     return due
 

@@ -16,6 +16,7 @@ LEASE = 30.0
 MAX_ATTEMPTS = 4
 MAX_CRASHES = 3
 MAX_UNKNOWN = 3
+ALONE_FROM = 2
 STEPS = (30, 120, 600, 1800)
 JITTER = 0.5
 UNSENT = {Status.FAILED, Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED}
@@ -84,6 +85,20 @@ class Model:
 
     def held(self, token: UUID) -> list[Mail]:
         return [mail for mail in self.emails.values() if mail.token == token]
+
+    def claimable(self, order: Iterable[int], limit: int) -> list[set[int]]:
+        """Return what a claim takes of the emails in this order: a batch, and an email alone.
+
+        The batch is of the first `limit` emails. If less than half of it is found there, because
+        the others go alone, it is filled with those behind them.
+        """
+        due = [self.emails[email_id] for email_id in order]
+        first = due[:limit]
+        lone = [mail.id for mail in first if mail.crashes >= ALONE_FROM][:1]
+        batch = [mail.id for mail in first if mail.crashes < ALONE_FROM]
+        if lone and 2 * len(batch) < limit:
+            batch = [mail.id for mail in due if mail.crashes < ALONE_FROM][:limit]
+        return [set(ids) for ids in (batch, lone) if ids]
 
     def claim(self, token: UUID, ids: Iterable[int]) -> None:
         self.leases[token] = Lease(expires=self.now + LEASE)

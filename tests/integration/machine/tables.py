@@ -86,6 +86,17 @@ def committed(shop: Shop) -> Tables:
     return shop.database.read(read)
 
 
+def in_order(shop: Shop, ids: set[int]) -> list[int]:
+    """Return these emails in the order in which they are due.
+
+    The model's clock stands still between two of them, so it cannot tell.
+    """
+    email = shop.tables.email.c
+    due = sa.select(email.id).where(email.due_at.is_not(None)).order_by(email.due_at, email.id)
+    found = shop.database.read(lambda connection: connection.execute(due).scalars().all())
+    return sorted(ids, key=found.index)
+
+
 def results(window: Sequence[tuple[ClaimedEmail, str]]) -> list[EmailResult]:
     """Return what a worker would record for these emails, by the library's own rule."""
     return [_result(mail, verdict) for mail, verdict in window]

@@ -9,7 +9,7 @@ from threading import Barrier
 from uuid import UUID
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import Connection, Update, event, insert, update
 
 from outbox import Priority, Status
 from outbox.domain.scheduling.claim_plan import ClaimRequest, InFlight
@@ -187,8 +187,32 @@ def test_mails_that_go_alone_let_one_batch_of_those_behind_them_pass(
     claims = claim_requested(shop.database, [request], lease_seconds=LEASE)
 
     lone = max(1, batches - 1)
-    assert [made.emails for made in claims] == [1] * lone + [4]
+    assert [made.emails for made in claims] == [4] + [1] * lone
     assert claimed(shop) == [*ids[:lone], *ids[14:18]]
+
+
+@pytest.mark.parametrize(
+    ("batches", "full", "made"),
+    [(1, 0, [3, 1]), (2, 0, [3, 1]), (2, 1, [3, 3, 1]), (3, 1, [3, 3, 1])],
+)
+def test_a_batch_among_emails_that_go_alone_is_filled_and_no_second_one_goes(
+    shop: Shop, batches: int, full: int, made: list[int]
+) -> None:
+    """Beside the last batch one email goes alone: one claim and one email more than asked for."""
+    before = [shop.enqueue().id for _ in range(3 * full)]
+    lone, among, other, *behind = [shop.enqueue().id for _ in range(9)]
+    email = shop.tables.email
+    with shop.engine.begin() as connection:
+        connection.execute(update(email).where(email.c.id.in_([lone, other])).values(crashes=2))
+    request = ClaimRequest(lane="", priority=Priority.NORMAL, batches=batches, size=3)
+
+    claims = claim_requested(shop.database, [request], lease_seconds=LEASE)
+
+    assert [one.emails for one in claims] == made
+    assert claimed(shop) == [*before, lone, among, *behind[:2]]
+    tokens = {row.id: row.token for row in shop.rows(email)}
+    assert [tokens[i] for i in (among, *behind[:2])] == [claims[-2].token] * 3
+    assert tokens[lone] == claims[-1].token
 
 
 def test_beside_a_batch_that_is_nearly_full_no_other_passes(shop: Shop) -> None:
@@ -198,6 +222,35 @@ def test_beside_a_batch_that_is_nearly_full_no_other_passes(shop: Shop) -> None:
         connection.execute(update(email).where(email.c.id == ids[0]).values(crashes=2))
     assert [made.emails for made in shop.claim(limit=3)] == [2, 1]
     assert claimed(shop) == ids[:3]
+
+
+@pytest.mark.databases("mariadb")
+def test_a_batch_that_is_filled_counts_no_email_twice_and_none_that_another_sweep_claimed(
+    shop: Shop,
+) -> None:
+    """Where one statement cannot select and claim, another sweep may come in between."""
+    lone, among, other, faster, last = [shop.enqueue().id for _ in range(5)]
+    email, theirs = shop.tables.email, UUID(int=1)
+    with shop.engine.begin() as connection:
+        connection.execute(update(email).where(email.c.id.in_([lone, other])).values(crashes=2))
+    values = {"status": Status.CLAIMED, "token": theirs, "due_at": None}
+    taken = update(email).where(email.c.id == faster).values(values)
+    steps = 0
+
+    def claims_first(conn: Connection, clause: object, *_: object) -> None:
+        nonlocal steps
+        steps += isinstance(clause, Update) and clause is not taken
+        if steps == 3:  # the batch, the email that goes alone, and now what fills the batch
+            steps += 1
+            conn.execute(taken)
+
+    event.listen(shop.engine, "before_execute", claims_first)
+    claims = shop.claim(limit=3)
+    event.remove(shop.engine, "before_execute", claims_first)
+    assert [made.emails for made in claims] == [2, 1]
+    tokens = {row.id: row.token for row in shop.rows(email)}
+    assert tokens[among] == tokens[last] == claims[0].token
+    assert (tokens[lone], tokens[faster]) == (claims[1].token, theirs)
 
 
 def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
