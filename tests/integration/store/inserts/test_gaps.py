@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import Status
+from tests.support.shop.impatient import impatient_url
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
 pytestmark = pytest.mark.databases("mariadb")
 
-IMPATIENT = {"init_command": "SET SESSION innodb_lock_wait_timeout = 1"}
 LARGE = "A large text. " * 10_000
 Step = Callable[[Shop, Session], object]
 
@@ -26,8 +26,7 @@ Step = Callable[[Shop, Session], object]
 @pytest.fixture
 def others(database_url: str) -> Iterator[Shop]:
     """The shop of other requests: where one of these waits for a lock, it fails."""
-    url = sa.make_url(database_url).update_query_dict(IMPATIENT)
-    opened = Shops(url=url.render_as_string(hide_password=False))
+    opened = Shops(url=impatient_url(database_url))
     yield opened.open()
     opened.close()
 

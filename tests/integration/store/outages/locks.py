@@ -15,11 +15,6 @@ from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops
 
 PATIENCE = 15.0
-IMPATIENT = {
-    "postgresql": {"options": "-c lock_timeout=2000"},
-    "mariadb": {"init_command": "SET SESSION innodb_lock_wait_timeout = 2"},
-}
-"""On these connections a wait for a lock is an error."""
 
 
 @contextmanager

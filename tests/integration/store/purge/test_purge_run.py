@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
@@ -23,8 +23,9 @@ from outbox.store.transitions import resolve
 from outbox.store.transitions.cancel import withdraw
 from tests.integration.store.outages.locks import PATIENCE, no_waiting
 from tests.integration.store.purge.test_purge import finished, in_status
+from tests.support.shop.impatient import impatient_url
 from tests.support.shop.purged import removed
-from tests.support.shop.shop import START, Shop, addresses, message, newsletter, sent
+from tests.support.shop.shop import START, Shop, Shops, addresses, message, newsletter, sent
 
 pytestmark = pytest.mark.each_database
 
@@ -36,6 +37,14 @@ SERVERS = pytest.mark.databases("postgresql", "mariadb")
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two emails in one transaction."""
     monkeypatch.setattr(walk, "CHUNK", 2)
+
+
+@pytest.fixture
+def impatient(database_url: str) -> Iterator[Shop]:
+    """A shop for which a wait for a lock is an error."""
+    opened = Shops(url=impatient_url(database_url))
+    yield opened.open()
+    opened.close()
 
 
 def purged(shop: Shop, older_than: float = DAY) -> int:
@@ -125,31 +134,31 @@ def test_a_clock_that_was_ahead_keeps_no_purge_away(shop: Shop) -> None:
 
 
 @SERVERS
-def test_no_purge_waits_for_one_whose_host_has_vanished(shop: Shop) -> None:
+def test_no_purge_waits_for_one_whose_host_has_vanished(impatient: Shop) -> None:
     """Its transaction stays open, with the mark and its emails locked, until TCP gives it up."""
-    withdrawn(shop, 1)
-    shop.later(DAY + 1)
-    purged(shop, 30 * DAY)
-    table = shop.tables.purge
-    with shop.database.transaction() as vanished:
+    withdrawn(impatient, 1)
+    impatient.later(DAY + 1)
+    purged(impatient, 30 * DAY)
+    table = impatient.tables.purge
+    with impatient.database.transaction() as vanished:
         vanished.execute(select(table).with_for_update())
         vanished.execute(update(table).values(walked=1))
         with pytest.raises(PurgeUnderWay):
-            purged(shop)
+            purged(impatient)
         vanished.rollback()
-    assert purged(shop) == 1
+    assert purged(impatient) == 1
 
 
 @SERVERS
 @pytest.mark.usefixtures("small")
-def test_one_that_finds_the_mark_locked_for_a_moment_goes_on(shop: Shop) -> None:
+def test_one_that_finds_the_mark_locked_for_a_moment_goes_on(impatient: Shop) -> None:
     """Another purge that asks for the lease has it locked."""
-    withdrawn(shop, 7)
-    shop.later(DAY + 1)
-    chunks = purge(shop.database, older_than=DAY)
+    withdrawn(impatient, 7)
+    impatient.later(DAY + 1)
+    chunks = purge(impatient.database, older_than=DAY)
     assert next(chunks) == 2
-    with shop.database.transaction() as other:
-        other.execute(select(shop.tables.purge).with_for_update())
+    with impatient.database.transaction() as other:
+        other.execute(select(impatient.tables.purge).with_for_update())
         assert [next(chunks) for _ in range(4)] == [0] * 4
         other.rollback()
     assert sum(chunks) == 5
@@ -157,14 +166,14 @@ def test_one_that_finds_the_mark_locked_for_a_moment_goes_on(shop: Shop) -> None
 
 @SERVERS
 @pytest.mark.usefixtures("small")
-def test_one_that_finds_the_mark_locked_past_its_lease_gives_up(shop: Shop) -> None:
-    withdrawn(shop, 7)
-    shop.later(DAY + 1)
-    chunks = purge(shop.database, older_than=DAY)
+def test_one_that_finds_the_mark_locked_past_its_lease_gives_up(impatient: Shop) -> None:
+    withdrawn(impatient, 7)
+    impatient.later(DAY + 1)
+    chunks = purge(impatient.database, older_than=DAY)
     assert next(chunks) == 2
-    shop.later(LEASE + 1)
-    with shop.database.transaction() as other:
-        other.execute(select(shop.tables.purge).with_for_update())
+    impatient.later(LEASE + 1)
+    with impatient.database.transaction() as other:
+        other.execute(select(impatient.tables.purge).with_for_update())
         with pytest.raises(PurgeUnderWay):
             next(chunks)
         other.rollback()
