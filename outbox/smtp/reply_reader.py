@@ -63,7 +63,7 @@ class ReplyReader:
         self._data = b""
         self._waited = False  # for some octets of the current reply
         self._goes_on: GoesOn | None = None
-        self._asked = 0.0  # when it was last asked whether to go on
+        self._asked = clock()  # when it was last asked whether to go on
 
     @property
     def pending(self) -> bool:
@@ -107,7 +107,8 @@ class ReplyReader:
 
         The deadline is total: octets that drip in do not extend it. Whatever the server and the
         network do, only NoReply is raised. `goes_on` is called every `LOOK` seconds, whether octets
-        come in between or not: False ends the wait.
+        and replies come in between or not: False ends the wait. Where each reply comes just before
+        it would be asked, it is called before the next wait.
         """
         if self._data:  # it came with the reply before, as with PIPELINING: there is no wait
             line, found, rest = self._data.partition(b"\n")
@@ -115,8 +116,8 @@ class ReplyReader:
             if code > 0:
                 self._data = rest
                 return code, lines
-        self._asked, self._waited = self._clock(), False
-        deadline, self._goes_on = self._asked + seconds, goes_on
+        deadline = self._clock() + seconds
+        self._waited, self._goes_on = False, goes_on
         usual = self.sock.gettimeout()
         self._bound(seconds)
         try:

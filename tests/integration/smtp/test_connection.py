@@ -11,6 +11,7 @@ import pytest
 
 from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.connection import Connection
+from outbox.smtp.reply_reader import LOOK
 from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.scripted import (
     AT_DATA,
@@ -29,6 +30,7 @@ from tests.support.servers.smtp.scripted import (
     serve,
     stall,
 )
+from tests.support.shop.shop import addresses
 
 CONTENT = b"Subject: x\r\n\r\nHello\r\n"
 ONE_MAIL: Script = (*AT_DOT, content("250 ok"))
@@ -204,6 +206,24 @@ def test_a_server_that_drips_is_left_where_other_emails_wait(piece: bytes) -> No
         connection.close()
 
     assert (result.verdict, result.phase, result.given_up) == (Verdict.UNSENT, Phase.MAIL, True)
+
+
+def test_a_server_that_takes_its_time_for_each_reply_is_left_where_other_emails_wait() -> None:
+    """No reply takes long enough to be asked for; all together they do."""
+    now = 0.0
+
+    def late() -> None:
+        nonlocal now
+        now += 0.9 * LOOK
+
+    with ScriptedServer((*HELLO, serve)) as server:
+        settings = server.settings(command_timeout=1e6, transaction_timeout=1e6)
+        connection = Connection(settings, clock=lambda: now)
+        connection.report(late, lambda: "RCPT" not in server.verbs(0))
+        result = connection.send(envelope(*addresses(20)), CONTENT, lease_held)
+        connection.close()
+
+    assert (result.verdict, result.phase, result.given_up) == (Verdict.UNSENT, Phase.RCPT, True)
 
 
 def test_the_reply_to_the_dot_has_a_longer_deadline_of_its_own() -> None:
