@@ -17,6 +17,13 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
 
     It may run beside workers, and does not touch the emails that they hold. It does the jobs, too.
     """
+    try:
+        return _drain(runtime, progress)
+    finally:  # after an error, too: the process may end now
+        runtime.unrecorded.wait()
+
+
+def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
     total = 0
     while True:
         claims: list[Claim] = []
@@ -36,5 +43,4 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
             while run_jobs(runtime):
                 pass
             break
-    runtime.unrecorded.wait()
     return total

@@ -14,7 +14,7 @@ inline claim(b, lane) {
 }
 
 /* outbox.store.transitions.start.start, outbox.store.queries.claimed_batch.load, outbox.worker.batch.server_choice.ServerChoice, outbox.worker.batch.watch.server_watch.Watch
- * outbox.worker.batch.next_window.NextWindow.open_session, outbox.worker.batch.send_batch._Sending._probe
+ * outbox.worker.batch.next_window.NextWindow.open_session, outbox.worker.batch.sending.Sending._probe
  */
 inline start(b, fails) {
 	d_step {
@@ -188,7 +188,7 @@ inline end_or_wait(over) {
 
 /* outbox.worker.batch.watch.server_watch.Watch.settle, outbox.worker.batch.watch.server_breaker.ServerBreaker.keep_suspicion
  * outbox.store.control.suspicion.suspect, outbox.store.control.suspicion.clear
- * outbox.store.control.circuit_breaker.close, outbox.worker.batch.send_batch._Sending.finish
+ * outbox.store.control.circuit_breaker.close, outbox.worker.batch.sending.Sending.finish
  */
 inline settle(b) {
 	d_step {

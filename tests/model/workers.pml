@@ -124,7 +124,7 @@ inline open_window(i) {
 	promise(who <= WINDOW, doubt_fits_the_window)
 }
 
-/* outbox.worker.batch.send_batch._Sending._end: its lease is lost, or for a fault: halt, shutdown, time is up */
+/* outbox.worker.batch.sending.Sending._end: its lease is lost, or for a fault: halt, shutdown, time is up */
 inline stop(i) {
 	d_step {
 		me.at == between && me.left && (may_fail || !me.holds) ->
@@ -189,7 +189,7 @@ inline reply(i, from, verdict) {
 	}
 }
 
-/* outbox.worker.batch.send_batch._Sending.finish, outbox.store.transitions.window.finish, outbox.store.control.lease.end */
+/* outbox.worker.batch.sending.Sending.finish, outbox.store.transitions.window.finish, outbox.store.control.lease.end */
 inline finish(i) {
 	d_step {
 		me.at == ending ->

@@ -134,6 +134,23 @@ def finish(
     return database.run(work)
 
 
+def record_last(
+    database: Database, token: UUID, results: Sequence[EmailResult], *, worker: str
+) -> Progress:
+    """Record results of a batch that an error has ended, and give nothing back.
+
+    Another email of it may have left without a result. The lease ends with the batch's last email.
+    """
+
+    def work(connection: Connection) -> Progress:
+        progress = record.record(connection, database, token, results, worker=worker)
+        lease.end_if_over(connection, database, token)
+        _count(connection, database, results, progress)
+        return progress
+
+    return database.run(work)
+
+
 def abandon(database: Database, token: UUID) -> None:
     """Give back the emails that wait for a window, after an error has ended their batch.
 

@@ -55,6 +55,11 @@ class Results:
         """The results that are not written yet."""
         return self._waiting
 
+    def take(self) -> Sequence[EmailResult]:
+        """Return the results that are not written yet, which the caller is to have written."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
     def holds(self, email_id: int) -> bool:
         """Return whether a result of this email is not written yet."""
         return any(entry.email_id == email_id for entry in self._waiting)

@@ -17,11 +17,11 @@ from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
 from ..process.shutdown import is_nobodys_fault
 from .batch_results import Results
-from .diagnosis import ASIDE, JUDGED, Diagnosis, Kind
 from .result_factory import Outgoing, ResultFactory, Unsent
 from .send_email import EmailSender
 from .server_choice import ServerChoice
 from .throttle import Throttle
+from .watch.diagnosis import ASIDE, JUDGED, Diagnosis, Kind
 from .window_span import window_span
 
 SLOW = 20.0

@@ -1,6 +1,6 @@
 """Makes a shutdown request (SIGTERM) known in every process of a worker.
 
-A batch asks between its windows (`send_batch`), the throttle while it waits, and a write while the
+A batch asks between its windows (`sending`), the throttle while it waits, and a write while the
 database is away. The window is finished, and the rest of the batch is given back.
 
 Celery's `worker_shutting_down` fires in the worker's parent process only. A byte of memory that is

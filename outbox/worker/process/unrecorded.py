@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from time import monotonic
 from uuid import UUID
@@ -16,9 +17,9 @@ from uuid import UUID
 from ...domain.counted import counted
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe
-from ...store.records import EmailResult
+from ...store.records import EmailResult, Progress
 from ...store.transitions.record import without_text
-from ...store.transitions.window import finish
+from ...store.transitions.window import finish, record_last
 from . import shutdown
 from .retry_writes import GRACE
 
@@ -38,22 +39,22 @@ class Unrecorded:
         self._worker = worker
         self._threads: list[threading.Thread] = []
 
-    def keep(self, token: UUID, results: Sequence[EmailResult]) -> None:
+    def keep(self, token: UUID, results: Sequence[EmailResult], *, gives_back: bool = True) -> None:
         """Write a finished batch's results, and give back its rest, once the rows are free.
 
-        A thread does it. Where there can be no more threads, the caller waits for the rows.
+        Without `gives_back` the rest is left alone, because an error has ended the batch. A thread
+        does it. Where there can be no more threads, the caller waits for the rows.
         """
         if not results:
             return
         wait = counted(len(results), "result waits", "results wait")
         _log.info("outbox: %s for a transaction that holds their rows", wait)
-        work = threading.Thread(
-            target=self._write, args=(token, list(results)), name="outbox-unrecorded", daemon=True
-        )
+        write = partial(self._write, finish if gives_back else record_last, token, list(results))
+        work = threading.Thread(target=write, name="outbox-unrecorded", daemon=True)
         try:
             work.start()
         except RuntimeError:
-            self._write(token, list(results), goes_on=_until_the_grace_is_over())
+            write(goes_on=_until_the_grace_is_over())
             return
         self._threads = [thread for thread in self._threads if thread.is_alive()] + [work]
 
@@ -68,14 +69,18 @@ class Unrecorded:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _write(
-        self, token: UUID, results: list[EmailResult], goes_on: Callable[[], bool] = lambda: True
+        self,
+        record: Callable[..., Progress],
+        token: UUID,
+        results: list[EmailResult],
+        goes_on: Callable[[], bool] = lambda: True,
     ) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
         while results and goes_on():
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
             try:
-                held = finish(self._database(), token, results, worker=self._worker()).held
+                held = record(self._database(), token, results, worker=self._worker()).held
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 _log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 results = [without_text(entry) for entry in results]

@@ -17,7 +17,7 @@ from ....store.control.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
 from ...log_events import log_unreached
 from ...process.runtime import Runtime
-from ..diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
+from .diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
 from .lacking import Lacking
 from .other_emails import OtherEmails
 from .server_breaker import ServerBreaker, told, why

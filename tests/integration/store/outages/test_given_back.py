@@ -9,7 +9,7 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy.exc import OperationalError
 
-from outbox.worker.batch import batch_results, send_batch
+from outbox.worker.batch import batch_results, cleanup, send_batch, sending
 from outbox.worker.batch.watch.server_watch import Watch
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
@@ -78,7 +78,7 @@ def end_at(
 
 
 @pytest.mark.parametrize("error", ENDS_THE_TASK)
-@pytest.mark.parametrize("fault", [(send_batch, "abandon"), (batch_results, "advance")])
+@pytest.mark.parametrize("fault", [(cleanup, "abandon"), (batch_results, "advance")])
 def test_the_rest_goes_back_though_the_database_fails_for_a_moment(
     shops: Shops,
     catcher: Catcher,
@@ -97,24 +97,24 @@ def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = batch_of(shops, catcher.port)
-    monkeypatch.setattr(send_batch, "HASTE", 0.0)
-    begin = failing(monkeypatch, send_batch, "abandon", float("inf"))
+    monkeypatch.setattr(cleanup, "HASTE", 0.0)
+    begin = failing(monkeypatch, cleanup, "abandon", float("inf"))
     end_at(monkeypatch, SystemExit, addresses(EMAILS)[3], begin)
     run(shop, SystemExit)
     assert shop.statuses() == ["sent"] * 3 + ["pending"] + ["claimed"] * 2
 
 
-@pytest.mark.parametrize("step", ["return_relaned", "finish"])
+@pytest.mark.parametrize("step", [(send_batch, "return_relaned"), (sending, "finish")])
 @pytest.mark.parametrize("error", ENDS_THE_TASK)
 def test_the_rest_goes_back_before_the_first_window_and_after_the_last(
-    shops: Shops, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], step: str
+    shops: Shops, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], step: tuple[Any, str]
 ) -> None:
     def raise_(*_: object, **__: object) -> None:
         raise error
 
     with StatefulServer({"CONNECT": "421 4.3.2 later"}) as server:
         shop = batch_of(shops, server.port)
-        monkeypatch.setattr(send_batch, step, raise_)
+        monkeypatch.setattr(*step, raise_)
         run(shop, error)
     assert is_given_back(shop, sent=0)
 

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from outbox.worker.batch import renewable
 from outbox.worker.batch.batch_end import BatchEnd
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
+from outbox.worker.process import renewable
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, addresses

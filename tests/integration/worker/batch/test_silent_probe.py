@@ -16,8 +16,8 @@ from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdic
 from outbox.smtp import reply_reader
 from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.batch import send_window
-from outbox.worker.batch.diagnosis import ASIDE
 from outbox.worker.batch.send_batch import send_batch
+from outbox.worker.batch.watch.diagnosis import ASIDE
 from outbox.worker.batch.watch.server_watch import Watch
 from tests.integration.blame.server import ClassServer
 from tests.integration.worker.batch.test_silent_server import (

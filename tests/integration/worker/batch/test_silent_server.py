@@ -21,8 +21,8 @@ from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdic
 from outbox.smtp import reply_reader
 from outbox.store.records import Claim
 from outbox.worker.batch import send_window as window
-from outbox.worker.batch.diagnosis import Kind
 from outbox.worker.batch.send_batch import send_batch
+from outbox.worker.batch.watch.diagnosis import Kind
 from outbox.worker.batch.watch.server_watch import Watch
 from outbox.worker.sweep import sweep
 from tests.integration.blame.server import ClassServer, Habit, Seen

@@ -14,7 +14,7 @@ from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.scheduling.token_bucket import SLACK, Rate
 from outbox.store.control import circuit_breaker
 from outbox.store.control.rate_limits import seconds_until_open, take
-from outbox.worker.batch import send_batch
+from outbox.worker.batch import sending
 from outbox.worker.batch.throttle import Throttle
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
@@ -153,7 +153,7 @@ def test_traffic_splits_over_two_rates_at_the_pace_of_both_together(
     """A alone would need 20 seconds."""
     shop = pair(shops, catcher, spare, "2/s", "2/s")
     pause = Pauses(shop)
-    monkeypatch.setattr(send_batch, "Throttle", partial(Throttle, pause=pause))
+    monkeypatch.setattr(sending, "Throttle", partial(Throttle, pause=pause))
     write(shop, 40)
     motion, began = Motion(shop=shop), time.monotonic()
     while set(shop.statuses()) != {"sent"}:

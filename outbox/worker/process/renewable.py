@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from ..leases.heartbeats import Heartbeats
-from ..process import shutdown
-from ..process.retry_writes import FIRST_WAIT
+from . import shutdown
+from .retry_writes import FIRST_WAIT
 
 _log = logging.getLogger("outbox")
 

@@ -1,0 +1,71 @@
+"""What is done where an error ends a batch: known results are kept, unsent emails given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from math import inf
+from uuid import UUID
+
+from ...store.transitions.window import abandon
+from ..leases.heartbeat import Heartbeat
+from ..process import shutdown
+from ..process.retry_writes import HASTE, until_written
+from ..process.runtime import Runtime
+from .batch_results import Results
+from .send_window import Window
+
+
+class Cleanup:
+    """Cleans up behind an error that ends the batch, wherever it is raised."""
+
+    def __init__(
+        self, runtime: Runtime, token: UUID, heartbeat: Heartbeat, results: Results
+    ) -> None:
+        self._runtime = runtime
+        self._token = token
+        self._heartbeat = heartbeat
+        self._results = results
+        self.window: Window | None = None  # the one that was opened last
+        self.is_over = False  # no email can cause an error any more
+        self._is_done = False
+
+    @contextmanager
+    def on_error(self) -> Iterator[None]:
+        """If an error ends the block, record the known results, and give back what was not sent.
+
+        An email of the open window without a result stays open: its lease runs out, and the rescue
+        judges it. The rest stays claimed if any email may be to blame: the rescue charges a crash.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if not self._is_done:
+                self._clean_up(error)
+            raise
+
+    def _clean_up(self, error: BaseException) -> None:
+        self._is_done = True  # a process that is ended has no time for it again, in an outer block
+        patience = inf if isinstance(error, Exception) else HASTE
+        self._record(patience)
+        is_known = self.is_over or (self.window is not None and self.window.has_crashed)
+        if is_known or shutdown.is_nobodys_fault(error):
+            self._give_back(patience)
+
+    def _record(self, patience: float) -> None:
+        """Record the known results. What a person's transaction holds up is kept."""
+        try:
+            if self._results.waiting:
+                with suppress(Exception):
+                    self._results.record(patience=patience)
+        finally:
+            # Not as after a batch that went well: an email without a result may have left.
+            unrecorded = self._runtime.unrecorded
+            unrecorded.keep(self._token, self._results.take(), gives_back=False)
+
+    def _give_back(self, patience: float) -> None:
+        """Give back what waits for a window; else the rescue would charge each of these emails."""
+        write = partial(abandon, self._runtime.database, self._token)
+        with suppress(Exception):
+            until_written(write, meanwhile=self._heartbeat.progress, patience=patience)

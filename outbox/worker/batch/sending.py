@@ -1,0 +1,154 @@
+"""The sending of one batch: open a window |> send |> record, until the batch is done.
+
+At any moment at most one window of emails can be in doubt. An email's content leaves only after its
+window's opening has committed. The next window opens in the transaction that records this one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from uuid import UUID
+
+from ...store.control import lease
+from ...store.control.circuit_breaker import give_back_probe
+from ...store.records import Batch, ClaimedEmail
+from ...store.transitions import release
+from ...store.transitions.window import finish
+from ..leases.heartbeat import Heartbeat
+from ..process import shutdown
+from ..process.retry_writes import until_written
+from ..process.runtime import Runtime
+from .batch_end import BatchEnd
+from .batch_results import Results
+from .cleanup import Cleanup
+from .next_window import NextWindow
+from .relief import Relief
+from .result_factory import ResultFactory
+from .send_email import EmailSender
+from .send_window import Window
+from .server_choice import ServerChoice
+from .throttle import Throttle
+
+
+class Sending:
+    """The sending of one batch."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        token: UUID,
+        batch: Batch,
+        choice: ServerChoice,
+        heartbeat: Heartbeat,
+        results: Results,
+        cleanup: Cleanup,
+    ) -> None:
+        """`cleanup` is told what it has to know where an error ends the batch."""
+        self._runtime = runtime
+        self._token = token
+        self._batch = batch
+        self._choice = choice
+        self._heartbeat = heartbeat
+        began, holds = heartbeat.began, heartbeat.holds
+        self._sender = EmailSender(runtime, batch, holds=holds, began=began)
+        self._factory = ResultFactory(runtime, batch, began=began)
+        self._throttle = Throttle(runtime, batch, holds=holds)
+        self._next = NextWindow(runtime, choice, self._throttle, heartbeat)
+        self._results = results
+        self._cleanup = cleanup
+
+    def run(self) -> BatchEnd:
+        """Open a window, send it, record it, and repeat; return why the batch ended."""
+        if self._choice.is_cut_off:
+            return self._leave_to_others()
+        left = deque(self._sendable())
+        # Another batch may be empty, too: its emails were withdrawn, or are another lane's now.
+        is_probe = self._batch.probed is not None and not self._batch.emails
+        end = self._probe() if is_probe else None
+        while left and end is None:
+            window = self._next.cut(left, before_wait=self._results.record)
+            if isinstance(window, BatchEnd):
+                # Urgent email that waits for a process cuts a wait for permits short too. It
+                # needs a sweep, which YIELDED brings, and which `window` alone would not.
+                end = BatchEnd.YIELDED if self._throttle.must_yield() else window
+                break
+            # One transaction records the last window and opens this one.
+            opened = self._results.record_and_open([email.id for email in window])
+            end = self._send([e for e in window if e.id in opened], left) or self._end()
+        self._results.record()
+        self._cleanup.is_over = True
+        for watch in self._choice.watches:
+            watch.settle()
+        return end or BatchEnd.DONE
+
+    def finish(self) -> int:
+        """Give back what was not sent, and end the lease; return how many emails are settled."""
+        database, results = self._runtime.database, self._results
+        if results.waiting:  # a person's transaction holds their rows: do not wait for it
+            self._runtime.unrecorded.keep(self._token, results.take())
+        elif results.settled == len(self._batch.emails):  # nothing is left to be given back
+            until_written(lambda: lease.drop(database, self._token))
+        else:
+            until_written(lambda: finish(database, self._token, [], worker=self._runtime.worker))
+        return results.settled
+
+    def _send(self, opened: list[ClaimedEmail], left: deque[ClaimedEmail]) -> BatchEnd | None:
+        """Send an open window; put the emails that it had no time for back into `left`."""
+        window = self._cleanup.window = Window(
+            self._runtime, self._choice, self._sender, self._throttle, self._factory, self._results
+        )
+        relief = Relief(
+            runtime=self._runtime,
+            token=self._token,
+            window=window,
+            choice=self._choice,
+            results=self._results,
+        )
+        self._heartbeat.relieve, self._heartbeat.ask = relief.give_back, relief.goes_on
+        # The next window may go over another server: then nothing is announced to this one.
+        late = window.send(opened, left, announces=not self._choice.rates)
+        if window.is_relieved:
+            return BatchEnd.RELIEVED
+        if late:  # the next window is no larger than what the server takes in a window's time
+            self._next.max_emails = max(1, len(opened) - len(late))
+            self._results.record()  # one statement cannot close and open the same row
+            left.extendleft(e for e in reversed(late) if not self._results.holds(e.id))
+        self._heartbeat.progress()
+        return None
+
+    def _end(self) -> BatchEnd | None:
+        """Return why the batch ends between two windows, or None where it goes on."""
+        if shutdown.requested():
+            return BatchEnd.SHUTDOWN
+        if not self._heartbeat.holds():
+            return BatchEnd.LEASE_LOST
+        if self._runtime.clock() - self._heartbeat.began > self._runtime.settings.batch_seconds:
+            return BatchEnd.TIME_UP
+        return BatchEnd.YIELDED if self._throttle.must_yield() else None
+
+    def _probe(self) -> BatchEnd:
+        """Try to open a session with a server whose breaker is open."""
+        if not self._next.open_session(anew=True):
+            return BatchEnd.NO_SERVER
+        self._choice.watch.session_opened()
+        return BatchEnd.PROBED
+
+    def _leave_to_others(self) -> BatchEnd:
+        """Let other hosts send the batch: a probe is not made here, so it is not counted."""
+        database = self._runtime.database
+        if self._batch.probed is not None:
+            back = partial(give_back_probe, database=database, token=self._token)
+            until_written(lambda: database.run(back))
+        return BatchEnd.CUT_OFF
+
+    def _sendable(self) -> list[ClaimedEmail]:
+        """Return the emails that have recipients; record those that are suppressed."""
+        sendable = [email for email in self._batch.emails if email.envelope.recipients]
+        barred = [email.id for email in self._batch.emails if not email.envelope.recipients]
+        partly = {email.id: email.suppressed for email in sendable if email.suppressed}
+        if barred or partly:
+            database = self._runtime.database
+            bar = partial(release.suppress, database=database, token=self._token)
+            until_written(lambda: database.run(partial(bar, ids=barred, partly=partly)))
+        return sendable
