@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+import threading
+from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
 from ...store.connection.error_codes import describe
+from ...store.records import EmailResult
 from ...store.transitions import release
 from ...store.transitions.window import advance
 from ..process.runtime import Runtime
@@ -18,40 +20,60 @@ from .server_choice import ServerChoice
 _log = logging.getLogger("outbox")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Relief:
     """Watches one open window, from the heartbeat's thread and during the wait for a reply."""
 
-    runtime: Runtime
-    token: UUID
-    window: Window
-    choice: ServerChoice
-    results: Results
+    def __init__(
+        self, runtime: Runtime, token: UUID, window: Window, choice: ServerChoice, results: Results
+    ) -> None:
+        self._runtime = runtime
+        self._token = token
+        self._window = window
+        self._choice = choice
+        self._results = results
+        self._lock = threading.Lock()  # both threads may give back at the same time
+        self._is_left = False  # something is left to be given back
+        self.unwritten: Sequence[EmailResult] = ()
+        """The results of emails that are known to be unsent, and are not given back yet."""
 
     def give_back(self) -> None:
-        """If an email is slow, give back all emails of the batch that were not tried yet."""
-        slow, waiting = self.window.slow, self.window.relieve()
-        if slow is None or waiting is None:
+        """If an email is slow, give back all emails of the batch that were not tried yet.
+
+        What fails is tried again at the next call. So is an email whose row a person holds.
+        """
+        if not self._lock.acquire(blocking=False):
             return
-        self.choice.watch.note_slow(slow)
-        database, token = self.runtime.database, self.token
-        advance(database, token, waiting, (), worker=self.runtime.worker)
+        try:
+            slow, waiting = self._window.slow, self._window.relieve()
+            if slow is not None and waiting is not None:
+                self.unwritten, self._is_left = waiting, True
+                self._choice.watch.note_slow(slow)
+            if self._is_left:
+                self._write()
+        finally:
+            self._lock.release()
+
+    def _write(self) -> None:
+        database, token, worker = self._runtime.database, self._token, self._runtime.worker
+        held = advance(database, token, self.unwritten, (), worker=worker).held
+        self.unwritten = [entry for entry in self.unwritten if entry.email_id in held]
         database.run(partial(release.give_back_claimed, database=database, token=token))
+        self._is_left = bool(self.unwritten)
 
     def goes_on(self) -> bool:
         """Return whether to go on waiting for a silent server.
 
         It is False where other emails wait, no process is free, and this email has had its time.
         """
-        slow = self.window.slow
+        slow = self._window.slow
         if slow is None:
             return True
         try:
-            if self.results.waiting:  # else the emails sent before stay in doubt during the wait
-                self.results.record_once()
-            if self.window.is_relieved:
-                return not self.choice.watch.gives_up(slow, self.window.seconds)
+            if self._results.waiting:  # else the emails sent before stay in doubt during the wait
+                self._results.record_once()
+            was_relieved = self._window.is_relieved
             self.give_back()
+            return not (was_relieved and self._choice.watch.gives_up(slow, self._window.seconds))
         except Exception as error:  # noqa: BLE001  (the reply may come; the next look is soon)
             _log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
         return True
