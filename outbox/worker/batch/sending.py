@@ -10,6 +10,7 @@ from collections import deque
 from functools import partial
 from uuid import UUID
 
+from ...domain.delivery.breaker_timing import Cause
 from ...store.control import lease
 from ...store.control.circuit_breaker import give_back_probe
 from ...store.records import Batch, ClaimedEmail
@@ -64,7 +65,7 @@ class Sending:
             return self._leave_to_others()
         left = deque(self._sendable())
         # Another batch may be empty, too: its emails were withdrawn, or are another lane's now.
-        is_probe = self._batch.probed is not None and not self._batch.emails
+        is_probe = self._batch.probed is not None and not left
         end = self._probe() if is_probe else None
         while left and end is None:
             window = self._next.cut(left, before_wait=self._results.record)
@@ -127,19 +128,31 @@ class Sending:
         return BatchEnd.YIELDED if self._throttle.must_yield() else None
 
     def _probe(self) -> BatchEnd:
-        """Try to open a session with a server whose breaker is open."""
+        """Try to open a session with a server whose breaker is open.
+
+        Where that one halts every email, a session tells nothing. The probe has lost its email, and
+        the next one is made with another.
+        """
+        breaker = self._batch.breakers.get(self._batch.probed or "")
+        if breaker is not None and breaker.cause is Cause.EMAILS:
+            self._give_back_probe()
+            return BatchEnd.DONE
         if not self._next.open_session(anew=True):
             return BatchEnd.NO_SERVER
         self._choice.watch.session_opened()
         return BatchEnd.PROBED
 
     def _leave_to_others(self) -> BatchEnd:
-        """Let other hosts send the batch: a probe is not made here, so it is not counted."""
-        database = self._runtime.database
+        """Let other hosts send the batch: a probe is not made here."""
         if self._batch.probed is not None:
-            back = partial(give_back_probe, database=database, token=self._token)
-            until_written(lambda: database.run(back))
+            self._give_back_probe()
         return BatchEnd.CUT_OFF
+
+    def _give_back_probe(self) -> None:
+        """Give back a probe that was not made, so that it does not count as failed."""
+        database = self._runtime.database
+        back = partial(give_back_probe, database=database, token=self._token)
+        until_written(lambda: database.run(back))
 
     def _sendable(self) -> list[ClaimedEmail]:
         """Return the emails that have recipients; record those that are suppressed."""

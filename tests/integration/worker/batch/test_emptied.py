@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.store.control import suspicion
+from outbox.domain.delivery.breaker_timing import OPEN_FIRST, BreakerState, Cause
+from outbox.store.control import circuit_breaker, suspicion
 from outbox.worker.batch.batch_end import BatchEnd
 from outbox.worker.batch.send_batch import send_batch
 from tests.support.servers.smtp.stateful import StatefulServer
-from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.motion import Motion
+from tests.support.shop.shop import Shop, Shops, addresses
 
 pytestmark = pytest.mark.each_database
 
@@ -36,3 +38,34 @@ def test_it_opens_no_session_and_a_suspicion_stays(shops: Shops, is_withdrawn: b
     assert [row.server for row in shop.rows(shop.tables.breaker)] == [name]
     assert shop.status(email.id) == ("cancelled" if is_withdrawn else "pending")
     assert shop.rows(shop.tables.lease) == []
+
+
+@pytest.mark.parametrize("is_withdrawn", [False, True], ids=["by the list", "by a withdrawal"])
+def test_a_probe_that_has_lost_its_email_tells_nothing_and_another_follows(
+    shops: Shops, is_withdrawn: bool
+) -> None:
+    """The server opens sessions, and halts every email: a session would close its breaker."""
+    with StatefulServer() as server:
+        motion = Motion(shop=shops.open(MAIL_PORT=server.port))
+        shop = motion.shop
+        readers = addresses(2)
+        emails = [shop.enqueue(reader) for reader in readers]
+        name, cause = shop.runtime.servers[0].name, Cause.EMAILS
+        circuit_breaker.trip(shop.database, name, cause=cause, reason="mail: 421 no")
+        shop.later(OPEN_FIRST + 0.1)
+        (probe,) = motion.sweep()
+        lost, left = sorted(emails, key=lambda email: shop.mail(email.id).token != probe.token)
+        if is_withdrawn:
+            withdraw(shop, lost.id)
+        else:
+            shop.outbox.suppress(readers[emails.index(lost)])
+        assert motion.work(), "another sweep is worth it"
+        assert server.dialogues == []
+        (row,) = shop.rows(shop.tables.breaker)
+        assert (row.state, row.failures, row.prober) == (BreakerState.OPEN, 1, None)
+        (again,) = motion.sweep()
+        assert shop.mail(left.id).token == again.token
+        motion.work()
+    assert shop.status(lost.id) == ("cancelled" if is_withdrawn else "suppressed")
+    assert shop.status(left.id) == "sent"
+    assert shop.rows(shop.tables.breaker) == []
