@@ -1,12 +1,14 @@
 """Which servers this process cannot reach, although another host can. It is lost with the process.
 
 A breaker is shared by all workers. So one host without a way to a server, such as a host with an
-old list of authorities, must not open it for all.
+old list of authorities, must not open it for all. The process tries such a server again without an
+email, and one batch at a time: where packets are dropped, a try takes as long as its time-out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 WITNESS = 10.0
@@ -32,6 +34,12 @@ class Reach:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._failing: dict[str, _Failing] = {}
+        self._tried: dict[str, object] = {}  # by server: the try that is under way
+
+    def has_left(self, server: str) -> bool:
+        """Return whether this process left the server, and has opened no session with it since."""
+        found = self._failing.get(server)
+        return found is not None and found.failures > 0
 
     def is_out(self, server: str) -> bool:
         """Return whether this process is to leave the server to other hosts for now."""
@@ -54,6 +62,27 @@ class Reach:
         failing.failures += 1
         failing.until = self._clock() + seconds
         return seconds
+
+    @contextmanager
+    def trying(self, servers: Iterable[str]) -> Iterator[str | None]:
+        """Yield the server that is to be tried again now; None where no pause is over.
+
+        No other batch of this process tries it during the block.
+        """
+        found, mine = None, object()
+        for server in servers:
+            # `setdefault` is one step: of two threads only one finds its own try.
+            if self._is_due(server) and self._tried.setdefault(server, mine) is mine:
+                found = server
+                break
+        try:
+            yield found
+        finally:
+            if found is not None:
+                del self._tried[found]
+
+    def _is_due(self, server: str) -> bool:
+        return self.has_left(server) and not self.is_out(server)
 
     def opened(self, server: str) -> None:
         """Note that this process has opened a session with the server."""

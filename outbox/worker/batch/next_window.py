@@ -60,6 +60,18 @@ class NextWindow:
                 return True
         return False
 
+    def opens_again(self, *, before: Callable[[], object]) -> bool:
+        """Try a server again that this process has left; return whether a session has opened.
+
+        `before` is called first, if there is such a server now. No email may wait for it meanwhile:
+        it may take as long as the connect time-out.
+        """
+        with self._choice.unreached() as is_taken:
+            if not is_taken:
+                return False
+            before()
+            return self._is_connected(anew=True)
+
     def _at_once(self, left: Iterable[ClaimedEmail]) -> list[ClaimedEmail] | None:
         """Return a window that a server's rate allows at once; [] where no server is left.
 

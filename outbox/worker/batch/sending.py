@@ -60,9 +60,12 @@ class Sending:
         self._cleanup = cleanup
 
     def run(self) -> BatchEnd:
+        """Send the batch; then see whether a server that this process has left is back."""
+        end = self._leave_to_others() if self._choice.is_cut_off else self._send_all()
+        return BatchEnd.PROBED if self._opens_again() else end
+
+    def _send_all(self) -> BatchEnd:
         """Open a window, send it, record it, and repeat; return why the batch ended."""
-        if self._choice.is_cut_off:
-            return self._leave_to_others()
         left = deque(self._sendable())
         # Another batch may be empty, too: its emails were withdrawn, or are another lane's now.
         is_probe = self._batch.probed is not None and not left
@@ -147,6 +150,20 @@ class Sending:
         if self._batch.probed is not None:
             self._give_back_probe()
         return BatchEnd.CUT_OFF
+
+    def _opens_again(self) -> bool:
+        """Try a server again that this process has left; return whether a session has opened.
+
+        The batch's emails do not wait for that: they are recorded, or given back first.
+        """
+        if self._results.waiting or shutdown.requested() or not self._heartbeat.holds():
+            return False
+        return self._next.opens_again(before=self._give_back)
+
+    def _give_back(self) -> None:
+        database = self._runtime.database
+        back = partial(release.give_back_claimed, database=database, token=self._token)
+        until_written(lambda: database.run(back))
 
     def _give_back_probe(self) -> None:
         """Give back a probe that was not made, so that it does not count as failed."""

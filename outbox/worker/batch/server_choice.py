@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Self
 from uuid import UUID
@@ -47,9 +47,14 @@ class ServerChoice:
         self._several = len(servers) > 1
         self._caps = _caps(servers, batch.ramps)
         ordered = _order(runtime, batch, servers)
-        self._left = {one.name: one for one in ordered if not runtime.reach.is_out(one.name)}
+        reach, probed = runtime.reach, batch.probed
+        # A server that this process has left gets no emails from it before a session has opened.
+        # A probe of it is such a session, once its pause is over.
+        is_left = reach.has_left if probed is None else reach.is_out
+        self._left = {one.name: one for one in ordered if not is_left(one.name)}
         self.is_cut_off = bool(ordered) and not self._left
         """Whether other hosts reach the batch's servers, and this one does not."""
+        self._unreached = {one.name: one for one in ordered if probed is None and is_left(one.name)}
         self._held: str | None = None
         self._lent = ExitStack()
         self._watches: dict[str, Watch] = {}
@@ -93,6 +98,15 @@ class ServerChoice:
         names = [name for name in self._left if name not in tried]
         return bool(names) and self._take(names)
 
+    @contextmanager
+    def unreached(self) -> Iterator[bool]:
+        """Take a server that this process has left, to try it again in the block; yield whether.
+
+        It is True at most once in a pause, and for one batch of the process.
+        """
+        with self._runtime.reach.trying(self._unreached) as name:
+            yield name is not None and self._take([name])
+
     def drop(self) -> None:
         """Leave the server for good: no more emails of this batch go over it."""
         if self._held is not None:
@@ -107,7 +121,7 @@ class ServerChoice:
         )
         if name is None:
             return False
-        self._held, self.server = name, self._left[name]
+        self._held, self.server = name, (self._left | self._unreached)[name]
         self.connection = self._lent.enter_context(self._runtime.connection(self.server))
         self.connection.report(self._progress, self._goes_on)
         self._lent.callback(self.connection.rest)  # runs before we put the connection back

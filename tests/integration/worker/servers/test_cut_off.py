@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import update
@@ -19,8 +21,11 @@ from outbox.worker.batch import send_batch
 from outbox.worker.batch.batch_end import BatchEnd
 from tests.integration.worker.servers.test_failover import UNTOUCHED, pair, spare
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.dialogue import Dialogue
+from tests.support.servers.smtp.scripted import PATIENCE, ScriptedServer, close, serve
 from tests.support.shop.motion import Motion, attempts, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops, entry
+from tests.support.waiting import wait_until
 
 __all__ = ["spare"]
 pytestmark = pytest.mark.each_database
@@ -84,6 +89,41 @@ def test_a_host_that_is_cut_off_halts_the_server_for_nobody(
     assert standing(motion.shop) == {("sent", 1, 0, 0): 4}
 
 
+def test_no_email_waits_for_a_server_that_is_tried_again(shops: Shops) -> None:
+    """Where a firewall drops packets, a try takes as long as its time-out."""
+    let_go = threading.Event()
+
+    def greet_late(dialogue: Dialogue) -> None:
+        assert let_go.wait(PATIENCE)
+        dialogue.say("220 mx ready")
+
+    with ScriptedServer((close,), (greet_late, serve)) as one:
+        motion = Motion(shop=shops.open(OUTBOX_SERVERS=[server("mx", one.port)]))
+        shop = motion.shop
+        sent_elsewhere(shop)
+        write(shop, 3)
+        motion.beat()
+        wait(motion, PAUSE_FIRST)
+        motion.sweep()
+        with ThreadPoolExecutor(1) as pool:
+            work = pool.submit(motion.work)
+            try:
+                wait_until(lambda: len(one.dialogues) == 2, PATIENCE, "a second session")
+                assert standing(shop) == {("sent", 1, 0, 0): 1, UNTOUCHED: 3}
+                (claim,) = motion.sweep()
+                motion.waiting.clear()
+                end = send_batch.send_batch(shop.runtime, claim.token).end
+                assert end is BatchEnd.CUT_OFF, "the process tries it once at a time"
+            finally:
+                let_go.set()
+            assert work.result(PATIENCE), "a sweep is worth it"
+        assert one.verbs(1) == ["EHLO"]
+        motion.beat()
+        assert standing(shop) == {("sent", 1, 0, 0): 4}
+        assert one.verbs(1).count("MAIL") == 3
+        assert len(one.dialogues) == 2
+
+
 def test_a_server_that_is_away_for_all_hosts_is_halted(motion: Motion) -> None:
     """What was sent before the outage soon speaks for it no more."""
     sent_elsewhere(motion.shop)
@@ -141,6 +181,14 @@ def test_the_next_server_of_the_route_takes_the_emails_meanwhile(
         motion.beat()
     assert halted(shop) == set()
     assert attempts(shop) == {("a", "sent"): 1, ("b", "sent"): 4}
+
+    catcher.start()
+    wait(motion, PAUSE_FIRST)
+    write(shop, 2)
+    motion.beat()
+    assert attempts(shop) == {("a", "sent"): 1, ("b", "sent"): 6}
+    assert catcher.sessions == 1, "it is tried behind the emails"
+    assert not shop.runtime.reach.has_left("a")
 
 
 def test_a_host_that_is_cut_off_leaves_the_probe_to_others(motion: Motion) -> None:
