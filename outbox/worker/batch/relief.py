@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -24,8 +24,17 @@ class Relief:
     """Watches one open window, from the heartbeat's thread and during the wait for a reply."""
 
     def __init__(
-        self, runtime: Runtime, token: UUID, window: Window, choice: ServerChoice, results: Results
+        self,
+        runtime: Runtime,
+        token: UUID,
+        window: Window,
+        choice: ServerChoice,
+        results: Results,
+        *,
+        holds: Callable[[], bool],
     ) -> None:
+        """`holds` returns whether the lease holds."""
+        self._holds = holds
         self._runtime = runtime
         self._token = token
         self._window = window
@@ -63,8 +72,12 @@ class Relief:
     def goes_on(self) -> bool:
         """Return whether to go on waiting for a silent server.
 
-        It is False where other emails wait, no process is free, and this email has had its time.
+        It is False where other emails wait, no process is free, and this email has had its time. So
+        it is where the lease is lost: the email may not leave, and a host that slept tells nothing
+        of the server.
         """
+        if not self._holds():
+            return False
         slow = self._window.slow
         if slow is None:
             return True

@@ -102,14 +102,15 @@ class Sending:
         window = self._cleanup.window = Window(
             self._runtime, self._choice, self._sender, self._throttle, self._factory, self._results
         )
-        relief = Relief(self._runtime, self._token, window, self._choice, self._results)
+        results, holds = self._results, self._heartbeat.holds
+        relief = Relief(self._runtime, self._token, window, self._choice, results, holds=holds)
         self._heartbeat.relieve, self._heartbeat.ask = relief.give_back, relief.goes_on
         try:
             # The next window may go over another server: then nothing is announced to this one.
             late = window.send(opened, left, announces=not self._choice.rates)
         except BaseException:
             for entry in relief.unwritten:  # else the rescue would take them for emails in doubt
-                self._results.add(entry)
+                results.add(entry)
             raise
         if window.is_relieved:
             return BatchEnd.RELIEVED
