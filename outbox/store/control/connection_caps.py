@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection, func, select, update
 
 from ..connection.database import Database
-from ..connection.insert_if_absent import insert_if_absent
+from ..connection.shared_rows import Held, in_turn, insert_alone, lock
 
 
 def take_server(
@@ -30,6 +30,8 @@ def take_server(
     the servers with a cap. If the first candidate has no cap, no statement is sent, unless the
     lease has `held` a connection to a capped server: that becomes free. The lease keeps the
     connection as long as it lasts.
+
+    A server whose row stays held counts as full: its host may have vanished, and nobody can count.
     """
     if candidates and candidates[0] not in caps and held not in caps:
         return candidates[0]
@@ -37,16 +39,42 @@ def take_server(
     free = next((place for place, name in enumerate(candidates) if name not in caps), None)
     tried = candidates if free is None else candidates[: free + 1]
 
+    while True:
+        try:
+            return _take(database, token, tried, caps)
+        except Held as error:
+            tried = [name for name in tried if name not in error.names]
+            if not tried:
+                return None
+
+
+def _take(
+    database: Database, token: UUID, tried: Sequence[str], caps: Mapping[str, int]
+) -> str | None:
+    """Do what `take_server` does. Raises Held if a server's row stays held."""
+    table, capped = database.tables.server, sorted(set(tried) & caps.keys())
+
     def work(connection: Connection) -> str | None:
-        capped = sorted(set(tried) & caps.keys())
-        _lock(connection, database, capped)
+        # Under the lock one worker at a time counts and takes, which makes the cap exact.
+        rows = lock(connection, database, select(table.c.name), table.c.name, capped)
+        if len(rows) < len(capped):
+            raise _Absent
         taken = _taken(connection, database, token, capped)
         for name in tried:
             if name not in caps or taken.get(name, 0) < caps[name]:
                 return name if _assign(connection, database, token, name) else None
         return None
 
-    return database.run(work)
+    while True:
+        try:
+            return in_turn(database, table, work)
+        except _Absent:  # the first time
+            for name in capped:
+                insert_alone(database, table, name=name)
+
+
+class _Absent(Exception):
+    """A server has no row yet."""
 
 
 def in_flight(connection: Connection, database: Database) -> dict[str, int]:
@@ -55,23 +83,6 @@ def in_flight(connection: Connection, database: Database) -> dict[str, int]:
     statement = select(lease.server, func.count()).where(lease.server.is_not(None))
     rows = connection.execute(statement.group_by(lease.server).order_by(lease.server))
     return {name: count for name, count in rows}  # noqa: C416  (to mypy a row is not a pair)
-
-
-def _lock(connection: Connection, database: Database, names: Sequence[str]) -> None:
-    """Lock the servers' rows in the order of their names, so that two lockers cannot deadlock.
-
-    Under the lock one worker at a time counts and takes, which makes the cap exact.
-    """
-    if not names:
-        return
-    table = database.tables.server
-    locked = select(table.c.name).where(table.c.name.in_(names)).order_by(table.c.name)
-    found = set(connection.execute(locked.with_for_update()).scalars())
-    missing = [name for name in names if name not in found]
-    for name in missing:  # the first time
-        insert_if_absent(connection, table, name=name)
-    if missing:
-        connection.execute(locked.with_for_update()).all()
 
 
 def _taken(

@@ -1,0 +1,97 @@
+"""Locks rows that many transactions need, such as a capped server's. Nobody waits long for one.
+
+A transaction of ours holds such a row for milliseconds. But a host that vanishes within one keeps
+the row until the database notices, which may take hours. Whoever waited for it would keep a task's
+place as long, and the emails of all other servers would stop, too. So a row is locked only where it
+is free. It is asked for again for `PATIENCE` seconds, and then whoever asks does without it. What a
+process has waited for in vain it tries only once from then on, until it gets it.
+
+No transaction inserts such a row together with other work: `insert_alone` commits it by itself. For
+a row of an open transaction an INSERT would wait, and nothing can be skipped there.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from sqlalchemy import Column, Connection, Row, Select, Table, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from .database import Database
+from .list_parts import parts
+
+Result = TypeVar("Result")
+
+PATIENCE = 2.0
+"""Seconds for which a row is asked for. A crowd of workers has it one by one in far less time."""
+
+_FIRST_PAUSE = 0.001
+_LONGEST_PAUSE = 0.05
+
+
+class Held(Exception):
+    """Other transactions hold rows of these names. The transaction is to be rolled back."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        super().__init__("another transaction holds a row that many need")
+        self.names = frozenset(names)
+
+
+def lock(
+    connection: Connection,
+    database: Database,
+    rows: Select[*tuple[Any, ...]],
+    key: Column[str],
+    names: Collection[str],
+) -> list[Row[Any]]:
+    """Lock and return those of `rows` with these names that exist. Raises Held, without waiting.
+
+    They are locked in the order of their names, so that two lockers cannot keep each other out.
+    """
+    wanted, found = sorted(names), list[Any]()
+    for part in parts(wanted):
+        free = rows.where(key.in_(part)).order_by(key).with_for_update(skip_locked=True)
+        found += connection.execute(free).all()
+    if len(found) < len(wanted):
+        there = set[str]()
+        for part in parts(wanted):
+            there.update(connection.execute(select(key).where(key.in_(part))).scalars())
+        if held := there.difference(getattr(row, key.name) for row in found):
+            raise Held(held)
+    if database.held:
+        database.held.difference_update((key.table, name) for name in wanted)
+    return found
+
+
+def in_turn(database: Database, table: Table, work: Callable[[Connection], Result]) -> Result:
+    """Run `work`, which locks rows of `table` with `lock`, as `Database.run` does.
+
+    Where a row is held it is run again for `PATIENCE` seconds. Raises Held after that.
+    """
+    pause, deadline = _FIRST_PAUSE, time.monotonic() + PATIENCE
+    while True:
+        try:
+            return database.run(work)
+        except Held as error:
+            held = {(table, name) for name in error.names}
+            if time.monotonic() > deadline or not held.isdisjoint(database.held):
+                database.held |= held
+                raise
+        time.sleep(pause * (0.5 + random.random()))  # noqa: S311
+        pause = min(_LONGEST_PAUSE, 2 * pause)
+
+
+def insert_alone(database: Database, table: Table, **values: Any) -> bool:
+    """Insert a row in a transaction of its own; return False if one with its key is there.
+
+    Outside of SQLite that is one statement. So nobody vanishes while the row is not committed.
+    """
+    statement = insert(table).values(**values)
+    try:
+        database.run_each(lambda connection: connection.execute(statement))
+    except IntegrityError:
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""A host that vanished with a row that many need: nobody waits long for it, and no promise breaks.
+
+A connection that holds the row in an open transaction is that host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from outbox.store.control.connection_caps import in_flight, take_server
+from tests.integration.store.outages.locks import in_time
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import Motion, server, standing, write
+from tests.support.shop.shop import Shop, Shops
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
+
+
+@contextmanager
+def vanished(shop: Shop, table: sa.Table, *names: str) -> Iterator[Session]:
+    """Hold the rows of these names, or else all rows of the table."""
+    (key,) = table.primary_key
+    with shop.session() as session:
+        for name in names:
+            row = sa.select(key).where(key == name).with_for_update()
+            assert session.execute(row).scalar_one() == name
+        if not names:
+            assert session.execute(sa.select(table).with_for_update()).all()
+        yield session
+        session.rollback()
+
+
+def two_servers(shops: Shops, catcher: Catcher, **limit: object) -> Motion:
+    """Open a shop whose news go over A, which has a limit, and its other emails over B."""
+    servers = [server("a", catcher.port, **limit), server("b", catcher.port)]
+    routes = [
+        {"name": "news", "tag": "news", "servers": ["a"]},
+        {"name": "rest", "servers": ["b"]},
+    ]
+    return Motion(shop=shops.open(OUTBOX_SERVERS=servers, OUTBOX_ROUTES=routes))
+
+
+def write_both(motion: Motion) -> None:
+    write(motion.shop, 5, tag="news")
+    write(motion.shop, 5)
+
+
+def test_where_a_capped_server_is_held_the_others_emails_go_out(
+    shops: Shops, catcher: Catcher
+) -> None:
+    motion = two_servers(shops, catcher, connections=1)
+    shop = motion.shop
+    write_both(motion)
+    motion.beat()
+    assert standing(shop) == {SENT: 10}
+    with vanished(shop, shop.tables.server, "a") as session:
+        for sent in (15, 20):
+            write_both(motion)
+            in_time(motion.beat, session)
+            assert standing(shop) == {SENT: sent, UNTOUCHED: sent - 10}
+        assert shop.count(shop.tables.lease) == 0
+    motion.until_empty()
+    assert standing(shop) == {SENT: 30}
+
+
+def test_a_server_that_is_held_counts_as_full_whatever_its_cap(shop: Shop) -> None:
+    shop.enqueue()
+    token, caps = shop.started().token, {"a": 9, "b": 1, "c": 1}
+    for name in caps:
+        assert take_server(shop.database, uuid4(), [name], caps) is None  # it makes the row
+    with vanished(shop, shop.tables.server, "a", "b") as session:
+
+        def taken(*names: str) -> str | None:
+            found: str | None = in_time(
+                lambda: take_server(shop.database, token, names, caps), session
+            )
+            return found
+
+        assert taken("a", "b") is None
+        assert taken("a", "b", "c") == "c"
+        assert taken("a", "free") == "free"
+        assert taken("b") is None
+        assert shop.database.read(lambda c: in_flight(c, shop.database)) == {"free": 1}
+    assert take_server(shop.database, token, ["a", "b"], caps) == "a"
+
+
+def test_what_a_process_waited_for_in_vain_it_tries_once_until_it_gets_it(shop: Shop) -> None:
+    """So a row that is held for hours costs each batch a moment, and not two seconds."""
+    shop.enqueue()
+    token, caps = shop.started().token, {"a": 1}
+    take_server(shop.database, uuid4(), ["a"], caps)
+    tried: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        tried.extend(["lock"] if "SKIP LOCKED" in statement else [])
+
+    def taken() -> str | None:
+        tried.clear()
+        return take_server(shop.database, token, ["a"], caps)
+
+    sa.event.listen(shop.engine, "before_cursor_execute", note)
+    with vanished(shop, shop.tables.server, "a") as session:
+        assert in_time(taken, session) is None
+        assert len(tried) > 1
+        assert in_time(taken, session) is None
+        assert len(tried) == 1
+    assert taken() == "a"
+    with vanished(shop, shop.tables.server, "a") as session:
+        assert in_time(taken, session) is None
+        assert len(tried) > 1, "another host vanished, or only paused"
