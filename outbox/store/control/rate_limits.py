@@ -10,12 +10,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select, update
 
 from ...domain.scheduling.lanes import Wants
-from ...domain.scheduling.token_bucket import SLACK, lag, lag_after, wait
+from ...domain.scheduling.token_bucket import SLACK, Rate, lag, lag_after, wait
 from ..backend import backend_of
 from ..connection.database import Database
-from ..connection.insert_if_absent import insert_if_absent
-from ..connection.list_parts import parts
+from ..connection.shared_rows import Held, in_turn, insert_alone, lock
 from ..schema.clock import utc
+
+_ANY = Rate(1, 1)
 
 
 def take(
@@ -25,13 +26,17 @@ def take(
 
     Returns 0.0 if they were taken, or the seconds until the last bucket opens. A bucket opens
     `margin` seconds after its time. The buckets in `debts` are charged too, but need not be open.
+    If a bucket's row stays held, it is unknown when they open, and infinity is returned.
     """
     costs = {**wants, **(debts or {})}
     if not costs:
         return 0.0
     attempt = backend_of(database.dialect).take_permits or take_in_steps
-    while (last := attempt(database, costs, wants, margin)) is None:
-        _make(database, costs)
+    try:
+        while (last := attempt(database, costs, wants, margin)) is None:
+            _make(database, costs)
+    except Held:
+        return inf
     return wait(last, margin)
 
 
@@ -39,11 +44,12 @@ def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float)
     """Take permits from all these buckets, unless one of the `wants` is not open yet.
 
     Returns the largest lag of the wanted buckets in seconds, or None if a bucket has no row yet.
+    Raises Held if another transaction holds one of the rows for long.
     """
     bucket = database.tables.bucket
 
     def work(connection: Connection) -> float | None:
-        rows = _locked(connection, database, costs)
+        rows = lock(connection, database, _select(database), bucket.c.name, costs)
         if len(rows) < len(costs):
             return None
         now = utc(rows[0].now)
@@ -56,28 +62,15 @@ def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float)
                 connection.execute(change.values(tat=tat, taken_at=now))
         return last
 
-    return database.run(work)
-
-
-def _locked(connection: Connection, database: Database, names: Collection[str]) -> list[Any]:
-    """Lock these buckets in the order of their names, so that two lockers cannot deadlock."""
-    name, found = database.tables.bucket.c.name, list[Any]()
-    for part in parts(sorted(names)):
-        held = _select(database).where(name.in_(part)).order_by(name).with_for_update()
-        found += connection.execute(held).all()
-    return found
+    return in_turn(database, bucket, work)
 
 
 def _make(database: Database, costs: Wants) -> None:
     """Insert the rows of buckets that were never taken from: open, and as full as possible."""
     bucket = database.tables.bucket
-
-    def work(connection: Connection) -> None:
-        known = set(connection.execute(select(bucket.c.name)).scalars())
-        for name in sorted(costs.keys() - known):
-            insert_if_absent(connection, bucket, name=name, tat=database.now(-SLACK))
-
-    database.run(work)
+    known = database.read(lambda c: set(c.execute(select(bucket.c.name)).scalars()))
+    for name in sorted(costs.keys() - known):
+        insert_alone(database, bucket, name=name, tat=database.now(-SLACK))
 
 
 def set_right(database: Database, names: Collection[str]) -> None:
@@ -86,17 +79,8 @@ def set_right(database: Database, names: Collection[str]) -> None:
     Such a bucket was taken from while the clock was ahead. Its debt would not shrink until that
     moment comes. From now on it shrinks as time goes by.
     """
-    bucket = database.tables.bucket
-
-    def work(connection: Connection) -> None:
-        for row in _locked(connection, database, names):
-            now = utc(row.now)
-            if row.taken_at is not None and utc(row.taken_at) > now:
-                change = update(bucket).where(bucket.c.name == row.name)
-                tat = now + timedelta(seconds=_lag(row))
-                connection.execute(change.values(tat=tat, taken_at=now))
-
-    database.run(work)
+    # Whoever takes permits counts from now on, so it is enough to take none.
+    take(database, {}, debts=dict.fromkeys(names, (_ANY, 0)))
 
 
 def seconds_until_open(database: Database, names: Collection[str]) -> dict[str, float]:

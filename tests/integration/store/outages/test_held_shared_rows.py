@@ -13,7 +13,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.control.rate_limits import seconds_until_open, set_right, take
 from tests.integration.store.outages.locks import in_time
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, server, standing, write
@@ -116,3 +118,37 @@ def test_what_a_process_waited_for_in_vain_it_tries_once_until_it_gets_it(shop: 
     with vanished(shop, shop.tables.server, "a") as session:
         assert in_time(taken, session) is None
         assert len(tried) > 1, "another host vanished, or only paused"
+
+
+@pytest.mark.databases("mariadb")  # PostgreSQL has it in one statement
+def test_where_a_rate_is_held_the_others_emails_go_out(shops: Shops, catcher: Catcher) -> None:
+    motion = two_servers(shops, catcher, rate="1000/s")
+    shop = motion.shop
+    write_both(motion)
+    motion.beat()
+    assert standing(shop) == {SENT: 10}
+    [bucket] = shop.rows(shop.tables.bucket)
+    with vanished(shop, shop.tables.bucket, bucket.name) as session:
+        for sent in (15, 20):
+            write_both(motion)
+            in_time(motion.beat, session)
+            assert standing(shop) == {SENT: sent, UNTOUCHED: sent - 10}
+        assert shop.count(shop.tables.lease) == 0
+    motion.until_empty()
+    assert standing(shop) == {SENT: 30}
+
+
+@pytest.mark.databases("mariadb")
+def test_of_a_rate_that_is_held_no_permit_is_to_be_had(shop: Shop) -> None:
+    rate = Rate(1, 3600)
+    take(shop.database, {"held": (rate, 1)})
+    take(shop.database, {"free": (rate, 1)})
+    shop.later(3600)
+    both = {"held": (rate, 1), "free": (rate, 1)}
+    with vanished(shop, shop.tables.bucket, "held") as session:
+        assert in_time(lambda: take(shop.database, both), session) == float("inf")
+        assert in_time(lambda: take(shop.database, {}, debts=both), session) == float("inf")
+        in_time(lambda: set_right(shop.database, ["held"]), session)
+        assert seconds_until_open(shop.database, both) == {"held": 0, "free": 0}
+    assert take(shop.database, both) == 0.0
+    assert take(shop.database, both) > 0.0
