@@ -35,7 +35,7 @@ from .backend import backend_of
 from .connection.database import Database
 from .control import circuit_breaker
 from .control.beat import since
-from .control.counter import BEAT, MARKS, UNKNOWN
+from .control.counter import BEAT, MARKS, UNKNOWN, summed
 from .queries.standstill import MOST_COUNTED
 from .queries.sweep.lane_keys import marked, ways
 from .queries.sweep.tagged_rows import constant
@@ -49,7 +49,7 @@ def scrape(connection: Connection, database: Database) -> Scrape:
         rows[row.what].append(row)
     [clock] = rows["now"]
     now = utc(clock.moment)
-    counters = {row.name: row.number for row in rows["counter"]}
+    counters = summed((row.name, row.number) for row in rows["counter"])
     beat = counters.pop(BEAT, None)
     doubts = counters.pop(UNKNOWN, 0)
     return Scrape(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 
+from outbox.store.control.counter import summed
 from tests.soak.classes import FOR_GOOD, SHOP, kind_of
 from tests.soak.hosts import wire
 
@@ -161,7 +162,7 @@ def _read_figures(facts: Facts, connection: psycopg.Connection) -> None:
     [(facts.leases,)] = connection.execute("SELECT count(*) FROM outbox_lease").fetchall()
     marks = "('beat', 'folded')"  # these are no counts
     counters = f"SELECT name, value FROM outbox_counter WHERE name NOT IN {marks}"
-    facts.counters = dict(connection.execute(counters))
+    facts.counters = summed(connection.execute(counters).fetchall())
     facts.miscounted = {str(key): int(more) for *key, more in connection.execute(_MISCOUNTED)}
     facts.status = dict(
         connection.execute("SELECT status, count(*) FROM outbox_email GROUP BY 1 ORDER BY 2 DESC")

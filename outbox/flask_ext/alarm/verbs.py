@@ -42,5 +42,4 @@ def _has_turned(runtime: Runtime, health: Health) -> bool:
 
 
 def _turn(runtime: Runtime, *, healthy: bool) -> bool:
-    database = runtime.database
-    return database.run(lambda connection: turn(connection, database, healthy=healthy))
+    return turn(runtime.database, healthy=healthy)

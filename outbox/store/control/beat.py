@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from ..connection.database import Database
-from ..connection.insert_if_absent import insert_if_absent
+from ..connection.shared_rows import insert_alone
 from ..schema.clock import utc
 from .counter import BEAT, TASK
 
@@ -54,8 +54,7 @@ def _note(database: Database, name: str, every: float) -> None:
     found = database.read(lambda connection: _look(connection, database, name))
     now = _seconds(found.now)
     if found.value is None:
-        table = database.tables.counter
-        database.run(lambda connection: insert_if_absent(connection, table, name=name, value=now))
+        insert_alone(database, database.tables.counter, name=name, value=now)
     elif not 0 <= now - found.value < every:
         _replace(database, name, found.value, now)
 

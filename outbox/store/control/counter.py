@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select, update
+from collections import Counter
+from collections.abc import Iterable
+from uuid import uuid4
+
+from sqlalchemy import Connection, insert, or_, select, update
 
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..connection.shared_rows import insert_alone
 
 UNKNOWN = "unknown"
 """Counts unknown results: the connection or the worker was lost after the final dot."""
@@ -34,19 +39,30 @@ somebody did so already locks this row, so that there is one at a time."""
 
 MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH, COPIED)
 
+_MORE = "/"
+"""Stands between a counter's name and what tells its rows apart."""
+
 
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
-    """Add to a counter, which begins at 0, in the transaction of the event that it counts."""
+    """Add to a counter, which begins at 0, in the transaction of the event that it counts.
+
+    It waits for no other transaction: a host that vanished within one may hold a row for hours. A
+    counter is the sum of its rows. Where none of them is free, it gets one more.
+    """
     table = database.tables.counter
-    add = update(table).where(table.c.name == name).values(value=table.c.value + by)
-    if connection.execute(add).rowcount:
+    ours = or_(table.c.name == name, table.c.name.startswith(name + _MORE, autoescape=True))
+    free = select(table.c.name).where(ours).order_by(table.c.name).limit(1)
+    found = connection.execute(free.with_for_update(skip_locked=True)).scalar()
+    if found is not None:
+        more = update(table).where(table.c.name == found)
+        connection.execute(more.values(value=table.c.value + by))
         return
-    if not insert_if_absent(connection, table, name=name, value=by):
-        connection.execute(add)  # another transaction inserted it first
+    # Also the first row has a name that no other transaction may be about to insert.
+    connection.execute(insert(table).values(name=f"{name}{_MORE}{uuid4().hex[:16]}", value=by))
 
 
 def put(connection: Connection, database: Database, name: str, value: int) -> None:
-    """Set a mark, in the transaction of what it tells."""
+    """Set a mark, in the transaction of what it tells. It waits for whoever sets it just now."""
     table = database.tables.counter
     mine = update(table).where(table.c.name == name).values(value=value)
     if connection.execute(mine).rowcount:
@@ -55,8 +71,33 @@ def put(connection: Connection, database: Database, name: str, value: int) -> No
         connection.execute(mine)  # another transaction inserted it first
 
 
+def make(database: Database, name: str) -> None:
+    """Make a mark's row, unless it is there, so that `put_if_free` finds it."""
+    table = database.tables.counter
+    known = select(table.c.name).where(table.c.name == name)
+    if database.read(lambda connection: connection.execute(known).first()) is None:
+        insert_alone(database, table, name=name, value=0)
+
+
+def put_if_free(connection: Connection, database: Database, name: str, value: int) -> None:
+    """Set a mark, as `put` does, unless another transaction holds it: it waits for none."""
+    table = database.tables.counter
+    mine = table.c.name == name
+    free = select(table.c.name).where(mine).with_for_update(skip_locked=True)
+    if connection.execute(free).first() is not None:
+        connection.execute(update(table).where(mine).values(value=value))
+
+
 def read(connection: Connection, database: Database) -> dict[str, int]:
     """Return the counters by name."""
     table = database.tables.counter
     counted = select(table).where(table.c.name.not_in(MARKS)).order_by(table.c.name)
-    return {row.name: row.value for row in connection.execute(counted)}
+    return summed((row.name, row.value) for row in connection.execute(counted))
+
+
+def summed(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the counters by name, of their rows' names and values."""
+    counters = Counter[str]()
+    for name, value in rows:
+        counters[name.partition(_MORE)[0]] += value
+    return dict(counters)

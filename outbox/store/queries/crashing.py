@@ -7,14 +7,17 @@ whose worker is silent now, before any rescue has judged it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Connection, Select, and_, case, or_, select
 
 from ...domain.delivery.status import LEASED, Status
 from ..connection.database import Database
-from ..control.counter import CRASHING, put
+from ..connection.list_parts import parts
+from ..control.counter import CRASHING, make, put_if_free
 
 AGAIN = 2
 """Lost workers from which on an email is told of."""
@@ -42,8 +45,23 @@ class CrashingEmail:
     is_in_doubt: bool
 
 
+def prepare_mark(database: Database, leases: Sequence[UUID]) -> None:
+    """Make the mark's row, if one of these leases has an email that may come to it.
+
+    It is committed before the rescue: others would wait for the row that an open one inserts.
+    """
+    email = database.tables.email.c
+    for tokens in parts(leases):
+        lost = select(email.id).where(email.token.in_(tokens), email.crashes >= AGAIN - 1).limit(1)
+        if database.read(lambda connection: connection.execute(lost).first()) is not None:  # noqa: B023
+            make(database, CRASHING)
+
+
 def note_crashing(connection: Connection, database: Database, *held: Any) -> None:
-    """Leave the mark, if one of these emails has just come to it. Their rows are locked."""
+    """Leave the mark, if one of these emails has just come to it. Their rows are locked.
+
+    Where another transaction holds the mark it is left out: the rescue does not wait.
+    """
     email = database.tables.email.c
     worst = case((email.status == Status.SENDING, 0), else_=1)
     statement = select(email.id, email.crashes).where(*held, email.crashes >= AGAIN)
@@ -53,7 +71,7 @@ def note_crashing(connection: Connection, database: Database, *held: Any) -> Non
         return
     marked = connection.execute(_marked(database).where(email.status.in_(_OPEN))).first()
     if marked is None or marked.crashes <= found.crashes:
-        put(connection, database, CRASHING, found.id)
+        put_if_free(connection, database, CRASHING, found.id)
 
 
 def crashing(

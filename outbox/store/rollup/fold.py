@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, exists, select, update
+from sqlalchemy import Connection, Row, exists, select, update
 
 from ...domain.figures.spans import HOUR, MINUTE, TOTAL
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 from ..connection.list_parts import parts
+from ..connection.shared_rows import insert_alone
 from ..control.counter import FOLDED
 from ..deletion import delete_keyed
 from ..schema.clock import utc
@@ -35,18 +36,20 @@ _Row = dict[str, Any]
 
 def fold(database: Database) -> bool:
     """Sum tallies up, unless a fold ran just now; return whether more may be left."""
-    if not database.read(lambda connection: _is_due(connection, database)):
+    look = database.read(lambda connection: _look(connection, database))
+    if look is None or not _is_over(look.mark, _seconds(look.now)):
         return False
+    if look.mark is None:  # committed alone, or the other hosts would wait for this fold
+        insert_alone(database, database.tables.counter, name=FOLDED, value=0)
     return database.run(lambda connection: _fold(connection, database))
 
 
-def _is_due(connection: Connection, database: Database) -> bool:
-    """Return whether there are tallies and no fold ran just now, without a lock."""
+def _look(connection: Connection, database: Database) -> Row[Any] | None:
+    """Return the mark and the time, without a lock; None if there are no tallies."""
     tally, counter = database.tables.tally.c, database.tables.counter.c
     mark = select(counter.value).where(counter.name == FOLDED).scalar_subquery()
     found = select(mark.label("mark"), database.now().label("now")).where(exists(select(tally.id)))
-    row = connection.execute(found).one_or_none()
-    return row is not None and _is_over(row.mark, _seconds(row.now))
+    return connection.execute(found).one_or_none()
 
 
 def _is_over(mark: int | None, now: int) -> bool:
@@ -87,11 +90,7 @@ def _takes_the_turn(connection: Connection, database: Database, now: int) -> boo
     table = database.tables.counter
     mark = select(table.c.value).where(table.c.name == FOLDED)
     found = connection.execute(mark.with_for_update(skip_locked=True)).scalar()
-    if found is not None:
-        return _is_over(found, now)
-    if connection.execute(mark).scalar() is not None:
-        return False
-    return insert_if_absent(connection, table, name=FOLDED, value=0)
+    return found is not None and _is_over(found, now)
 
 
 def _sums(rows: Sequence[Any]) -> list[_Row]:

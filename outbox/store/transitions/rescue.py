@@ -29,7 +29,7 @@ from ..control.counter import UNKNOWN, bump
 from ..control.lease import is_not_noted
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
-from ..queries.crashing import note_crashing
+from ..queries.crashing import note_crashing, prepare_mark
 from ..rollup.tally import count_logged
 from ..schema.clock import utc
 from .release import give_back_locked
@@ -50,8 +50,9 @@ class Rescued:
 def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> Rescued:
     """Judge the leases that ran out; return how many, and how many emails."""
     _note_overdue(database)
-    done = []
-    for token in _judged(database, settings.lease):
+    done, judged = list[Rescued](), _judged(database, settings.lease)
+    prepare_mark(database, judged)
+    for token in judged:
         work = partial(
             _rescue_one, database=database, settings=settings, token=token, random=random
         )

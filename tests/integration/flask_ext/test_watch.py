@@ -79,7 +79,7 @@ def test_within_a_transaction_that_writes_it_is_refused_where_there_is_one_write
 @pytest.mark.each_database
 def test_of_several_who_see_it_turn_one_tells(shop: Shop) -> None:
     def see(healthy: bool) -> bool:
-        return shop.database.run(lambda c: turn(c, shop.database, healthy=healthy))
+        return turn(shop.database, healthy=healthy)
 
     for healthy in (False, True, False):
         with ThreadPoolExecutor(4) as pool:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import update
 
 from outbox import Email, Priority, Status
-from outbox.store.control.counter import bump
 from outbox.store.transitions import expire
-from outbox.store.transitions.rescue import RESCUED, Rescued, rescue
+from outbox.store.transitions.rescue import Rescued, rescue
 from outbox.worker.sweep import sweep
 from tests.integration.store.transitions.test_rescue import judge
 from tests.support.shop.schema import refusing
@@ -111,7 +109,6 @@ def test_a_sweep_that_can_neither_rescue_nor_expire_claims(
 def test_a_rescue_that_runs_into_a_lock_timeout_keeps_no_sweep_from_its_claims(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shop.database.run(lambda c: bump(c, shop.database, RESCUED))
     with shop.engine.begin() as connection:
         name = shop.engine.url.database
         connection.exec_driver_sql(f'ALTER DATABASE "{name}" SET lock_timeout = 50')
@@ -121,7 +118,7 @@ def test_a_rescue_that_runs_into_a_lock_timeout_keeps_no_sweep_from_its_claims(
     shop.later(LEASE + 1)
     due = shop.enqueue()
     with shop.engine.begin() as held:
-        held.execute(update(shop.tables.counter).values(value=0))
+        held.exec_driver_sql("LOCK TABLE outbox_counter IN EXCLUSIVE MODE")
         assert sweep(shop.runtime, lambda _: None) == 1
     assert shop.status(due.id) is Status.CLAIMED
     assert told(caplog) == ["outbox: a sweep could not rescue (LockNotAvailable 55P03)"]

@@ -13,9 +13,13 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from outbox import Status
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
 from outbox.store.control.rate_limits import seconds_until_open, set_right, take
+from outbox.store.queries.crashing import prepare_mark
+from outbox.store.transitions.rescue import RESCUED
 from tests.integration.store.outages.locks import in_time
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, server, standing, write
@@ -25,12 +29,15 @@ pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
 SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
 
+OURS = {"isolation_level": "READ COMMITTED"}  # or MariaDB would lock the gaps beside the rows, too
+
 
 @contextmanager
 def vanished(shop: Shop, table: sa.Table, *names: str) -> Iterator[Session]:
     """Hold the rows of these names, or else all rows of the table."""
     (key,) = table.primary_key
     with shop.session() as session:
+        session.connection(execution_options=OURS)
         for name in names:
             row = sa.select(key).where(key == name).with_for_update()
             assert session.execute(row).scalar_one() == name
@@ -152,3 +159,28 @@ def test_of_a_rate_that_is_held_no_permit_is_to_be_had(shop: Shop) -> None:
         assert seconds_until_open(shop.database, both) == {"held": 0, "free": 0}
     assert take(shop.database, both) == 0.0
     assert take(shop.database, both) > 0.0
+
+
+def test_a_host_that_vanished_while_it_counted_keeps_no_lease_from_its_rescue(shop: Shop) -> None:
+    """It holds the counters, and the mark of an email that is with lost workers again and again."""
+    email = shop.enqueue()
+    for _ in range(2):
+        shop.lose(email.id)
+    shop.sending(email.id)
+    with vanished(shop, shop.tables.counter) as session:
+        assert in_time(shop.rescue, session) == 1
+        assert (shop.counter(RESCUED), shop.counter(UNKNOWN)) == (3, 3)
+    assert shop.status(email.id) is Status.UNKNOWN
+
+
+def test_nobody_waits_for_the_first_mark_of_a_host_that_vanished(shop: Shop) -> None:
+    """The mark is committed before the rescue that leaves it."""
+    email = shop.enqueue()
+    shop.lose(email.id)
+    shop.sending(email.id)
+    with shop.session() as session:
+        rescuing = session.connection(execution_options=OURS)
+        token = shop.mail(email.id).token
+        prepare_mark(shop.database, [token])
+        put_if_free(rescuing, shop.database, CRASHING, email.id)
+        assert in_time(shop.rescue, session) == 1

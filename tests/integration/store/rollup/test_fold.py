@@ -147,6 +147,13 @@ def test_a_fold_that_dies_has_changed_nothing(shop: Shop, words: str) -> None:
     assert (shop.count(shop.tables.tally), sums(shop)) == (0, all_of(5))
 
 
+def test_the_first_fold_has_committed_its_mark_before_it_works(shop: Shop) -> None:
+    """Or every other host would wait for the insert of one that vanished."""
+    tallied(shop, 2)
+    die_at(shop, "DELETE FROM outbox_tally")
+    assert [row.name for row in shop.rows(shop.tables.counter)] == [counter.FOLDED]
+
+
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_second_fold_passes_on_while_the_first_one_works(shop: Shop) -> None:
     tallied(shop, 1)
