@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, Row, Select, Table, insert, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from .database import Database
@@ -35,9 +35,10 @@ _LONGEST_PAUSE = 0.05
 class Held(Exception):
     """Other transactions hold rows of these names. The transaction is to be rolled back."""
 
-    def __init__(self, names: Collection[str]) -> None:
+    def __init__(self, table: Hashable, names: Collection[str]) -> None:
         super().__init__("another transaction holds a row that many need")
         self.names = frozenset(names)
+        self.rows = {(table, name) for name in names}
 
 
 def lock(
@@ -60,14 +61,14 @@ def lock(
         for part in parts(wanted):
             there.update(connection.execute(select(key).where(key.in_(part))).scalars())
         if held := there.difference(getattr(row, key.name) for row in found):
-            raise Held(held)
+            raise Held(key.table, held)
     if database.held:
         database.held.difference_update((key.table, name) for name in wanted)
     return found
 
 
-def in_turn(database: Database, table: Table, work: Callable[[Connection], Result]) -> Result:
-    """Run `work`, which locks rows of `table` with `lock`, as `Database.run` does.
+def in_turn(database: Database, work: Callable[[Connection], Result]) -> Result:
+    """Run `work`, which locks rows with `lock`, as `Database.run` does.
 
     Where a row is held it is run again for `PATIENCE` seconds. Raises Held after that.
     """
@@ -76,12 +77,30 @@ def in_turn(database: Database, table: Table, work: Callable[[Connection], Resul
         try:
             return database.run(work)
         except Held as error:
-            held = {(table, name) for name in error.names}
-            if time.monotonic() > deadline or not held.isdisjoint(database.held):
-                database.held |= held
+            if time.monotonic() > deadline or not error.rows.isdisjoint(database.held):
+                database.held |= error.rows
                 raise
         time.sleep(pause * (0.5 + random.random()))  # noqa: S311
         pause = min(_LONGEST_PAUSE, 2 * pause)
+
+
+def lock_free(connection: Connection, table: Table, which: ColumnElement[bool]) -> Sequence[str]:
+    """Lock the rows that fulfil `which` and that nobody holds; return their keys."""
+    (key,) = table.primary_key
+    free = select(key).where(which).order_by(key).with_for_update(skip_locked=True)
+    return connection.execute(free).scalars().all()
+
+
+def update_free(
+    connection: Connection, table: Table, which: ColumnElement[bool], **values: Any
+) -> int:
+    """Change the rows that fulfil `which` and that nobody holds; return how many."""
+    free = lock_free(connection, table, which)
+    if not free:
+        return 0
+    (key,) = table.primary_key
+    changed = update(table).where(key.in_(free), which).values(**values)
+    return connection.execute(changed).rowcount
 
 
 def insert_alone(database: Database, table: Table, **values: Any) -> bool:

@@ -20,6 +20,7 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     and_,
     case,
     delete,
@@ -39,7 +40,7 @@ from ...domain.delivery.breaker_timing import (
     open_seconds,
 )
 from ..connection.database import Database
-from ..connection.insert_if_absent import insert_if_absent
+from ..connection.shared_rows import in_turn, insert_alone, lock, update_free
 from ..records import Breaker
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
@@ -90,7 +91,7 @@ def trip(
     the cause allows, the next probe waits at least that long. It is never brought forward, unless
     it was put off while the database's clock was ahead. An alert and its reason stand until the
     server accepts an email. `refusal` is the fingerprint of the reply with which the server refuses
-    every email.
+    every email. Raises Held if the breaker's row stays held.
     """
     table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
     until = database.now(_open_seconds(cause, alert=alert, named=named))
@@ -112,14 +113,24 @@ def trip(
     again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
     opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
 
-    def work(connection: Connection) -> None:
-        for statement in (again, opened):
-            if connection.execute(statement).rowcount:
-                return
-        if not insert_if_absent(connection, table, server=server, **first):
-            connection.execute(again)  # another worker met the same outage first
+    def work(connection: Connection) -> bool:
+        hold(connection, database, server)
+        return any(connection.execute(change).rowcount for change in (again, opened))
 
-    database.run(work)
+    while not in_turn(database, work):
+        if insert_alone(database, table, server=server, **first):
+            return
+
+
+def hold(connection: Connection, database: Database, server: str) -> Row[Any] | None:
+    """Lock the server's row and return its name and state, None if it has none. Raises Held.
+
+    Whoever changes the row in several statements locks it so: nobody waits long for a host that has
+    vanished.
+    """
+    breaker = database.tables.breaker.c
+    rows = select(breaker.server, breaker.state)
+    return next(iter(lock(connection, database, rows, breaker.server, [server])), None)
 
 
 def _open_seconds(cause: Cause, *, alert: bool, named: float | None) -> float:
@@ -133,7 +144,7 @@ def take_probe(database: Database, server: str) -> Breaker | None:
 
     Taking the probe counts it as failed and postpones the next one. So a prober that dies does not
     leave the breaker half open. A prober that hangs but lives keeps others away as long as its
-    lease lasts, once `note_prober` has noted that lease.
+    lease lasts, once `note_prober` has noted that lease. While the row is held there is no probe.
     """
     table = database.tables.breaker
 
@@ -145,10 +156,7 @@ def take_probe(database: Database, server: str) -> Breaker | None:
         pause = open_seconds(failures, found.cause)
         moved = {"failures": failures, "retry_at": database.now(pause), "seen_at": database.now()}
         waits = is_in(database, server, BreakerState.OPEN) & is_half_open(database)
-        if not _is_free(connection, database, waits):
-            return None
-        taken = connection.execute(update(table).where(waits).values(**moved, prober=None))
-        return found if taken.rowcount == 1 else None
+        return found if update_free(connection, table, waits, **moved, prober=None) else None
 
     return database.run(work)
 
@@ -160,13 +168,7 @@ def note_prober(database: Database, server: str, token: UUID) -> None:
     """
     table = database.tables.breaker
     is_free = is_in(database, server, BreakerState.OPEN) & table.c.prober.is_(None)
-    noted = update(table).where(is_free).values(prober=token)
-
-    def work(connection: Connection) -> None:
-        if _is_free(connection, database, is_free):
-            connection.execute(noted)
-
-    database.run(work)
+    database.run(lambda connection: update_free(connection, table, is_free, prober=token))
 
 
 def give_back_probe(connection: Connection, database: Database, token: UUID) -> None:
@@ -180,26 +182,13 @@ def give_back_probe(connection: Connection, database: Database, token: UUID) -> 
         "failures": table.c.failures - 1, "retry_at": database.now(), "seen_at": database.now(),
         "prober": None,
     }  # fmt: skip
-    if _is_free(connection, database, mine):
-        connection.execute(update(table).where(mine).values(**undone))
+    update_free(connection, table, mine, **undone)
 
 
 def forget_prober(connection: Connection, database: Database, token: UUID) -> None:
     """Let others probe although this lease is left: its batch has ended, or its worker is lost."""
     table = database.tables.breaker
-    mine = table.c.prober == token
-    if _is_free(connection, database, mine):
-        connection.execute(update(table).where(mine).values(prober=None))
-
-
-def _is_free(connection: Connection, database: Database, which: ColumnElement[bool]) -> bool:
-    """Lock the row that fulfils `which`; return False if there is none, or others have it locked.
-
-    A host that vanished while it wrote of a server keeps the row locked until the database notices,
-    which may take hours. No sweep and no rescue may wait for it: other servers' emails would, too.
-    """
-    row = select(database.tables.breaker.c.server).where(which)
-    return connection.execute(row.with_for_update(skip_locked=True)).first() is not None
+    update_free(connection, table, table.c.prober == token, prober=None)
 
 
 def hurry(database: Database, servers: Collection[str]) -> int:
@@ -214,7 +203,9 @@ def hurry(database: Database, servers: Collection[str]) -> int:
 
     def work(connection: Connection) -> int:
         now = utc(connection.execute(select(database.now())).scalar_one())
-        waiting = select(table).where(mine).order_by(table.c.server).with_for_update()
+        waiting = (
+            select(table).where(mine).order_by(table.c.server).with_for_update(skip_locked=True)
+        )
         found = connection.execute(waiting).all()
         for row in found:
             failed_at = utc(row.retry_at) - timedelta(seconds=ALERT_PAUSE)
@@ -229,23 +220,23 @@ def hurry(database: Database, servers: Collection[str]) -> int:
 def close(database: Database, server: str) -> None:
     """Close the breaker, because the server accepted a command or an email, and begin the ramp.
 
-    If the server was only suspected, the suspicion is removed and there is no ramp.
+    If the server was only suspected, the suspicion is removed and there is no ramp. Raises Held if
+    the row of the breaker or the server stays held. Then nothing is changed: the next probe closes.
     """
     table, servers = database.tables.breaker, database.tables.server
-    now = {"recovered_at": database.now()}
+    begun = update(servers).where(servers.c.name == server).values(recovered_at=database.now())
 
-    def work(connection: Connection) -> None:
-        suspicion = is_in(database, server, BreakerState.SUSPECTED)
-        connection.execute(delete(table).where(suspicion))
-        if not connection.execute(delete(table).where(table.c.server == server)).rowcount:
-            return
-        again = update(servers).where(servers.c.name == server).values(**now)
-        if connection.execute(again).rowcount:
-            return
-        if not insert_if_absent(connection, servers, name=server, **now):
-            connection.execute(again)  # another worker inserted the row first
+    def work(connection: Connection) -> bool:
+        found = hold(connection, database, server)
+        if found is not None and found.state == BreakerState.OPEN:
+            if not lock(connection, database, select(servers.c.name), servers.c.name, [server]):
+                return False
+            connection.execute(begun)
+        connection.execute(delete(table).where(table.c.server == server))
+        return True
 
-    database.run(work)
+    while not in_turn(database, work):
+        insert_alone(database, servers, name=server)
 
 
 def refusal(database: Database, server: str) -> str | None:

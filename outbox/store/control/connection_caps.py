@@ -67,7 +67,7 @@ def _take(
 
     while True:
         try:
-            return in_turn(database, table, work)
+            return in_turn(database, work)
         except _Absent:  # the first time
             for name in capped:
                 insert_alone(database, table, name=name)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, delete, func, or_, select, update
+from sqlalchemy import Connection, and_, delete, func, or_
 
 from ..connection.database import Database
+from ..connection.shared_rows import lock_free, update_free
 
 KEPT = 86_400.0
 """Seconds for which a halted server is kept that no host has configured."""
@@ -19,20 +20,12 @@ KEPT = 86_400.0
 def note_configured(database: Database, servers: Collection[str]) -> None:
     """Note, in the breakers that these servers have, that the servers are configured.
 
-    A note from the future is left: `set_back` goes by it. Rows that others have locked are left,
-    too: a note an hour later is early enough, and a sweep does not wait for a host that vanished.
+    A note from the future is left: `set_back` goes by it. A row that is held is passed over.
     """
     breaker = database.tables.breaker
     is_past = or_(breaker.c.seen_at.is_(None), breaker.c.seen_at <= database.now())
-    ours = select(breaker.c.server).where(breaker.c.server.in_(sorted(servers)), is_past)
-    locked = ours.order_by(breaker.c.server).with_for_update(skip_locked=True)
-
-    def work(connection: Connection) -> None:
-        free = connection.execute(locked).scalars().all()
-        seen = update(breaker).where(breaker.c.server.in_(free))
-        connection.execute(seen.values(seen_at=database.now()))
-
-    database.run(work)
+    ours = breaker.c.server.in_(sorted(servers)) & is_past
+    database.run(lambda c: update_free(c, breaker, ours, seen_at=database.now()))
 
 
 def forget(database: Database, servers: Collection[str]) -> int:
@@ -42,9 +35,14 @@ def forget(database: Database, servers: Collection[str]) -> int:
     """
     breaker = database.tables.breaker
     long_ago = database.now(-KEPT)
-    unused = (
+    unused = and_(
         breaker.c.server.not_in(sorted(servers)),
         breaker.c.retry_at <= long_ago,
         func.coalesce(breaker.c.seen_at, breaker.c.retry_at) <= long_ago,
     )
-    return database.run(lambda c: c.execute(delete(breaker).where(*unused)).rowcount)
+
+    def work(connection: Connection) -> int:
+        free = lock_free(connection, breaker, unused)
+        return connection.execute(delete(breaker).where(breaker.c.server.in_(free))).rowcount
+
+    return database.run(work)

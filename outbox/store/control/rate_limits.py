@@ -62,7 +62,7 @@ def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float)
                 connection.execute(change.values(tat=tat, taken_at=now))
         return last
 
-    return in_turn(database, bucket, work)
+    return in_turn(database, work)
 
 
 def _make(database: Database, costs: Wants) -> None:

@@ -1,6 +1,7 @@
 """A suspicion against a server: it stays in use, and the next emails tell whose fault it was.
 
 It stands in the row of the server's circuit breaker until an email is judged or its time is over.
+What changes the row here raises Held, if the row stays held.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, false, or_
 
 from ...domain.delivery.breaker_timing import SUSPICION_SECONDS, BreakerState, Cause
 from ..connection.database import Database
-from ..connection.insert_if_absent import insert_if_absent
+from ..connection.shared_rows import in_turn, insert_alone
 from ..records import Breaker
 from ..schema.column_types import REPLY_LENGTH
-from .circuit_breaker import counts, is_in, read
+from .circuit_breaker import counts, hold, is_in, read
 
 SILENCE = "an email got no reply for a long time"
 """The reason for suspecting a server that was silent to an email."""
@@ -50,12 +51,13 @@ def suspect(
         "retry_at": database.now(seconds), "seen_at": database.now(),
     }  # fmt: skip
 
-    def work(connection: Connection) -> None:
+    def work(connection: Connection) -> bool:
+        hold(connection, database, server)
         connection.execute(delete(table).where(_is_over(database, server)))
-        if not connection.execute(again).rowcount:
-            insert_if_absent(connection, table, server=server, **row)
+        return connection.execute(again).rowcount > 0
 
-    database.run(work)
+    if not in_turn(database, work):
+        insert_alone(database, table, server=server, **row)
 
 
 def silent(database: Database, server: str, *, email_id: int, reason: str) -> Breaker | None:
@@ -66,26 +68,31 @@ def silent(database: Database, server: str, *, email_id: int, reason: str) -> Br
     """
     table = database.tables.breaker
 
-    def work(connection: Connection) -> Breaker | None:
+    values: dict[str, Any] = {
+        "cause": Cause.SILENCE, "suspect_id": email_id,
+        "retry_at": database.now(SUSPICION_SECONDS), "seen_at": database.now(),
+    }  # fmt: skip
+    begun = {"opened_at": database.now()}
+    told = {"reason": reason[:REPLY_LENGTH]}
+
+    def work(connection: Connection) -> bool:
+        hold(connection, database, server)
         connection.execute(delete(table).where(_is_over(database, server)))
         found = read(connection, database).get(server)
-        if found is not None and found.is_open:
-            return None
-        in_a_row = found.failures if found is not None else 0
-        is_another = found is None or found.suspect_id != email_id or not in_a_row
-        values: dict[str, Any] = {
-            "cause": Cause.SILENCE, "suspect_id": email_id, "failures": in_a_row + is_another,
-            "retry_at": database.now(SUSPICION_SECONDS), "seen_at": database.now(),
-            **({} if in_a_row else {"opened_at": database.now()}),
-            **({} if found is not None and found.alert else {"reason": reason[:REPLY_LENGTH]}),
-        }  # fmt: skip
-        suspected = is_in(database, server, BreakerState.SUSPECTED)
-        if not connection.execute(update(table).where(suspected).values(**values)).rowcount:
-            values |= {"state": BreakerState.SUSPECTED, "alert": False}
-            insert_if_absent(connection, table, server=server, **values)
-        return read(connection, database).get(server)
+        if found is None or found.is_open:
+            return found is not None
+        count = found.failures + (found.suspect_id != email_id or not found.failures)
+        changes = values | ({} if found.failures else begun) | ({} if found.alert else told)
+        changed = update(table).where(is_in(database, server, BreakerState.SUSPECTED))
+        connection.execute(changed.values(**changes, failures=count))
+        return True
 
-    return database.run(work)
+    first = {"state": BreakerState.SUSPECTED, "alert": False, "failures": 1, **begun, **told}
+    while not in_turn(database, work):
+        if insert_alone(database, table, server=server, **first, **values):
+            break
+    row = database.read(lambda connection: read(connection, database)).get(server)
+    return None if row is None or row.is_open else row
 
 
 def clear(database: Database, server: str, *, alert: bool = False) -> None:
@@ -105,10 +112,11 @@ def clear(database: Database, server: str, *, alert: bool = False) -> None:
         silences &= table.c.failures > 0
 
     def work(connection: Connection) -> None:
+        hold(connection, database, server)
         connection.execute(delete(table).where(suspicion))
         connection.execute(update(table).where(silences).values(**values))
 
-    database.run(work)
+    in_turn(database, work)
 
 
 def _is_silence(database: Database) -> ColumnElement[bool]:

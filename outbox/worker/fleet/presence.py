@@ -97,7 +97,7 @@ class Presence:
             if is_well := self._member.is_well():
                 self._safely(_ROW, lambda: self._database.run_each(self._beat))
             self._rest(self._every if is_well else LOOK)
-        self._safely(_ROW, lambda: self._database.run(self._leave))
+        self._safely(_ROW, lambda: self._database.run_each(self._leave))
 
     def _rest(self, seconds: float) -> None:
         until = steady() + seconds

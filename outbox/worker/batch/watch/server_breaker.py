@@ -11,6 +11,7 @@ from ....domain.delivery.breaker_timing import Cause
 from ....domain.delivery.refusal_streak import SystemicRefusal, in_ascii
 from ....domain.delivery.transaction import Transaction
 from ....store.connection.error_codes import describe, is_refusal
+from ....store.connection.shared_rows import Held
 from ....store.control import circuit_breaker, suspicion
 from ....store.records import Breaker
 from ....store.transitions.uncharge import review
@@ -24,7 +25,9 @@ _log = logging.getLogger("outbox")
 class ServerBreaker:
     """One server's breaker: its state at the batch's start, and what the batch writes to it.
 
-    Each write is repeated until the database takes it.
+    Each write is repeated until the database takes it. Only where another transaction holds the
+    breaker's row for long it is left out: its host may have vanished, and the next batch finds the
+    same. No email is charged for that.
     """
 
     def __init__(self, runtime: Runtime, server: str, found: Breaker | None) -> None:
@@ -67,9 +70,9 @@ class ServerBreaker:
         The alert of a suspicion ends only with `alert`.
         """
         if self.was_open:
-            until_written(partial(circuit_breaker.close, self._database, self._server))
+            self._written(partial(circuit_breaker.close, self._database, self._server))
         elif not self.was_closed:
-            until_written(partial(suspicion.clear, self._database, self._server, alert=alert))
+            self._written(partial(suspicion.clear, self._database, self._server, alert=alert))
 
     def keep_suspicion(self, email_id: int, reason: str) -> None:
         """Keep a suspicion that no email has cleared; after a probe, keep the breaker open."""
@@ -79,9 +82,11 @@ class ServerBreaker:
             self._suspect(email_id=email_id, reason=reason)
 
     def keep_silence(self, email_id: int) -> Breaker | None:
-        """Keep a suspicion of silence to this email; return its row, or None if it is open."""
-        silent = partial(suspicion.silent, self._database, self._server)
-        return until_written(partial(silent, email_id=email_id, reason=suspicion.SILENCE))
+        """Keep a suspicion of silence to this email; return its row, None if open or held."""
+        found = list[Breaker | None]()
+        silent = partial(suspicion.silent, self._database, self._server, email_id=email_id)
+        self._written(lambda: found.append(silent(reason=suspicion.SILENCE)))
+        return found[0] if found else None
 
     def alert(self, email_id: int, reason: str, *, seconds: float) -> None:
         """Keep a suspicion for so many seconds, with an alert: a person must see to it."""
@@ -95,34 +100,44 @@ class ServerBreaker:
         """
         look = partial(review, self._database, self._server, refusal, outsider_tells=outsider_tells)
         settings = self._settings
-        until_written(partial(look, needed=settings.refused_alike, lifetime=settings.lifetime))
+        lifetime = settings.lifetime
+        self._written(partial(look, needed=settings.refused_alike, lifetime=lifetime))
 
     def _trip(self, why: str, **known: object) -> None:
         """Open it; log `why`, in words without an address, if it was not open already."""
         is_new = not (self.was_open or self.is_tripped)
         self.is_tripped = True
-        self._write(circuit_breaker.trip, **known)
-        if is_new:
+        if self._write(circuit_breaker.trip, **known) and is_new:
             log_breaker(self._server, why, alert=bool(known.get("alert")))
 
     def _suspect(self, **known: object) -> None:
         self._write(suspicion.suspect, **known)
 
-    def _write(self, write: Callable[..., None], **known: object) -> None:
+    def _write(self, write: Callable[..., None], **known: object) -> bool:
         """Write what is known; where the database refuses the server's words, write it in ASCII.
 
         An outage must not charge the emails for the language in which the server told it.
         """
         tell = partial(write, self._database, self._server)
         try:
-            until_written(partial(tell, **known))
+            return self._written(partial(tell, **known))
         except Exception as error:
             if not is_refusal(error):
                 raise
             text = "outbox: the words of server %s were refused and are kept in ASCII (%s)"
             _log.warning(text, self._server, describe(error))
             words = {key: in_ascii(str(known[key])) for key in _WORDS if known.get(key)}
-            until_written(partial(tell, **known | words))
+            return self._written(partial(tell, **known | words))
+
+    def _written(self, write: Callable[[], object]) -> bool:
+        """Repeat a write until the database takes it; return False where the row stays held."""
+        try:
+            until_written(write)
+        except Held:
+            text = "outbox: the breaker of server %s stays as it is: another transaction holds it"
+            _log.warning(text, self._server)
+            return False
+        return True
 
 
 _WORDS = ("reason", "refusal")

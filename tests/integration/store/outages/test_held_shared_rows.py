@@ -5,7 +5,7 @@ A connection that holds the row in an open transaction is that host.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -14,7 +14,11 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import Status
+from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
 from outbox.domain.scheduling.token_bucket import Rate
+from outbox.store.connection.database import Database
+from outbox.store.connection.shared_rows import Held
+from outbox.store.control import circuit_breaker, forgotten_servers, suspicion
 from outbox.store.control.connection_caps import in_flight, take_server
 from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
 from outbox.store.control.rate_limits import seconds_until_open, set_right, take
@@ -22,13 +26,18 @@ from outbox.store.queries.crashing import prepare_mark
 from outbox.store.transitions.rescue import RESCUED
 from tests.integration.store.outages.locks import in_time
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, server, standing, write
+from tests.support.shop.motion import Motion, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
 SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
 
+PROBER = uuid4()
+ROUTES = [
+    {"name": "news", "tag": "news", "servers": ["a"]},
+    {"name": "rest", "servers": ["b"]},
+]
 OURS = {"isolation_level": "READ COMMITTED"}  # or MariaDB would lock the gaps beside the rows, too
 
 
@@ -50,11 +59,7 @@ def vanished(shop: Shop, table: sa.Table, *names: str) -> Iterator[Session]:
 def two_servers(shops: Shops, catcher: Catcher, **limit: object) -> Motion:
     """Open a shop whose news go over A, which has a limit, and its other emails over B."""
     servers = [server("a", catcher.port, **limit), server("b", catcher.port)]
-    routes = [
-        {"name": "news", "tag": "news", "servers": ["a"]},
-        {"name": "rest", "servers": ["b"]},
-    ]
-    return Motion(shop=shops.open(OUTBOX_SERVERS=servers, OUTBOX_ROUTES=routes))
+    return Motion(shop=shops.open(OUTBOX_SERVERS=servers, OUTBOX_ROUTES=ROUTES))
 
 
 def write_both(motion: Motion) -> None:
@@ -184,3 +189,98 @@ def test_nobody_waits_for_the_first_mark_of_a_host_that_vanished(shop: Shop) -> 
         prepare_mark(shop.database, [token])
         put_if_free(rescuing, shop.database, CRASHING, email.id)
         assert in_time(shop.rescue, session) == 1
+
+
+def halt(shop: Shop, name: str) -> None:
+    """Open this server's breaker, and let the time of its probe come."""
+    circuit_breaker.trip(shop.database, name, cause=Cause.SESSION, reason="refused")
+    shop.later(OPEN_FIRST + 0.1)
+
+
+def test_where_the_breaker_of_a_halted_server_is_held_the_others_emails_go_out(
+    shops: Shops, catcher: Catcher
+) -> None:
+    """Each sweep wants to probe it, and notes that it is configured."""
+    motion = two_servers(shops, catcher)
+    shop = motion.shop
+    halt(shop, "a")
+    with vanished(shop, shop.tables.breaker, "a") as session:
+        for sent in (5, 10):
+            write_both(motion)
+            in_time(motion.beat, session)
+            assert standing(shop) == {SENT: sent, UNTOUCHED: sent}
+            shop.runtime.noted_until = 0.0
+    motion.until_empty()
+    assert standing(shop) == {SENT: 20}
+    assert halted(shop) == set()
+
+
+def test_a_batch_whose_server_fails_does_not_wait_for_its_breaker(
+    shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    servers = [server("a", 1), server("b", catcher.port)]  # nothing listens at port 1
+    shop = shops.open(OUTBOX_SERVERS=servers, OUTBOX_ROUTES=ROUTES)
+    motion = Motion(shop=shop)
+    suspicion.suspect(shop.database, "a", email_id=0, reason="451")
+    with vanished(shop, shop.tables.breaker, "a") as session:
+        for sent in (5, 10):
+            write_both(motion)
+            in_time(motion.beat, session)
+            assert standing(shop) == {SENT: sent, UNTOUCHED: sent}
+    assert "the breaker of server a stays as it is" in caplog.text
+    assert "halted" not in caplog.text
+    motion.beat()
+    (row,) = shop.rows(shop.tables.breaker)
+    assert row.state == "open"
+    assert standing(shop) == {SENT: 10, UNTOUCHED: 10}
+
+
+CHANGES: dict[str, Callable[[Database], object]] = {
+    "trip": lambda db: circuit_breaker.trip(db, "a", cause=Cause.SESSION, reason="refused"),
+    "close": lambda db: circuit_breaker.close(db, "a"),
+    "suspect": lambda db: suspicion.suspect(db, "a", email_id=1, reason="451"),
+    "silent": lambda db: suspicion.silent(db, "a", email_id=1, reason="silent"),
+    "clear": lambda db: suspicion.clear(db, "a"),
+}
+PASSES: dict[str, Callable[[Database], object]] = {
+    "take_probe": lambda db: circuit_breaker.take_probe(db, "a"),
+    "note_prober": lambda db: circuit_breaker.note_prober(db, "a", PROBER),
+    "give_back": lambda db: db.run(lambda c: circuit_breaker.give_back_probe(c, db, PROBER)),
+    "forget_prober": lambda db: db.run(lambda c: circuit_breaker.forget_prober(c, db, PROBER)),
+    "hurry": lambda db: circuit_breaker.hurry(db, ["a"]),
+    "note_configured": lambda db: forgotten_servers.note_configured(db, ["a"]),
+    "forget": lambda db: forgotten_servers.forget(db, []),
+}
+
+
+@pytest.mark.parametrize("what", [*CHANGES, *PASSES])
+def test_nobody_waits_long_for_a_breaker_and_nothing_is_changed(shop: Shop, what: str) -> None:
+    circuit_breaker.trip(shop.database, "a", cause=Cause.SESSION, reason="refused", alert=True)
+    if what != "note_prober":
+        circuit_breaker.note_prober(shop.database, "a", PROBER)
+    if what != "hurry":  # its time has not come yet
+        shop.later(forgotten_servers.KEPT + 3600)
+    before = shop.rows(shop.tables.breaker)
+    with vanished(shop, shop.tables.breaker, "a") as session:
+        if what in CHANGES:
+            with pytest.raises(Held):
+                in_time(lambda: CHANGES[what](shop.database), session)
+        else:
+            in_time(lambda: PASSES[what](shop.database), session)
+    assert shop.rows(shop.tables.breaker) == before
+    (CHANGES | PASSES)[what](shop.database)
+    if what not in ("suspect", "silent", "clear"):  # those are of a server that is not halted
+        assert shop.rows(shop.tables.breaker) != before
+
+
+def test_a_breaker_whose_server_s_row_is_held_stays_open_until_the_next_probe(shop: Shop) -> None:
+    """Or it would close without its ramp."""
+    halt(shop, "a")
+    circuit_breaker.close(shop.database, "a")
+    halt(shop, "a")
+    with vanished(shop, shop.tables.server, "a") as session:
+        with pytest.raises(Held):
+            in_time(lambda: circuit_breaker.close(shop.database, "a"), session)
+        assert halted(shop) == {"a"}
+    circuit_breaker.close(shop.database, "a")
+    assert halted(shop) == set()
