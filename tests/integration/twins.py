@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from outbox.domain.delivery.status import FINISHED, LEASED, Status
 from outbox.store.connection.database import Database
 from outbox.store.connection.facts import Facts
+from outbox.store.control.counter import summed
 from outbox.store.schema.clock import utc
 from tests.support.shop.shop import Shop, Shops
 
@@ -113,7 +114,10 @@ def _still(url: str) -> sa.Engine:
 
 
 def _written(shop: Shop, known: set[UUID]) -> Rows:
-    """Return all rows without new ids of the log and the tallies; tokens told by their emails."""
+    """Return all rows without new ids of the log and the tallies; tokens told by their emails.
+
+    Of the counters it returns the sums.
+    """
     emails: dict[UUID, list[int]] = {}
     for row in shop.rows(shop.tables.email):
         if row.token is not None and row.token not in known:
@@ -128,6 +132,9 @@ def _written(shop: Shop, known: set[UUID]) -> Rows:
         columns = [column.name for column in table.c if (name, column.name) not in _NEW]
         rows = [tuple(told(row._mapping[key]) for key in columns) for row in shop.rows(table)]
         found[name] = sorted(rows, key=repr)
+    # A counter is the sum of its rows, and the new one has a name that nobody else could choose.
+    counters = shop.rows(shop.tables.counter)
+    found["counter"] = sorted(summed((row.name, row.value) for row in counters).items())
     return found
 
 

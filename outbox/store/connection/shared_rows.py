@@ -12,6 +12,7 @@ a row of an open transaction an INSERT would wait, and nothing can be skipped th
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -23,11 +24,14 @@ from sqlalchemy.exc import IntegrityError
 from .database import Database
 from .list_parts import parts
 
+_log = logging.getLogger("outbox")
+
 Result = TypeVar("Result")
 
 PATIENCE = 2.0
 """Seconds for which a row is asked for. A crowd of workers has it one by one in far less time."""
 
+_AND_NOW = "what needs it waits, and the rest goes on. Has a host vanished?"
 _FIRST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.05
 
@@ -36,7 +40,7 @@ class Held(Exception):
     """Other transactions hold rows of these names. The transaction is to be rolled back."""
 
     def __init__(self, table: Hashable, names: Collection[str]) -> None:
-        super().__init__("another transaction holds a row that many need")
+        super().__init__(f"another transaction holds a row of {table}")
         self.names = frozenset(names)
         self.rows = {(table, name) for name in names}
 
@@ -77,8 +81,11 @@ def in_turn(database: Database, work: Callable[[Connection], Result]) -> Result:
         try:
             return database.run(work)
         except Held as error:
-            if time.monotonic() > deadline or not error.rows.isdisjoint(database.held):
+            if not error.rows.isdisjoint(database.held):
+                raise
+            if time.monotonic() > deadline:
                 database.held |= error.rows
+                _log.warning("outbox: %s for %g s: %s", error, PATIENCE, _AND_NOW)
                 raise
         time.sleep(pause * (0.5 + random.random()))  # noqa: S311
         pause = min(_LONGEST_PAUSE, 2 * pause)

@@ -81,7 +81,7 @@ def breaker(metadata: MetaData) -> Table:
 def server(metadata: MetaData) -> Table:
     """Return the servers: one row per server that has a connection cap or was halted once.
 
-    Batches that take a connection to a server with a cap lock its row.
+    Batches that take a connection to a server with a cap lock its row, or do without one.
     """
     return Table(
         "outbox_server",
@@ -131,7 +131,7 @@ def suppression(metadata: MetaData) -> Table:
 
 
 def counter(metadata: MetaData) -> Table:
-    """Return the counters of rare events, such as a lost lease."""
+    """Return the counters of rare events, such as a lost lease; each is the sum of its rows."""
     return Table(
         "outbox_counter",
         metadata,

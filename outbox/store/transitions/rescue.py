@@ -71,7 +71,8 @@ def _note_overdue(database: Database) -> None:
     """Note when leases were first seen to have run out. Skip leases whose rows are locked.
 
     A host that vanished within a renewal keeps its row locked until the database notices, which may
-    take hours. No sweep may wait for it.
+    take hours. No sweep may wait for it. Nor should one that vanishes here hold the leases of
+    workers that live: where the database can, it is one statement that commits by itself.
     """
     lease = database.tables.lease
     overdue = (
@@ -84,13 +85,17 @@ def _note_overdue(database: Database) -> None:
         .order_by(lease.c.token)
         .with_for_update(skip_locked=True)
     )
+    noted = {"suspected_at": database.now()}
 
     def work(connection: Connection) -> None:
         for tokens in parts(connection.execute(overdue).scalars().all()):
-            these = update(lease).where(lease.c.token.in_(tokens))
-            connection.execute(these.values(suspected_at=database.now()))
+            connection.execute(update(lease).where(lease.c.token.in_(tokens)).values(**noted))
 
-    database.run(work)
+    if database.facts.returning:
+        these = update(lease).where(lease.c.token.in_(overdue.correlate(None))).values(**noted)
+        database.run_each(lambda connection: connection.execute(these))
+    else:
+        database.run(work)
 
 
 def _judged(database: Database, term: float) -> Sequence[UUID]:

@@ -134,8 +134,6 @@ class ServerBreaker:
         try:
             until_written(write)
         except Held:
-            text = "outbox: the breaker of server %s stays as it is: another transaction holds it"
-            _log.warning(text, self._server)
             return False
         return True
 
