@@ -12,7 +12,6 @@ from pathlib import Path
 
 import psycopg
 
-from outbox.store.control.counter import summed
 from tests.soak.classes import FOR_GOOD, SHOP, kind_of
 from tests.soak.hosts import wire
 
@@ -161,8 +160,13 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
 def _read_figures(facts: Facts, connection: psycopg.Connection) -> None:
     [(facts.leases,)] = connection.execute("SELECT count(*) FROM outbox_lease").fetchall()
     marks = "('beat', 'folded')"  # these are no counts
-    counters = f"SELECT name, value FROM outbox_counter WHERE name NOT IN {marks}"
-    facts.counters = summed(connection.execute(counters).fetchall())
+    # A counter is the sum of its rows: the others are named `name/…`.
+    facts.counters = dict(
+        connection.execute(
+            "SELECT split_part(name, '/', 1), sum(value)::bigint FROM outbox_counter"
+            f" WHERE name NOT IN {marks} GROUP BY 1"
+        ).fetchall()
+    )
     facts.miscounted = {str(key): int(more) for *key, more in connection.execute(_MISCOUNTED)}
     facts.status = dict(
         connection.execute("SELECT status, count(*) FROM outbox_email GROUP BY 1 ORDER BY 2 DESC")
