@@ -10,7 +10,15 @@ import pytest
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.shop.shop import Shops
 
-from . import of_calls, of_fleet, of_postgresql, of_privacy, of_running, of_settings
+from . import (
+    of_calls,
+    of_fleet,
+    of_postgresql,
+    of_privacy,
+    of_running,
+    of_settings,
+    of_wiring,
+)
 from .table import Case
 from .trial import Trial
 
@@ -20,6 +28,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "troubleshooting.md"
 ALL = [
     *of_settings.CASES,
     *of_calls.CASES,
+    *of_wiring.CASES,
     *of_running.CASES,
     *of_fleet.CASES,
     *of_privacy.CASES,

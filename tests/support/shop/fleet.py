@@ -1,4 +1,4 @@
-"""Rows of workers that do not run, as they would have written them."""
+"""A Celery app that nobody runs, and rows of workers as they would have written them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ import json
 from typing import Any
 from uuid import UUID, uuid4
 
+from celery import Celery
+
 from outbox.domain.config.agreement import digests
 from outbox.domain.version import __version__
 from outbox.store.control import fleet
+from outbox.worker.broker.queues import QUEUES, beat_schedule
 from outbox.worker.fleet.inquiry import OURS
 from outbox.worker.process.runtime import Runtime
 from tests.support.shop.shop import Shop
+
+
+def celery(url: str = "redis://127.0.0.1:1/0", **config: object) -> Celery:
+    """Return an app with our queues and beat's tasks."""
+    app = Celery("shop", broker=url, set_as_current=False)
+    app.conf.update({"beat_schedule": beat_schedule(), "task_queues": QUEUES} | config)
+    return app
 
 
 def row(name: str = "celery@far", **values: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,15 @@ from flask import Flask
 from outbox import Outbox, Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.flask_ext.management.checks import fleet as check_fleet
 from outbox.flask_ext.management.checks.fleet import fleet_findings
 from outbox.worker.beat_mark import note_beat
-from outbox.worker.broker.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE, beat_schedule
+from outbox.worker.broker.queues import LOW_QUEUE, QUEUES, SWEEP_QUEUE
 from outbox.worker.fleet import inquiry
 from outbox.worker.fleet.inquiry import OURS
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.celery_process import CeleryProcess
-from tests.support.shop.fleet import row, written
+from tests.support.shop.fleet import celery, row, written
 from tests.support.shop.listener import BROKER, STRANGER
 from tests.support.shop.shell import Run, parsed, runner
 from tests.support.shop.shop import Shop, Shops, entry
@@ -37,12 +35,6 @@ SENDS = "outbox.urgent, outbox.normal, outbox.bulk"
 def run(shop: Shop) -> Run:
     """Runs `flask outbox` with these words."""
     return runner(shop)
-
-
-def celery(url: str = "redis://127.0.0.1:1/0", **config: object) -> Celery:
-    app = Celery("shop", broker=url, set_as_current=False)
-    app.conf.update({"beat_schedule": beat_schedule(), "task_queues": QUEUES} | config)
-    return app
 
 
 def listening(
@@ -129,97 +121,6 @@ def test_the_running_workers_tell_what_their_command_lines_said(
         text = wait_until(told, 60, "the worker to answer in time")
         assert "does not know our tasks, so it loses them: the module that its -A names" in text
     app.close()
-
-
-@pytest.mark.parametrize("silent", [True, False])
-def test_a_broker_that_cannot_be_asked_holds_up_nobody(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch, silent: bool
-) -> None:
-    monkeypatch.setattr(inquiry, "PATIENCE", 1.0)
-    app = celery(redis.url)
-    if silent:
-        redis.freeze()
-    else:
-        redis.stop()
-    [told] = fleet_findings(app)
-    assert told.level == "error"
-    assert told.text.startswith(f"the broker {redis.url} ")
-    assert told.text.endswith(
-        "start it, or mend broker_url; until then emails wait, and none is lost"
-    )
-
-
-@pytest.mark.databases("sqlite")
-@pytest.mark.brokers("redis")
-def test_workers_that_answer_to_nobody_are_judged_by_their_table_alone(
-    shop: Shop, run: Run, redis: RedisServer
-) -> None:
-    app = celery(redis.url, worker_enable_remote_control=False)
-    shop.app.extensions["celery"] = app
-    unasked = "worker_enable_remote_control is off, so no worker was asked"
-    assert f"warn   {unasked}, and none that lives stands in their table" in run("check").output
-    assert levels(app) == ["ok"], "health, which has judged the table by then"
-    written(shop, row())
-    assert f"ok     {unasked}: 1 living worker stands in their table" in run("check").output
-    redis.stop()
-    assert "cannot be reached" in run("check", code=1).output
-    app.close()
-
-
-@pytest.mark.databases("sqlite")
-@pytest.mark.brokers("redis")
-@pytest.mark.parametrize(
-    ("url", "named"),
-    [
-        ("redis://:hunter2@127.0.0.1:1/0", "redis://:**@127.0.0.1:1/0"),
-        ("redis://127.0.0.1:1/0", "redis://127.0.0.1:1/0"),
-        ("amqp://jo:hunter2@127.0.0.1:1//", "amqp://jo:**@127.0.0.1:1//"),
-        ("redis+socket://:hunter2@/nowhere.sock", "redis+socket://:**@/nowhere.sock"),
-        ("rediss://:hun#ter2@127.0.0.1:1/0", "of broker_url"),
-    ],
-)
-def test_check_fails_on_a_broker_that_is_away_and_keeps_its_password(
-    shop: Shop, run: Run, url: str, named: str
-) -> None:
-    shop.app.extensions["celery"] = celery(url)
-    output = run("check", code=1).output
-    assert f"error  the broker {named} cannot be reached (" in output
-    assert "ter2" not in output
-
-
-def test_a_broker_that_is_reached_and_refuses_the_question_is_a_warning(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a Redis does whose ACL allows no PUBLISH."""
-
-    def refused(_: object) -> dict[str, list[str]]:
-        raise PermissionError
-
-    monkeypatch.setattr(check_fleet, "workers", lambda app: inquiry.asked(app, refused))
-    app = celery(redis.url)
-    [told] = fleet_findings(app)
-    assert told.level == "warn"
-    assert told.text == f"workers: the broker {redis.url} cannot be asked (PermissionError)"
-    app.close()
-
-
-@pytest.mark.brokers("redis")
-def test_a_process_that_can_start_no_thread_cannot_ask_and_says_so(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)  # a double: no limit holds for root
-    [told] = fleet_findings(celery(broker.url))
-    assert told.level == "warn"
-    assert told.text.endswith("cannot be asked (this process can start no thread)")
-
-
-@pytest.mark.databases("sqlite")
-def test_without_workers_no_broker_is_missed(shop: Shop, run: Run) -> None:
-    shop.app.extensions["celery"] = celery(task_always_eager=True)
-    assert "the broker" not in run("check").output
 
 
 @pytest.mark.long

@@ -1,0 +1,72 @@
+"""Mistakes in how an app and its outbox are put together."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy.orm import Session, sessionmaker
+
+from outbox import Outbox
+
+from .table import Table
+from .trial import Trial, letter
+
+CASES = Table()
+mistake = CASES.mistake
+
+
+@mistake(
+    "two outboxes on one app, or init_app called twice",
+    exception="ConfigurationError: this app has an outbox already: call init_app once",
+)
+def _(trial: Trial) -> None:
+    Outbox(trial.app(), trial.db)
+
+
+@mistake(
+    "the db of another app",
+    exception="is not registered with this 'SQLAlchemy' instance",
+)
+def _(trial: Trial) -> None:
+    trial.app(init=False)
+    trial.outbox.init_app(trial.apps[-1], db=SQLAlchemy())
+
+
+@mistake(
+    "a session on another database",
+    exception="ConfigurationError: the session's engine leads to another database",
+)
+def _(trial: Trial) -> None:
+    engine = trial.engine(f"sqlite:///{trial.folder}/another.db")
+    with trial.app().app_context(), Session(engine) as session:
+        trial.outbox.enqueue(letter(), session=session)
+
+
+@mistake(
+    "a session in autocommit",
+    exception="ConfigurationError: the session's connection is in autocommit",
+)
+def _(trial: Trial) -> None:
+    trial.app(SQLALCHEMY_ENGINE_OPTIONS={"isolation_level": "AUTOCOMMIT"})
+    trial.enqueue()
+
+
+@mistake(
+    "a sessionmaker in the place of the request's session",
+    exception="session=… makes a new session at each call, and nobody would commit it",
+)
+def _(trial: Trial) -> None:
+    engine = trial.engine(trial.url)
+    Outbox().init_app(
+        Flask("shop"), session=sessionmaker(engine), metadata=sa.MetaData(), engine=engine
+    )
+
+
+@mistake(
+    "the session, or an engine, in the place of the db",
+    exception="ConfigurationError: db=… must be Flask-SQLAlchemy's SQLAlchemy(), but is a scoped",
+)
+def _(trial: Trial) -> None:
+    trial.app(init=False)
+    Outbox().init_app(Flask("shop"), db=trial.db.session)
