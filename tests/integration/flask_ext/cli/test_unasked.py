@@ -41,22 +41,16 @@ def test_a_broker_that_cannot_be_asked_holds_up_nobody(
 def test_workers_that_answer_to_nobody_are_judged_by_their_table_alone(
     shop: Shop, redis: RedisServer
 ) -> None:
-    app = celery(redis.url, worker_enable_remote_control=False)
+    app, check = celery(redis.url, worker_enable_remote_control=False), runner(shop)
     shop.app.extensions["celery"] = app
     unasked = "worker_enable_remote_control is off, so no worker was asked"
-    assert (
-        f"warn   {unasked}, and none that lives stands in their table"
-        in runner(shop)("check").output
-    )
-    assert [one.level for one in fleet_findings(app)] == ["ok"], (
-        "health, which has judged the table by then"
-    )
+    assert f"warn   {unasked}, and none that lives stands in their table" in check("check").output
+    [told] = fleet_findings(app)
+    assert told.level == "ok", "health, which has judged the table by then"
     written(shop, row())
-    assert (
-        f"ok     {unasked}: 1 living worker stands in their table" in runner(shop)("check").output
-    )
+    assert f"ok     {unasked}: 1 living worker stands in their table" in check("check").output
     redis.stop()
-    assert "cannot be reached" in runner(shop)("check", code=1).output
+    assert "cannot be reached" in check("check", code=1).output
     app.close()
 
 
