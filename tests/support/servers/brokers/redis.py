@@ -41,6 +41,8 @@ class RedisServer(Broker):
 
     def empty(self) -> None:
         self.flushall()
+        # A test may have set another policy. fakeredis has no settings, and refuses the command.
+        self.ask(b"CONFIG SET maxmemory-policy noeviction")
 
     def waiting(self) -> int:
         replies = [self.ask(b"LLEN " + queue.name.encode()) for queue in QUEUES]
