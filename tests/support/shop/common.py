@@ -44,10 +44,10 @@ class Common:
         if self._database is None:
             self._database = new
             return
-        self._database.offset = new.offset  # what is built looks there
-        built = {name: vars(self._database)[name] for name in ("_built", "_offset")}
+        built, offset = self._database._built, self._database._offset  # what is built looks there
+        offset.__class__, offset.__dict__ = type(new._offset), vars(new._offset)
         self._database.__class__ = type(new)
-        self._database.__dict__ = vars(new) | built
+        self._database.__dict__ = {**vars(new), "_built": built, "_offset": offset}
         vars(runtime)["database"] = self._database
 
     def take_back(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from threading import Condition
 
-from outbox.store.connection.database import Database
+from outbox.store.schema.clock import Offset
 from tests.support.shop.shop import Shop
 
 _TICK = 0.001  # seconds: the clock of SQLite shows no less
@@ -57,26 +57,26 @@ class Together:
             self._turn.notify_all()
 
 
-class _Still(Database):
-    """A database whose clock moves by leaps only: what passes meanwhile is taken off again."""
+class _Still(Offset):
+    """The offset of a clock that moves by leaps only: what passes meanwhile is taken off again."""
 
     _began: float
     _leapt: float
 
     @property
-    def offset(self) -> float:
+    def seconds(self) -> float:
         return self._leapt - (time.monotonic() - self._began)
 
-    @offset.setter
-    def offset(self, seconds: float) -> None:
-        self._leapt += seconds - self.offset
+    @seconds.setter
+    def seconds(self, seconds: float) -> None:
+        self._leapt += seconds - self.seconds
 
 
 def stand_still(shop: Shop) -> Shop:
     """Stop the clock of a shop's database until `later`; return the shop."""
-    database = shop.database
-    before = vars(database).pop("offset")
-    database.__class__ = _Still
-    assert isinstance(database, _Still)
-    database._began, database._leapt = time.monotonic(), before
+    offset = shop.database._offset
+    before = vars(offset).pop("seconds")
+    offset.__class__ = _Still
+    assert isinstance(offset, _Still)
+    offset._began, offset._leapt = time.monotonic(), before
     return shop
