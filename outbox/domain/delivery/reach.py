@@ -69,17 +69,21 @@ class Reach:
 
         No other batch of this process tries it during the block.
         """
-        found, mine = None, object()
-        for server in servers:
-            # `setdefault` is one step: of two threads only one finds its own try.
-            if self._is_due(server) and self._tried.setdefault(server, mine) is mine:
-                found = server
-                break
+        names, mine = list(servers), object()
         try:
-            yield found
-        finally:
-            if found is not None:
-                del self._tried[found]
+            # `setdefault` is one step: of two threads only one finds its own try.
+            yield next(
+                (
+                    name
+                    for name in names
+                    if self._is_due(name) and self._tried.setdefault(name, mine) is mine
+                ),
+                None,
+            )
+        finally:  # also where a task's time limit strikes before the block
+            for name in names:
+                if self._tried.get(name) is mine:
+                    del self._tried[name]
 
     def _is_due(self, server: str) -> bool:
         return self.has_left(server) and not self.is_out(server)

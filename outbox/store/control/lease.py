@@ -163,3 +163,9 @@ def leave(connection: Connection, database: Database, token: UUID, *, unsent: bo
         values |= {"started_at": None, "worker": None, "emails": 0}
     connection.execute(update(table).where(table.c.token == token).values(**values))
     forget_prober(connection, database, token)
+
+
+def put_off_rescue(connection: Connection, database: Database, token: UUID) -> None:
+    """Have the rescue wait a whole lease from now on: its batch's results are known."""
+    table = database.tables.lease
+    connection.execute(update(table).where(table.c.token == token).values(suspected_at=None))

@@ -140,10 +140,13 @@ def record_last(
     """Record results of a batch that an error has ended, and give nothing back.
 
     Another email of it may have left without a result. The lease ends with the batch's last email.
+    As long as a result is `held`, each call puts the rescue off, which would take it for unknown.
     """
 
     def work(connection: Connection) -> Progress:
         progress = record.record(connection, database, token, results, worker=worker)
+        if progress.held:
+            lease.put_off_rescue(connection, database, token)
         lease.end_if_over(connection, database, token)
         _count(connection, database, results, progress)
         return progress

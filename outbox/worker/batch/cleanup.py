@@ -14,6 +14,7 @@ from ..process import shutdown
 from ..process.retry_writes import HASTE, until_written
 from ..process.runtime import Runtime
 from .batch_results import Results
+from .relief import Relief
 from .send_window import Window
 
 
@@ -28,6 +29,7 @@ class Cleanup:
         self._heartbeat = heartbeat
         self._results = results
         self.window: Window | None = None  # the one that was opened last
+        self.relief: Relief | None = None  # that of this window
         self.is_over = False  # no email can cause an error any more
         self._is_done = False
 
@@ -48,9 +50,12 @@ class Cleanup:
     def _clean_up(self, error: BaseException) -> None:
         self._is_done = True  # a process that is ended has no time for it again, in an outer block
         patience = inf if isinstance(error, Exception) else HASTE
+        if self.relief is not None:  # else the rescue would take these for emails in doubt
+            for entry in self.relief.unwritten:
+                self._results.add(entry)
         self._record(patience)
-        is_known = self.is_over or (self.window is not None and self.window.has_crashed)
-        if is_known or shutdown.is_nobodys_fault(error):
+        rest_is_innocent = self.is_over or (self.window is not None and self.window.has_crashed)
+        if rest_is_innocent or shutdown.is_nobodys_fault(error):
             self._give_back(patience)
 
     def _record(self, patience: float) -> None:

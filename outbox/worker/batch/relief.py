@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
+from celery.exceptions import SoftTimeLimitExceeded
+
 from ...store.connection.error_codes import describe
 from ...store.records import EmailResult
 from ...store.transitions import release
@@ -53,9 +55,9 @@ class Relief:
         if not self._lock.acquire(blocking=False):
             return
         try:
-            slow, waiting = self._window.slow, self._window.relieve()
-            if slow is not None and waiting is not None:
-                self.unwritten, self._is_left = waiting, True
+            if (relieved := self._window.relieve()) is not None:
+                slow, self.unwritten = relieved
+                self._is_left = True
                 self._choice.watch.note_slow(slow)
             if self._is_left:
                 self._write()
@@ -87,6 +89,8 @@ class Relief:
             was_relieved = self._window.is_relieved
             self.give_back()
             return not (was_relieved and self._choice.watch.gives_up(slow, self._window.seconds))
+        except SoftTimeLimitExceeded:  # the task's: Celery raises it once
+            raise
         except Exception as error:  # noqa: BLE001  (the reply may come; the next look is soon)
             _log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
         return True

@@ -102,19 +102,19 @@ class Window:
         for out in (*self._todo, *self._parked):
             self._add_unsent(out)
 
-    def relieve(self) -> list[EmailResult] | None:
-        """Take out the emails behind a slow one; return their results, which are to be recorded.
+    def relieve(self) -> tuple[ClaimedEmail, list[EmailResult]] | None:
+        """Take out the emails behind a slow one; return it and their results, to be recorded.
 
         The heartbeat's thread calls it, while this one waits for a server. Those emails are known
         to be unsent, and another batch may send them now. It returns None where no email is slow,
         or where it was done before.
         """
         with self._lock:
-            if self.slow is None or self.is_relieved:
+            if (slow := self.slow) is None or self.is_relieved:
                 return None
             self.is_relieved = True
             waiting, self._todo = self._todo, []
-        return [self._factory.give_back(out) for out in waiting]
+        return slow, [self._factory.give_back(out) for out in waiting]
 
     @property
     def slow(self) -> ClaimedEmail | None:

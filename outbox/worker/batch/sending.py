@@ -60,8 +60,10 @@ class Sending:
         self._cleanup = cleanup
 
     def run(self) -> BatchEnd:
-        """Send the batch; then see whether a server that this process has left is back."""
+        """Send the batch; then try again a server that this process has left."""
         end = self._leave_to_others() if self._choice.is_cut_off else self._send_all()
+        if end is BatchEnd.YIELDED:  # urgent email waits for this process
+            return end
         return BatchEnd.PROBED if self._opens_again() else end
 
     def _send_all(self) -> BatchEnd:
@@ -79,6 +81,8 @@ class Sending:
                 break
             # One transaction records the last window and opens this one.
             opened = self._results.record_and_open([email.id for email in window])
+            if not opened and self._is_probe_by_email:  # it was withdrawn, or somebody holds it
+                self._give_back_probe()
             end = self._send([e for e in window if e.id in opened], left) or self._end()
         self._results.record()
         self._cleanup.is_over = True
@@ -105,13 +109,9 @@ class Sending:
         results, holds = self._results, self._heartbeat.holds
         relief = Relief(self._runtime, self._token, window, self._choice, results, holds=holds)
         self._heartbeat.relieve, self._heartbeat.ask = relief.give_back, relief.goes_on
-        try:
-            # The next window may go over another server: then nothing is announced to this one.
-            late = window.send(opened, left, announces=not self._choice.rates)
-        except BaseException:
-            for entry in relief.unwritten:  # else the rescue would take them for emails in doubt
-                results.add(entry)
-            raise
+        self._cleanup.relief = relief
+        # The next window may go over another server: then nothing is announced to this one.
+        late = window.send(opened, left, announces=not self._choice.rates)
         if window.is_relieved:
             return BatchEnd.RELIEVED
         if late:  # the next window is no larger than what the server takes in a window's time
@@ -137,14 +137,19 @@ class Sending:
         Where that one halts every email, a session tells nothing. The probe has lost its email, and
         the next one is made with another.
         """
-        breaker = self._batch.breakers.get(self._batch.probed or "")
-        if breaker is not None and breaker.cause is Cause.EMAILS:
+        if self._is_probe_by_email:
             self._give_back_probe()
             return BatchEnd.DONE
         if not self._next.open_session(anew=True):
             return BatchEnd.NO_SERVER
         self._choice.watch.session_opened()
         return BatchEnd.PROBED
+
+    @property
+    def _is_probe_by_email(self) -> bool:
+        """Whether only an email can tell if the probed server is well: it halts each of them."""
+        breaker = self._batch.breakers.get(self._batch.probed or "")
+        return breaker is not None and breaker.cause is Cause.EMAILS
 
     def _leave_to_others(self) -> BatchEnd:
         """Let other hosts send the batch: a probe is not made here."""

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from ...domain.counted import counted
 from ...store.connection.database import Database
-from ...store.connection.error_codes import describe
+from ...store.connection.error_codes import describe, is_refusal
 from ...store.records import EmailResult, Progress
 from ...store.transitions.record import without_text
 from ...store.transitions.window import finish, record_last
@@ -48,7 +48,7 @@ class Unrecorded:
         if not results:
             return
         wait = counted(len(results), "result waits", "results wait")
-        _log.info("outbox: %s for a transaction that holds their rows", wait)
+        _log.info("outbox: %s to be recorded: their rows are held, or the database is away", wait)
         write = partial(self._write, finish if gives_back else record_last, token, list(results))
         work = threading.Thread(target=write, name="outbox-unrecorded", daemon=True)
         try:
@@ -83,7 +83,8 @@ class Unrecorded:
                 held = record(self._database(), token, results, worker=self._worker()).held
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 _log.warning("outbox: results are not recorded yet (%s)", describe(error))
-                results = [without_text(entry) for entry in results]
+                if is_refusal(error):
+                    results = [without_text(entry) for entry in results]
             else:
                 results = [entry for entry in results if entry.email_id in held]
 
