@@ -12,8 +12,10 @@ from math import inf
 from ..domain.config.servers import ServerSettings
 from ..domain.scheduling.claim_plan import AHEAD, LaneKey, contenders, next_opening, plan_claims
 from ..domain.scheduling.lanes import route_of_lane
+from ..store.connection.database import Database
 from ..store.connection.error_codes import describe
 from ..store.control import rate_limits
+from ..store.control.connection_caps import full_for_now
 from ..store.control.forgotten_servers import note_configured
 from ..store.control.set_back.set_right import set_right
 from ..store.queries.sweep import server_limits
@@ -119,7 +121,12 @@ def _survey(runtime: Runtime, slots: int, held: Set[LaneKey] = frozenset()) -> S
     except Exception:
         runtime.instance.forget()  # when the tables are back, they may be a backup's
         raise
-    return _without(state, held)
+    return _without(_with_held_rates(state, database), held)
+
+
+def _with_held_rates(state: Survey, database: Database) -> Survey:
+    """Count rates whose rows this process did not get as used up for now."""
+    return replace(state, lags={**state.lags, **rate_limits.seconds_left(database)})
 
 
 def _without(state: Survey, held: Set[LaneKey]) -> Survey:
@@ -149,7 +156,8 @@ def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
     """Claim the probes, and what is due; return the claims."""
     if not state.due or runtime.suppressed():
         return []
-    claims = claim_probes(runtime, state, is_usable=lambda server: _room(state, server) > 0)
+    is_usable = partial(_is_usable, runtime, state)
+    claims = claim_probes(runtime, state, is_usable=is_usable)
     made, held = _planned(runtime, state, slots)
     claims += made
     if held and _without(state, held).due:
@@ -209,14 +217,25 @@ def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
     """Return how many batches each route's usable servers take at once, 0 where none is usable."""
     routes = {route_of_lane(lane) for lane, _ in state.due}
     return {
-        route: sum(_room(state, server) for server in runtime.routes.servers_of(route))
+        route: sum(_room(runtime, state, server) for server in runtime.routes.servers_of(route))
         for route in routes
     }
 
 
-def _room(state: Survey, server: ServerSettings) -> float:
+def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
+    """Return whether this process did not get a row that it needs to send over this server."""
+    if runtime.reach.is_halted(server.name):
+        return True
+    return server.connections is not None and server.name in full_for_now(runtime.database)
+
+
+def _is_usable(runtime: Runtime, state: Survey, server: ServerSettings) -> bool:
+    return _room(runtime, state, server) > 0
+
+
+def _room(runtime: Runtime, state: Survey, server: ServerSettings) -> float:
     limit, cap = state.servers[server.name], server.connections
-    if limit in (server_limits.OPEN, server_limits.HALF_OPEN):
+    if limit in (server_limits.OPEN, server_limits.HALF_OPEN) or _is_left(runtime, server):
         return 0
     # The lane of a route with several servers may be open while the only usable one is over its
     # rate.

@@ -17,6 +17,9 @@ WITNESS = 10.0
 WITNESS_MAX = 120.0
 """The same, where this host could not reach the server since before that email."""
 
+HALT = 10.0
+"""Seconds for which this process claims nothing for a server whose breaker it could not open."""
+
 PAUSE_FIRST, PAUSE_MAX = 10.0, 60.0
 """Seconds until this process tries the server again: after its first failure, and at most."""
 
@@ -34,6 +37,7 @@ class Reach:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._failing: dict[str, _Failing] = {}
+        self._halted: dict[str, float] = {}  # by server: until when nothing is claimed for it
         self._tried: dict[str, object] = {}  # by server: the try that is under way
 
     def has_left(self, server: str) -> bool:
@@ -62,6 +66,17 @@ class Reach:
         failing.failures += 1
         failing.until = self._clock() + seconds
         return seconds
+
+    def halt(self, server: str) -> None:
+        """Claim nothing for the server for a while: it is at fault, and its breaker stays closed.
+
+        Somebody holds the breaker's row. Without a pause the same emails would be claimed at once.
+        """
+        self._halted[server] = self._clock() + HALT
+
+    def is_halted(self, server: str) -> bool:
+        """Return whether this process claims nothing for the server for now."""
+        return self._clock() < self._halted.get(server, 0.0)
 
     @contextmanager
     def trying(self, servers: Iterable[str]) -> Iterator[str | None]:

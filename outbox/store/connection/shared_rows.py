@@ -31,6 +31,9 @@ Result = TypeVar("Result")
 PATIENCE = 2.0
 """Seconds for which a row is asked for. A crowd of workers has it one by one in far less time."""
 
+LEFT = 10.0
+"""Seconds for which a process claims nothing that needs a row it did not get."""
+
 _AND_NOW = "what needs it waits, and the rest goes on. Has a host vanished?"
 _FIRST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.05
@@ -67,7 +70,8 @@ def lock(
         if held := there.difference(getattr(row, key.name) for row in found):
             raise Held(key.table, held)
     if database.held:
-        database.held.difference_update((key.table, name) for name in wanted)
+        for name in wanted:
+            database.held.pop((key.table, name), None)
     return found
 
 
@@ -81,14 +85,21 @@ def in_turn(database: Database, work: Callable[[Connection], Result]) -> Result:
         try:
             return database.run(work)
         except Held as error:
-            if not error.rows.isdisjoint(database.held):
-                raise
-            if time.monotonic() > deadline:
-                database.held |= error.rows
-                _log.warning("outbox: %s for %g s: %s", error, PATIENCE, _AND_NOW)
+            is_known = not error.rows.isdisjoint(database.held)
+            if is_known or time.monotonic() > deadline:
+                database.held |= dict.fromkeys(error.rows, time.monotonic() + LEFT)
+                if not is_known:
+                    _log.warning("outbox: %s for %g s: %s", error, PATIENCE, _AND_NOW)
                 raise
         time.sleep(pause * (0.5 + random.random()))  # noqa: S311
         pause = min(_LONGEST_PAUSE, 2 * pause)
+
+
+def seconds_left(database: Database, table: Table) -> dict[str, float]:
+    """Return the rows of a table that this process did not get, and for how long it leaves them."""
+    now = time.monotonic()
+    held = {name: until - now for (of, name), until in list(database.held.items()) if of is table}
+    return {name: seconds for name, seconds in held.items() if seconds > 0.0}
 
 
 def lock_free(connection: Connection, table: Table, which: ColumnElement[bool]) -> Sequence[str]:

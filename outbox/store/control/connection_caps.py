@@ -7,13 +7,13 @@ as its host knows of its death.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import Connection, func, select, update
 
 from ..connection.database import Database
-from ..connection.shared_rows import Held, in_turn, insert_alone, lock
+from ..connection.shared_rows import Held, in_turn, insert_alone, lock, seconds_left
 
 
 def take_server(
@@ -75,6 +75,11 @@ def _take(
 
 class _Absent(Exception):
     """A server has no row yet."""
+
+
+def full_for_now(database: Database) -> Collection[str]:
+    """Return the servers that this process takes for full, because it did not get their rows."""
+    return seconds_left(database, database.tables.server).keys()
 
 
 def in_flight(connection: Connection, database: Database) -> dict[str, int]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, Select, select, update
 from ...domain.scheduling.lanes import Wants
 from ...domain.scheduling.token_bucket import SLACK, Rate, lag, lag_after, wait
 from ..backend import backend_of
+from ..connection import shared_rows
 from ..connection.database import Database
 from ..connection.shared_rows import Held, in_turn, insert_alone, lock
 from ..schema.clock import utc
@@ -79,18 +80,27 @@ def set_right(database: Database, names: Collection[str]) -> None:
     Such a bucket was taken from while the clock was ahead. Its debt would not shrink until that
     moment comes. From now on it shrinks as time goes by.
     """
-    # Whoever takes permits counts from now on, so it is enough to take none.
-    take(database, {}, debts=dict.fromkeys(names, (_ANY, 0)))
+    # Whoever takes permits counts from now on, so it is enough to take none. Each for itself: a
+    # bucket that somebody holds leaves no other one shut.
+    for name in names:
+        take(database, {}, debts={name: (_ANY, 0)})
+
+
+def seconds_left(database: Database) -> dict[str, float]:
+    """Return the buckets whose rows this process did not get, and for how long it leaves them."""
+    return shared_rows.seconds_left(database, database.tables.bucket)
 
 
 def seconds_until_open(database: Database, names: Collection[str]) -> dict[str, float]:
     """Return the seconds until each of these buckets opens, 0.0 if it is open.
 
-    A bucket that was never taken from is open, and is left out.
+    They are infinite for a bucket whose row this process did not get just now. A bucket that was
+    never taken from is open, and is left out.
     """
     statement = _select(database).where(database.tables.bucket.c.name.in_(names))
     rows = database.read(lambda connection: connection.execute(statement).all())
-    return {row.name: wait(_lag(row)) for row in rows}
+    held = seconds_left(database)
+    return {row.name: inf if row.name in held else wait(_lag(row)) for row in rows}
 
 
 def rate_limited(connection: Connection, database: Database) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ class Cleanup:
         self._is_done = True  # a process that is ended has no time for it again, in an outer block
         patience = inf if isinstance(error, Exception) else HASTE
         if self.relief is not None:  # else the rescue would take these for emails in doubt
-            for entry in self.relief.unwritten:
+            for entry in self.relief.take():
                 self._results.add(entry)
         self._record(patience)
         rest_is_innocent = self.is_over or (self.window is not None and self.window.has_crashed)

@@ -77,7 +77,8 @@ class NextWindow:
 
         It is None where there is no choice between rates, or every rate needs a wait.
         """
-        for _ in range(len(rates := self._choice.rates)):
+        rates = self._choice.rates
+        for _ in range(self._choice.number if rates else 0):
             waits = until_written(partial(seconds_until_open, self._runtime.database, rates))
             if not self._choice.choose(waits):
                 return []
@@ -85,7 +86,7 @@ class NextWindow:
                 continue
             window = self._first_of(left)
             if self._throttle.permit(window, beside=self._choice.buckets, patience=0.0):
-                return window  # else other batches took the permits first
+                return window  # else other batches took the permits first, or the row is held
         return None
 
     def _is_connected(self, *, anew: bool = False) -> bool:

@@ -14,6 +14,7 @@ from ...store.connection.error_codes import describe
 from ...store.records import EmailResult
 from ...store.transitions import release
 from ...store.transitions.window import advance
+from ..process.retry_writes import HASTE
 from ..process.runtime import Runtime
 from .batch_results import Results
 from .send_window import Window
@@ -44,8 +45,7 @@ class Relief:
         self._results = results
         self._lock = threading.Lock()  # both threads may give back at the same time
         self._is_left = False  # something is left to be given back
-        self.unwritten: Sequence[EmailResult] = ()
-        """The results of emails that are known to be unsent, and are not given back yet."""
+        self._unwritten: Sequence[EmailResult] = ()  # of emails that are not given back yet
 
     def give_back(self) -> None:
         """If an email is slow, give back all emails of the batch that were not tried yet.
@@ -56,7 +56,7 @@ class Relief:
             return
         try:
             if (relieved := self._window.relieve()) is not None:
-                slow, self.unwritten = relieved
+                slow, self._unwritten = relieved
                 self._is_left = True
                 self._choice.watch.note_slow(slow)
             if self._is_left:
@@ -66,10 +66,21 @@ class Relief:
 
     def _write(self) -> None:
         database, token, worker = self._runtime.database, self._token, self._runtime.worker
-        held = advance(database, token, self.unwritten, (), worker=worker).held
-        self.unwritten = [entry for entry in self.unwritten if entry.email_id in held]
+        held = advance(database, token, self._unwritten, (), worker=worker).held
+        self._unwritten = [entry for entry in self._unwritten if entry.email_id in held]
         database.run(partial(release.give_back_claimed, database=database, token=token))
-        self._is_left = bool(self.unwritten)
+        self._is_left = bool(self._unwritten)
+
+    def take(self) -> Sequence[EmailResult]:
+        """Return the results of emails that are known to be unsent and not given back yet.
+
+        From then on the caller is to have them written.
+        """
+        has_lock = self._lock.acquire(timeout=HASTE)  # the other thread may wait for the database
+        taken, self._unwritten, self._is_left = self._unwritten, (), False
+        if has_lock:
+            self._lock.release()
+        return taken
 
     def goes_on(self) -> bool:
         """Return whether to go on waiting for a silent server.

@@ -78,6 +78,11 @@ class ServerChoice:
         return self._watches[server]
 
     @property
+    def number(self) -> int:
+        """How many servers are left to the batch."""
+        return len(self._left)
+
+    @property
     def rates(self) -> Mapping[str, Rate]:
         """The rates of the servers that are left to the batch; empty where only one is left."""
         left = self._left.values() if len(self._left) > 1 else ()

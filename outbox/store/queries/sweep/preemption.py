@@ -18,6 +18,8 @@ from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import AHEAD
 from ....domain.scheduling.lanes import Lanes, route_of_lane
 from ...connection.database import Database
+from ...control import rate_limits
+from ...control.connection_caps import full_for_now
 from .held_emails import is_any_free
 from .lane_keys import marked
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
@@ -177,7 +179,8 @@ def _has_waited(
     """Return whether an email that a server would take has been due for so many seconds."""
     if priority in found.paused:
         return False
-    lags, halted = found.lags, {row.name for row in found["halted"]}
+    lags = {**found.lags, **rate_limits.seconds_left(database)}
+    halted = {row.name for row in found["halted"]} | set(full_for_now(database))
     ages = {
         lane: age
         for lane, age in _waiting(found, priority).items()

@@ -34,6 +34,7 @@ class ServerBreaker:
         """`found` is the breaker's row at the batch's start; None: it was closed."""
         self._database = runtime.database
         self._settings = runtime.settings
+        self._reach = runtime.reach
         self._server = server
         opened = found if found is not None and found.is_open else None
         self.was_closed = found is None  # nothing was held against the server
@@ -107,7 +108,9 @@ class ServerBreaker:
         """Open it; log `why`, in words without an address, if it was not open already."""
         is_new = not (self.was_open or self.is_tripped)
         self.is_tripped = True
-        if self._write(circuit_breaker.trip, **known) and is_new:
+        if not self._write(circuit_breaker.trip, **known):
+            self._reach.halt(self._server)
+        elif is_new:
             log_breaker(self._server, why, alert=bool(known.get("alert")))
 
     def _suspect(self, **known: object) -> None:

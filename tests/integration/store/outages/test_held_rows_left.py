@@ -1,0 +1,111 @@
+"""A process that did not get a row claims nothing that needs it for a while: others have the slots.
+
+A connection that holds the row in an open transaction is a host that vanished.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from outbox import Priority
+from outbox.domain.delivery.transaction import Phase
+from outbox.domain.scheduling.token_bucket import Rate
+from outbox.store.control import suspicion
+from outbox.store.control.rate_limits import set_right, take
+from tests.integration.blame.server import ClassServer, Habit
+from tests.integration.store.outages.locks import in_time
+from tests.integration.store.outages.test_held_shared_rows import ROUTES, SENT, UNTOUCHED, vanished
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import Motion, server, standing, write
+from tests.support.shop.shop import Shop, Shops
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+HOUR = 3600.0
+ONE_SLOT = {"OUTBOX_SLOTS": 1, "OUTBOX_ROUTES": ROUTES}
+
+
+@pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.URGENT])
+def test_with_one_slot_a_held_cap_keeps_no_others_emails(
+    shops: Shops, catcher: Catcher, priority: Priority
+) -> None:
+    keeps_no_other(shops, catcher, priority, connections=1)
+
+
+@pytest.mark.databases("mariadb")  # PostgreSQL has it in one statement
+@pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.URGENT])
+def test_with_one_slot_a_held_rate_keeps_no_others_emails(
+    shops: Shops, catcher: Catcher, priority: Priority
+) -> None:
+    keeps_no_other(shops, catcher, priority, rate="1000/s")
+
+
+def keeps_no_other(shops: Shops, catcher: Catcher, priority: Priority, **limit: object) -> None:
+    """Hold the row of a limit; the emails behind it are due first."""
+    servers = [server("a", catcher.port, **limit), server("b", catcher.port)]
+    motion = Motion(shop=shops.open(OUTBOX_SERVERS=servers, **ONE_SLOT))
+    shop = motion.shop
+    write(shop, 1, tag="news")
+    motion.beat()
+    table = shop.tables.bucket if "rate" in limit else shop.tables.server
+    (key,) = table.primary_key
+    [row] = shop.rows(table)
+    with vanished(shop, table, getattr(row, key.name)) as session:
+        write(shop, 5, tag="news", priority=priority)
+        write(shop, 5)
+        for _ in range(2):  # the first sweep's batch finds that it does not get the row
+            in_time(motion.beat, session)
+        assert standing(shop) == {SENT: 6, UNTOUCHED: 5}
+        claims = len(motion.claims)
+        in_time(motion.beat, session)
+        assert len(motion.claims) == claims
+    shop.database.held.clear()  # as LEFT seconds later
+    motion.beat()
+    assert standing(shop) == {SENT: 11}
+
+
+def test_a_server_whose_breaker_cannot_be_opened_gets_no_batch_after_batch(shops: Shops) -> None:
+    """It halts each email behind an open session: they go back uncharged, and could go at once."""
+    with ClassServer(Habit(phase=Phase.MAIL, answer="421 4.3.2 closing")) as closing:
+        motion = Motion(shop=shops.open(OUTBOX_SERVERS=[server("a", closing.port)]))
+        shop = motion.shop
+        suspicion.suspect(shop.database, "a", email_id=0, reason="451")
+        with vanished(shop, shop.tables.breaker, "a") as session:
+            write(shop, 5)
+            in_time(motion.beat, session)
+            assert len(motion.claims) == 1
+            in_time(motion.beat, session)
+            assert len(motion.claims) == 1
+        assert standing(shop) == {UNTOUCHED: 5}
+
+
+@pytest.mark.databases("mariadb")  # PostgreSQL has it in one statement
+def test_where_a_servers_rate_is_held_its_emails_go_over_the_next(
+    shops: Shops, catcher: Catcher
+) -> None:
+    first = server("a", catcher.port, rate="1000/s", order=0)
+    servers = [first, server("b", catcher.port, order=1)]
+    motion = Motion(shop=shops.open(OUTBOX_SERVERS=servers))
+    shop = motion.shop
+    write(shop, 1)
+    motion.beat()
+    [bucket] = shop.rows(shop.tables.bucket)
+    with vanished(shop, shop.tables.bucket, bucket.name) as session:
+        write(shop, 5)
+        in_time(motion.beat, session)
+        assert standing(shop) == {SENT: 6}
+
+
+@pytest.mark.databases("mariadb")
+def test_a_bucket_that_somebody_holds_leaves_no_other_one_shut(shop: Shop) -> None:
+    names, bucket = ["free", "held"], shop.tables.bucket
+    shop.later(HOUR)
+    for name in names:
+        take(shop.database, {name: (Rate(1, 1), 1)})
+    shop.later(-HOUR)
+    with vanished(shop, bucket, "held") as session:
+        in_time(lambda: set_right(shop.database, names), session)
+        free, held = (row.taken_at for row in shop.rows(bucket))
+        assert held - free > timedelta(seconds=HOUR / 2)
