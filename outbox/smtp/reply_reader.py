@@ -107,8 +107,8 @@ class ReplyReader:
 
         The deadline is total: octets that drip in do not extend it. Whatever the server and the
         network do, only NoReply is raised. `goes_on` is called every `LOOK` seconds, whether octets
-        and replies come in between or not: False ends the wait. Where each reply comes just before
-        it would be asked, it is called before the next wait.
+        and replies come in between or not: False ends the wait. Where replies come faster than
+        that, it is called before the next wait.
         """
         if self._data:  # it came with the reply before, as with PIPELINING: there is no wait
             line, found, rest = self._data.partition(b"\n")

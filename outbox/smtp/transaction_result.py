@@ -92,9 +92,10 @@ def _ended_early(
     If the server had said nothing else, the first refusal is the email's reply, as it would be if
     there were no other recipients. So emails that are refused alike look alike.
 
-    Who was accepted gets nothing from it: only the reply to the final dot takes an email over
-    (RFC 5321 §4.2.5). Who was put off is not left out of the next one, as that needs a due time for
-    each recipient. To go on at once without them would be a new session right after a 421.
+    Who was accepted gets nothing from this transaction: only the reply to the final dot takes an
+    email over (RFC 5321 §4.2.5). Who was put off is not left out of the next transaction, as that
+    needs a due time for each recipient. To go on at once without them would be a new session right
+    after a 421.
     """
     heard = refusals.accepted + len(refusals.results)
     own = {p: one for p, one in refusals.results.items() if one.verdict is Verdict.FAIL}

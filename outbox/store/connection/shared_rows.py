@@ -3,8 +3,9 @@
 A transaction of ours holds such a row for milliseconds. But a host that vanishes within one keeps
 the row until the database notices, which may take hours. Whoever waited for it would keep a task's
 place as long, and the emails of all other servers would stop, too. So a row is locked only where it
-is free. It is asked for again for `PATIENCE` seconds, and then whoever asks does without it. What a
-process has waited for in vain it tries only once from then on, until it gets it.
+is free. It is asked for again for `PATIENCE` seconds, and then whoever asks does without it. From
+then on a process tries such a row only once each time, until it gets it, and for `LEFT` seconds
+sweeps claim nothing that needs it.
 
 No transaction inserts such a row together with other work: `insert_alone` commits it by itself. For
 a row of an open transaction an INSERT would wait, and nothing can be skipped there.

@@ -10,7 +10,7 @@ class BatchEnd(StrEnum):
     """Why a batch ended."""
 
     DONE = "done"  # each email had its turn
-    PROBED = "probed"  # a server opened a session that was halted, or out of this host's reach
+    PROBED = "probed"  # a server that was halted, or out of this host's reach, opened a session
     STALE = "stale"  # there was no lease to start: the task came twice, late or forged
     SENDING_OFF = "sending is off"  # this app sends nothing, by MAIL_SUPPRESS_SEND or TESTING
     COPY = "copy"  # this outbox is a copy, or a restored backup: nothing may be sent from it

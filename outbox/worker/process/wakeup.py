@@ -25,8 +25,7 @@ GAP = 0.02
 """Seconds from one publish to the next. The first wake publishes at once. In a stream of commits a
 publish for each would cost more than the enqueue, and one sweep serves them all."""
 
-
-LOOK = 60.0
+AGAIN = 60.0
 """Seconds from one look to the next whether anybody holds the nudge, where nobody wakes it."""
 
 
@@ -140,7 +139,7 @@ def _run(found: weakref.ref[Nudge], wanted: threading.Event) -> None:
     """
     left = 0.0
     while True:
-        wanted.wait(min(left, LOOK))
+        wanted.wait(min(left, AGAIN))
         if (nudge := found()) is None:
             return
         left = nudge.publish_if_due()

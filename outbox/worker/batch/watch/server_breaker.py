@@ -26,8 +26,8 @@ class ServerBreaker:
     """One server's breaker: its state at the batch's start, and what the batch writes to it.
 
     Each write is repeated until the database takes it. Only where another transaction holds the
-    breaker's row for long it is left out: its host may have vanished, and the next batch finds the
-    same. No email is charged for that.
+    breaker's row for long it is left out: its host may have vanished. Then this process claims
+    nothing for a server that it should halt for a while. No email is charged for that.
     """
 
     def __init__(self, runtime: Runtime, server: str, found: Breaker | None) -> None:
