@@ -12,6 +12,8 @@ from celery.exceptions import SoftTimeLimitExceeded
 from outbox import Status
 from outbox.smtp.connection import Connection
 from outbox.store.records import ClaimedEmail
+from outbox.store.transitions.rescue import rescue
+from outbox.store.transitions.window import record_last
 from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.drain import drain
 from outbox.worker.process.unrecorded import Unrecorded
@@ -19,7 +21,7 @@ from tests.integration.store.outages.locks import PATIENCE, hold, in_time, no_wa
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.raising import raise_when
-from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, addresses, sent
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
@@ -97,3 +99,24 @@ def test_a_drain_that_an_error_ends_waits_for_what_is_not_recorded(
     with pytest.raises(SystemExit):
         drain(worker.runtime)
     assert waited
+
+
+def test_no_rescue_overtakes_a_result_that_is_tried_again(shop: Shop) -> None:
+    """The row may come free just before a sweep, which would take the email for one in doubt."""
+    email = shop.enqueue()
+    made, database = shop.sending(email.id), shop.database
+    results = [sent(email.id)]
+
+    def sweep() -> int:
+        shop.later(LEASE + 1)
+        return rescue(database, shop.runtime.settings, random=lambda: 0.5).emails
+
+    with shop.session() as session:
+        hold(shop, session, email.id)
+        assert sweep() == 0
+        assert record_last(database, made.token, results, worker=WORKER).held == {email.id}
+        session.rollback()
+    assert sweep() == 0
+    assert not record_last(database, made.token, results, worker=WORKER).held
+    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.SENT, 0)
+    assert shop.count(shop.tables.lease) == 0

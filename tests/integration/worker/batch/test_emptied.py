@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any
+
 import pytest
 
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, BreakerState, Cause
 from outbox.store.control import circuit_breaker, suspicion
+from outbox.store.records import ClaimedEmail
 from outbox.worker.batch.batch_end import BatchEnd
+from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.batch.send_batch import send_batch
 from tests.support.servers.smtp.stateful import StatefulServer
 from tests.support.shop.motion import Motion
@@ -69,3 +74,28 @@ def test_a_probe_that_has_lost_its_email_tells_nothing_and_another_follows(
     assert shop.status(lost.id) == ("cancelled" if is_withdrawn else "suppressed")
     assert shop.status(left.id) == "sent"
     assert shop.rows(shop.tables.breaker) == []
+
+
+def test_a_probe_that_loses_its_email_while_the_session_opens_is_followed_by_another(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = NextWindow.cut
+
+    def cut_and_lose(self: NextWindow, left: deque[ClaimedEmail], **options: Any) -> Any:
+        window = cut(self, left, **options)
+        withdraw(shop, email.id)
+        return window
+
+    with StatefulServer() as server:
+        motion = Motion(shop=shops.open(MAIL_PORT=server.port))
+        shop = motion.shop
+        name, cause = shop.runtime.servers[0].name, Cause.EMAILS
+        email = shop.enqueue()
+        circuit_breaker.trip(shop.database, name, cause=cause, reason="mail: 421 no")
+        shop.later(OPEN_FIRST + 0.1)
+        motion.sweep()
+        monkeypatch.setattr(NextWindow, "cut", cut_and_lose)
+        motion.work()
+        (row,) = shop.rows(shop.tables.breaker)
+        assert (row.state, row.failures, row.prober) == (BreakerState.OPEN, 1, None)
+    assert shop.status(email.id) == "cancelled"
