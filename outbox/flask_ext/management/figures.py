@@ -116,18 +116,18 @@ def _examined(
             due = standstill.due(connection, database)
         else:
             oldest, due = waits.oldest_due_seconds, waits.due
-        claimed, stuck = standstill.taken(connection, database, limit, oldest)
+        taken = standstill.taken(connection, database, limit, oldest)
         found = standings(connection, database, names)
         health = Health(
             healthy=True,
             limit=limit,
             problems=(),
             oldest_due_seconds=oldest,
-            oldest_claimed_seconds=standstill.oldest_claimed(connection, database),
+            oldest_claimed_seconds=taken.oldest_claimed,
             due=due,
-            claimed=claimed,
-            stuck=stuck,
-            beat_seconds=beat.age(connection, database),
+            claimed=taken.claimed,
+            stuck=taken.stuck,
+            beat_seconds=beat.age(connection, database) if fleet is None else fleet.beat_seconds,
             alerts=alerts(found),
             servers=found,
         )

@@ -28,15 +28,11 @@ def workers(runtime: Runtime) -> Fleet:
     """Return the fleet by its table; no worker and no broker is asked."""
     database = runtime.database
 
-    def look(
-        connection: Connection,
-    ) -> tuple[tuple[WorkerRow, ...], int, tuple[float | None, float | None]]:
-        rows = table.workers(connection, database)
-        living = table.living_slots(connection, database)
-        marks = beat.age(connection, database), beat.task_age(connection, database)
-        return rows, living, marks
+    def look(connection: Connection) -> tuple[tuple[WorkerRow, ...], beat.Ages]:
+        return table.workers(connection, database), beat.ages(connection, database)
 
-    rows, living, (beat_seconds, task_seconds) = database.read(look)
+    rows, (beat_seconds, task_seconds) = database.read(look)
+    living = sum(row.slots for row in rows if row.is_living)
     agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed())
     known = details(rows, agreed)
     fleet = Fleet(

@@ -25,6 +25,9 @@ TASK_EVERY = 5.0
 """Seconds from one mark of a task to the next. Each process looks as often, so the mark of a fleet
 that works is never older than twice as much."""
 
+Ages = tuple[float | None, float | None]
+"""The seconds since the last mark of beat, and of any task; None if there never was one."""
+
 
 def note(database: Database) -> None:
     """Leave a mark of beat, unless there is one from just now."""
@@ -38,12 +41,16 @@ def note_task(database: Database) -> None:
 
 def age(connection: Connection, database: Database) -> float | None:
     """Return how many seconds ago the last mark of beat was left; None if there never was one."""
-    return _age(connection, database, BEAT)
+    return ages(connection, database)[0]
 
 
-def task_age(connection: Connection, database: Database) -> float | None:
-    """Return how many seconds ago the last mark of a task was left; None if there never was one."""
-    return _age(connection, database, TASK)
+def ages(connection: Connection, database: Database) -> Ages:
+    """Return the ages of both marks, read at once."""
+    table = database.tables.counter.c
+    marked = select(table.name, table.value, database.now().label("now"))
+    rows = connection.execute(marked.where(table.name.in_([BEAT, TASK]))).all()
+    found = {row.name: since(row.value, _seconds(row.now)) for row in rows}
+    return found.get(BEAT), found.get(TASK)
 
 
 def _note(database: Database, name: str, every: float) -> None:
@@ -74,11 +81,6 @@ def _replace(database: Database, name: str, old: int, new: int) -> None:
         database.run_each(lambda connection: connection.execute(mine.where(table.c.name.in_(free))))
     else:
         database.run(in_steps)
-
-
-def _age(connection: Connection, database: Database, name: str) -> float | None:
-    found = _look(connection, database, name)
-    return None if found.value is None else since(found.value, _seconds(found.now))
 
 
 def since(mark: float, now: float) -> float:

@@ -39,6 +39,11 @@ class WorkerRow:
     seen_seconds: float
 
     @property
+    def is_living(self) -> bool:
+        """Whether it lives, as far as is known, and was not asked to stop; see `living`."""
+        return self.stopped_at is None and self.seen_seconds <= LIVING
+
+    @property
     def process(self) -> ProcessId:
         """The process that keeps the row."""
         return ProcessId(self.boot, self.pid, self.process_start)

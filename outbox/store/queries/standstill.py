@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, exists, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    ScalarSelect,
+    Select,
+    case,
+    exists,
+    func,
+    select,
+)
 
 from ...domain.delivery.status import Status
 from ..connection.database import Database
@@ -13,6 +24,18 @@ from ..schema.clock import utc
 
 MOST_COUNTED = 10_000
 """The most emails that are counted of a kind: a monitor asks often, and a backlog may be long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What is claimed, and what does not move; of each kind at most MOST_COUNTED are counted."""
+
+    claimed: int
+    stuck: int
+    """How many have been due or claimed for over the limit."""
+    oldest_claimed: float
+    """The longest time in seconds that a claimed email has waited; 0 if none is claimed. It shows
+    that workers are given batches but start none."""
 
 
 def oldest_due(connection: Connection, database: Database) -> float:
@@ -25,16 +48,6 @@ def oldest_due(connection: Connection, database: Database) -> float:
         email.due_at.is_not(None), email.due_at <= database.now()
     )
     return _seconds_since(connection, database, statement)
-
-
-def oldest_claimed(connection: Connection, database: Database) -> float:
-    """Return the longest time in seconds that a claimed email has waited; 0 if none is claimed.
-
-    It shows that workers are given batches but start none.
-    """
-    since = _claimed(database).subquery()
-    oldest = func.min(since.c.since, type_=database.tables.email.c.created_at.type)
-    return _seconds_since(connection, database, select(oldest.label("since")))
 
 
 def longest_overdue(connection: Connection, database: Database) -> float:
@@ -56,21 +69,29 @@ def due(connection: Connection, database: Database) -> int:
     return _count(connection, statement)
 
 
-def taken(
-    connection: Connection, database: Database, limit: float, oldest: float
-) -> tuple[int, int]:
-    """Return how many emails are claimed, and have been due or claimed for over `limit` seconds.
+def taken(connection: Connection, database: Database, limit: float, oldest_due: float) -> Taken:
+    """Return how many emails are claimed, and for how long they and the due ones have waited.
 
-    `oldest` is for how many seconds the oldest due email has waited: if it is not late, none is
-    counted in vain. Of each kind at most MOST_COUNTED are counted.
+    `oldest_due` is for how many seconds the oldest due email has waited: if it is not late, none is
+    counted in vain.
     """
     email = database.tables.email.c
     claimed = select(email.id).where(email.token.is_not(None))
     late = select(email.id).where(email.due_at.is_not(None), email.due_at < database.now(-limit))
     since = _claimed(database).subquery()
     stuck = select(since.c.since).where(since.c.since < database.now(-limit))
-    overdue = _count(connection, late) if oldest > limit else 0
-    return _count(connection, claimed), _count(connection, stuck) + overdue
+    found = connection.execute(  # in one round trip
+        select(
+            select(func.min(since.c.since, type_=email.created_at.type))
+            .scalar_subquery()
+            .label("since"),
+            _number(claimed).label("claimed"),
+            _number(stuck).label("stuck"),
+            database.now().label("now"),
+        )
+    ).one()
+    overdue = _count(connection, late) if oldest_due > limit else 0
+    return Taken(claimed=found.claimed, stuck=found.stuck + overdue, oldest_claimed=_seconds(found))
 
 
 def _claimed(database: Database) -> Select[Any]:
@@ -91,12 +112,20 @@ def _claimed(database: Database) -> Select[Any]:
 
 
 def _count(connection: Connection, statement: Select[Any]) -> int:
+    return connection.execute(select(_number(statement))).scalar_one()
+
+
+def _number(statement: Select[Any]) -> ScalarSelect[int]:
     some = statement.limit(MOST_COUNTED).subquery()
-    return connection.execute(select(func.count()).select_from(some)).scalar_one()
+    return select(func.count()).select_from(some).scalar_subquery()
 
 
 def _seconds_since(connection: Connection, database: Database, oldest: Select[Any]) -> float:
-    row = connection.execute(oldest.add_columns(database.now().label("now"))).one()
+    return _seconds(connection.execute(oldest.add_columns(database.now().label("now"))).one())
+
+
+def _seconds(row: Row[Any]) -> float:
+    """Return how many seconds ago `since` was; 0 if there is none."""
     if row.since is None:
         return 0.0
     # It began in the future if the clock was ahead then.

@@ -77,7 +77,7 @@ def test_any_task_leaves_a_mark_every_few_seconds(shops: Shops) -> None:
     shop.runtime.clock = lambda: now
 
     def task_age() -> float | None:
-        return shop.database.read(lambda connection: beat.task_age(connection, shop.database))
+        return shop.database.read(lambda connection: beat.ages(connection, shop.database))[1]
 
     assert task_age() is None
     note_task(shop.runtime)
