@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Engine
+from typing import Any
+
+from sqlalchemy import Engine, event
 
 
 def lone_engine(engine: Engine) -> Engine:
@@ -13,9 +15,18 @@ def lone_engine(engine: Engine) -> Engine:
     after each use, so that no idle connection is inherited either: mysqlclient would end it in the
     child, for both.
     """
-    return Engine(
+    made = Engine(
         engine.pool.recreate(),
         engine.dialect,
         engine.url,
         execution_options=dict(engine.get_execution_options()),
     )
+    event.listen(made, "connect", _prepare_nothing)
+    return made
+
+
+def _prepare_nothing(driver: Any, _: object) -> None:
+    # A connection has a few statements, each once: preparing them would save nothing. So nobody has
+    # to ask whether a pool such as PgBouncer stands before PostgreSQL.
+    if hasattr(driver, "prepare_threshold"):
+        driver.prepare_threshold = None
