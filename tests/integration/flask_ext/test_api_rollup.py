@@ -25,7 +25,7 @@ def attempted(shop: Shop) -> None:
     now = datetime.now(UTC).timestamp()
     busy = Outcome(status=Status.PENDING, reply=Reply(code=450, text="busy"), delay=60.0)
     results = [sent(ids[0]), sent(ids[1]), entry(ids[2], busy, Verdict.RETRY)]
-    shop.record(made.token, [replace(r, started_at=now, finished_at=now + 0.4) for r in results])
+    shop.record(made.token, [replace(r, started_at=now - 0.4, finished_at=now) for r in results])
 
 
 def test_figures_tell_what_became_of_the_attempts(shop: Shop) -> None:
