@@ -132,9 +132,14 @@ def _wrong_recipient(mail: Mail, to: str, status: str, facts: Facts) -> Iterator
     never = _refused_for_good(to, order)
     # A class that is halted for good is worn out by its lifetime; each of it was refused once. So
     # is an email whose own delays were nearly all of it: when it is put off, no other one fits in.
-    is_worn_out = min(mail.age, mail.waited) >= LIFETIME - max(STEPS)
+    worn = min(mail.age, mail.waited)
+    is_worn_out = worn >= LIFETIME - max(STEPS)
     final = ("4", "5") if is_worn_out or (never is not None and never.halts) else "5"
-    if status == "failed" and not any(r.startswith(final) for r in facts.refused.get(to, ())):
+    was_refused = any(r.startswith(final) for r in facts.refused.get(to, ()))
+    # Behind the others an email waits as long again as it has waited in all. A server that halts it
+    # at MAIL, or says nothing to it, does not know for whom it is, and notes no recipient.
+    was_halted = worn >= LIFETIME / 2 and any(" halt mail" in told for told in mail.told)
+    if status == "failed" and not (was_refused or was_halted):
         yield "an email fails only if the server refused it"
     if (refused_at(to) or never) and (copies or not _tells_refusal(mail, status)):
         yield "who is refused on purpose gets nothing, and the email says so"
@@ -159,4 +164,7 @@ def _tells_refusal(mail: Mail, status: str) -> bool:
 
 def _describe(mail: Mail, facts: Facts) -> str:
     taken = {to: len(facts.copies.get(to, ())) for to in list(mail.recipients)[:4]}
-    return f"mail {mail.id} of {mail.order}: {mail.status}, {mail.doubts} doubts, copies {taken}"
+    return (
+        f"mail {mail.id} of {mail.order}: {mail.status} after {mail.age:.0f} s, of which it waited"
+        f" {mail.waited:.0f}; {mail.doubts} doubts, copies {taken} {'; '.join(mail.told)}"
+    )

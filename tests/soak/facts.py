@@ -40,6 +40,7 @@ class Mail:
     sent: int  # rows of it that say that the server took the email
     age: float = 0.0  # seconds from its commit to its end, by the database's clock
     waited: float = 0.0  # seconds of them that were its own delays, as the row says
+    told: tuple[str, ...] = ()  # of one that failed: its attempts, as their log says
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,6 +137,15 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
     )
     for email_id, verdict, times in rows:
         log[email_id, verdict] = times
+    told: dict[int, list[str]] = defaultdict(list)
+    rows = connection.execute(
+        "SELECT a.email_id, round(extract(epoch FROM a.finished_at - e.created_at), 1) || ' s '"
+        " || a.verdict || ' ' || a.phase || ' ' || a.code"
+        " FROM outbox_attempt a JOIN outbox_email e ON e.id = a.email_id"
+        " WHERE e.status = 'failed' ORDER BY a.id"
+    )
+    for email_id, text in rows:
+        told[email_id].append(text)
     rows = connection.execute(
         "SELECT id, tag, message_id, status, recipient,"
         " coalesce(extract(epoch FROM finished_at - created_at), 0)::float8, waited"
@@ -153,6 +163,7 @@ def _read_mails(facts: Facts, connection: psycopg.Connection) -> None:
                 sent=log.get((id_, "sent"), 0),
                 age=age,
                 waited=waited,
+                told=tuple(told.get(id_, ())),
             )
         )
 

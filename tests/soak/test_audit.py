@@ -196,6 +196,26 @@ def test_who_is_put_off_near_the_end_of_its_lifetime_may_fail_for_it(
 
 
 @pytest.mark.parametrize(
+    ("age", "waited", "told", "holds"),
+    [
+        (30, 30, "30.4 s halt mail 0", True),
+        (30, 30, "30.4 s retry rcpt 450", False),
+        (30, 29, "30.4 s halt mail 0", False),
+        (29, 30, "30.4 s halt mail 0", False),
+    ],
+)
+def test_who_is_halted_at_mail_when_half_its_lifetime_is_gone_may_fail_for_it(
+    age: float, waited: float, told: str, holds: bool
+) -> None:
+    """The next delay behind the others would be the other half; the server knows no recipient."""
+    facts = _kept()
+    _never_refused(facts)
+    del facts.refused[address(GOOD, 0)]
+    _replace(facts, 0, age=age, waited=waited, told=(told,))
+    assert judge(facts, BOUND).holds is holds
+
+
+@pytest.mark.parametrize(
     ("domain", "sender", "octets"),
     [(CLOSED_DOMAIN, SHOP, 0), ("x.example", THROTTLED, 0), ("x.example", SHOP, HUGE)],
 )
