@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, or_, select, update
 
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
-from ..connection.shared_rows import insert_alone
+from ..connection.shared_rows import insert_alone, update_free
 
 UNKNOWN = "unknown"
 """Counts unknown results: the connection or the worker was lost after the final dot."""
@@ -82,10 +82,7 @@ def make(database: Database, name: str) -> None:
 def put_if_free(connection: Connection, database: Database, name: str, value: int) -> None:
     """Set a mark, as `put` does, unless another transaction holds it: it waits for none."""
     table = database.tables.counter
-    mine = table.c.name == name
-    free = select(table.c.name).where(mine).with_for_update(skip_locked=True)
-    if connection.execute(free).first() is not None:
-        connection.execute(update(table).where(mine).values(value=value))
+    update_free(connection, table, table.c.name == name, value=value)
 
 
 def read(connection: Connection, database: Database) -> dict[str, int]:

@@ -50,11 +50,11 @@ class ServerChoice:
         reach, probed = runtime.reach, batch.probed
         # A server that this process has left gets no emails from it before a session has opened.
         # A probe of it is such a session, once its pause is over.
-        is_left = reach.has_left if probed is None else reach.is_out
-        self._left = {one.name: one for one in ordered if not is_left(one.name)}
+        is_away = reach.has_left if probed is None else reach.is_out
+        self._left = {one.name: one for one in ordered if not is_away(one.name)}
         self.is_cut_off = bool(ordered) and not self._left
         """Whether other hosts reach the batch's servers, and this one does not."""
-        self._unreached = {one.name: one for one in ordered if probed is None and is_left(one.name)}
+        self._unreached = {one.name: one for one in ordered if probed is None and is_away(one.name)}
         self._held: str | None = None
         self._lent = ExitStack()
         self._watches: dict[str, Watch] = {}

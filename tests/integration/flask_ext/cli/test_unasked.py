@@ -36,7 +36,7 @@ def test_a_broker_that_cannot_be_asked_holds_up_nobody(
     assert told.text.endswith(
         "start it, or mend broker_url; until then emails wait, and none is lost"
     )
-    # The thread that was left behind may import something, which pytest does not bear beside it.
+    # The thread that asks is left behind and imports modules: the next test may fail at its start.
     redis.thaw()
     wait_until(lambda: not is_asking(), DEADLINE, "the thread that asks to end")
 

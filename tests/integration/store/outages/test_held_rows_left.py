@@ -14,6 +14,7 @@ from outbox.domain.delivery.transaction import Phase
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control import suspicion
 from outbox.store.control.rate_limits import set_right, take
+from outbox.store.queries.sweep.preemption import should_yield_to_urgent
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.store.outages.locks import in_time
 from tests.integration.store.outages.test_held_shared_rows import ROUTES, SENT, UNTOUCHED, vanished
@@ -61,9 +62,16 @@ def keeps_no_other(shops: Shops, catcher: Catcher, priority: Priority, **limit: 
         claims = len(motion.claims)
         in_time(motion.beat, session)
         assert len(motion.claims) == claims
+        assert not yields(shop), "for emails that cannot go"
     shop.database.held.clear()  # as LEFT seconds later
+    assert yields(shop) is (priority is Priority.URGENT)
     motion.beat()
     assert standing(shop) == {SENT: 11}
+
+
+def yields(shop: Shop) -> bool:
+    runtime = shop.runtime
+    return should_yield_to_urgent(shop.database, runtime.lanes, slots=1, routes=runtime.routes)
 
 
 def test_a_server_whose_breaker_cannot_be_opened_gets_no_batch_after_batch(shops: Shops) -> None:

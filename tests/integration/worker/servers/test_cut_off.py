@@ -19,6 +19,7 @@ from outbox.store.control import circuit_breaker
 from outbox.store.transitions.window import finish
 from outbox.worker.batch import send_batch
 from outbox.worker.batch.batch_end import BatchEnd
+from outbox.worker.batch.throttle import Throttle
 from tests.integration.worker.servers.test_failover import UNTOUCHED, pair, spare
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.dialogue import Dialogue
@@ -122,6 +123,28 @@ def test_no_email_waits_for_a_server_that_is_tried_again(shops: Shops) -> None:
         assert standing(shop) == {("sent", 1, 0, 0): 4}
         assert one.verbs(1).count("MAIL") == 3
         assert len(one.dialogues) == 2
+
+
+def test_urgent_email_waits_for_no_such_try(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedServer((close,), (serve,)) as one:
+        servers = [server("mx", one.port, order=0), server("spare", catcher.port, order=1)]
+        motion = Motion(shop=shops.open(OUTBOX_SERVERS=servers))
+        sent_elsewhere(motion.shop)
+        write(motion.shop, 1)
+        motion.beat()
+        wait(motion, PAUSE_FIRST)
+        with monkeypatch.context() as patched:  # a double: urgent email that lacks a process
+            patched.setattr(Throttle, "must_yield", lambda _: True)
+            write(motion.shop, 1)
+            (claim,) = motion.sweep()
+            assert send_batch.send_batch(motion.shop.runtime, claim.token).end is BatchEnd.YIELDED
+        assert len(one.dialogues) == 1
+        motion.waiting.clear()
+        write(motion.shop, 1)
+        motion.beat()
+        assert len(one.dialogues) == 2, "the next batch tries"
 
 
 def test_a_server_that_is_away_for_all_hosts_is_halted(motion: Motion) -> None:
