@@ -19,7 +19,7 @@ from ..store.control.connection_caps import full_for_now
 from ..store.control.forgotten_servers import note_configured
 from ..store.control.set_back.set_right import set_right
 from ..store.queries.sweep import server_limits
-from ..store.queries.sweep.held_emails import held_ways
+from ..store.queries.sweep.locked_emails import locked_ways
 from ..store.queries.sweep.sweep_snapshot import Survey, survey
 from ..store.records import Claim
 from ..store.transitions.claim import claim_requested
@@ -121,12 +121,12 @@ def _survey(runtime: Runtime, slots: int, held: Set[LaneKey] = frozenset()) -> S
     except Exception:
         runtime.instance.forget()  # when the tables are back, they may be a backup's
         raise
-    return _without(_with_held_rates(state, database), held)
+    return _without(_with_avoided_rates(state, database), held)
 
 
-def _with_held_rates(state: Survey, database: Database) -> Survey:
+def _with_avoided_rates(state: Survey, database: Database) -> Survey:
     """Count rates whose rows this process did not get as used up for now."""
-    return replace(state, lags={**state.lags, **rate_limits.seconds_left(database)})
+    return replace(state, lags={**state.lags, **rate_limits.avoided(database)})
 
 
 def _without(state: Survey, held: Set[LaneKey]) -> Survey:
@@ -180,7 +180,7 @@ def _claim_beside(
         if turn:  # it is not one way only: find all that are held
             others = _without(state, held).due
             in_turn = sorted(others, key=lambda way: (way[1], -others[way].age))
-            held |= held_ways(runtime.database, in_turn)
+            held |= locked_ways(runtime.database, in_turn)
         state = _survey(runtime, slots, held)
         made, short = _planned(runtime, state, slots)
         claims += made

@@ -70,7 +70,8 @@ class Reach:
     def halt(self, server: str) -> None:
         """Claim nothing for the server for a while: it is at fault, and its breaker stays closed.
 
-        Somebody holds the breaker's row. Without a pause the same emails would be claimed at once.
+        Another transaction has locked the breaker's row. Without a pause the same emails would be
+        claimed at once.
         """
         self._halted[server] = self._clock() + HALT
 

@@ -67,7 +67,7 @@ class Database:
         self.tombstones = tombstones or Tombstones()
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._turns: Turns | None = None
-        self.held = dict[tuple[Hashable, str], float]()  # `shared_rows` waited for these in vain
+        self.avoided = dict[tuple[Hashable, str], float]()  # rows, and until when: `shared_rows`
         self._built: dict[Hashable, Any] = {}
 
     @property

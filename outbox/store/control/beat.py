@@ -56,7 +56,7 @@ def ages(connection: Connection, database: Database) -> Ages:
 def _note(database: Database, name: str, every: float) -> None:
     """Look at the mark, and replace it if it is not from just now.
 
-    One from the future was left while the clock was ahead. One that somebody holds is passed over.
+    One from the future was left while the clock was ahead. A locked mark is passed over.
     """
     found = database.read(lambda connection: _look(connection, database, name))
     now = _seconds(found.now)
@@ -67,7 +67,7 @@ def _note(database: Database, name: str, every: float) -> None:
 
 
 def _replace(database: Database, name: str, old: int, new: int) -> None:
-    """Replace the mark, if nobody else has replaced it and nobody holds its row."""
+    """Replace the mark, if nobody else has replaced it or locked its row."""
     table = database.tables.counter
     ours = table.alias("ours")
     free = select(ours.c.name).where(ours.c.name == name).with_for_update(skip_locked=True)

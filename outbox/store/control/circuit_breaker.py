@@ -40,7 +40,7 @@ from ...domain.delivery.breaker_timing import (
     open_seconds,
 )
 from ..connection.database import Database
-from ..connection.shared_rows import in_turn, insert_alone, lock, update_free
+from ..connection.shared_rows import change_or_insert, lock, run_patiently, update_free
 from ..records import Breaker
 from ..schema.clock import utc
 from ..schema.column_types import REPLY_LENGTH
@@ -91,7 +91,7 @@ def trip(
     the cause allows, the next probe waits at least that long. It is never brought forward, unless
     it was put off while the database's clock was ahead. An alert and its reason stand until the
     server accepts an email. `refusal` is the fingerprint of the reply with which the server refuses
-    every email. Raises Held if the breaker's row stays held.
+    every email. Raises LockedElsewhere if the breaker's row stays locked.
     """
     table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
     until = database.now(_open_seconds(cause, alert=alert, named=named))
@@ -114,19 +114,17 @@ def trip(
     opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
 
     def work(connection: Connection) -> bool:
-        hold(connection, database, server)
+        lock_breaker(connection, database, server)
         return any(connection.execute(change).rowcount for change in (again, opened))
 
-    while not in_turn(database, work):
-        if insert_alone(database, table, server=server, **first):
-            return
+    change_or_insert(database, work, table, server=server, **first)
 
 
-def hold(connection: Connection, database: Database, server: str) -> Row[Any] | None:
-    """Lock the server's row and return its name and state, None if it has none. Raises Held.
+def lock_breaker(connection: Connection, database: Database, server: str) -> Row[Any] | None:
+    """Lock the server's row; return its name and state, or None if it has none.
 
-    Whoever changes the row in several statements locks it so: nobody waits long for a host that has
-    vanished.
+    Whoever changes the row in several statements locks it this way, so that nobody waits long for a
+    host that has vanished. Raises LockedElsewhere.
     """
     breaker = database.tables.breaker.c
     rows = select(breaker.server, breaker.state)
@@ -144,7 +142,8 @@ def take_probe(database: Database, server: str) -> Breaker | None:
 
     Taking the probe counts it as failed and postpones the next one. So a prober that dies does not
     leave the breaker half open. A prober that hangs but lives keeps others away as long as its
-    lease lasts, once `note_prober` has noted that lease. While the row is held there is no probe.
+    lease lasts, once `note_prober` has noted that lease. While another transaction has locked the
+    row there is no probe.
     """
     table = database.tables.breaker
 
@@ -220,23 +219,22 @@ def hurry(database: Database, servers: Collection[str]) -> int:
 def close(database: Database, server: str) -> None:
     """Close the breaker, because the server accepted a command or an email, and begin the ramp.
 
-    If the server was only suspected, the suspicion is removed and there is no ramp. Raises Held if
-    the row of the breaker or the server stays held. Then nothing is changed: the next probe closes.
+    If the server was only suspected, the suspicion is removed and there is no ramp. Raises
+    LockedElsewhere if the row of the breaker or the server stays locked. Then nothing is changed,
+    and the next probe closes the breaker.
     """
     table, servers = database.tables.breaker, database.tables.server
     begun = update(servers).where(servers.c.name == server).values(recovered_at=database.now())
 
-    def work(connection: Connection) -> bool:
-        found = hold(connection, database, server)
+    def work(connection: Connection) -> None:
+        found = lock_breaker(connection, database, server)
         if found is not None and found.state == BreakerState.OPEN:
-            if not lock(connection, database, select(servers.c.name), servers.c.name, [server]):
-                return False
+            name = servers.c.name
+            lock(connection, database, select(name), name, [server], absent={})
             connection.execute(begun)
         connection.execute(delete(table).where(table.c.server == server))
-        return True
 
-    while not in_turn(database, work):
-        insert_alone(database, servers, name=server)
+    run_patiently(database, work)
 
 
 def refusal(database: Database, server: str) -> str | None:

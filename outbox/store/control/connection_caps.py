@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection, func, select, update
 
 from ..connection.database import Database
-from ..connection.shared_rows import Held, in_turn, insert_alone, lock, seconds_left
+from ..connection.shared_rows import LockedElsewhere, avoided, lock, run_patiently
 
 
 def take_server(
@@ -22,18 +22,19 @@ def take_server(
     candidates: Sequence[str],
     caps: Mapping[str, int],
     *,
-    held: str | None = None,
+    current: str | None = None,
 ) -> str | None:
     """Give the lease of this token the first candidate that has room; return its name, or None.
 
     None means that all servers are full or the lease is lost, and nothing was changed. `caps` has
     the servers with a cap. If the first candidate has no cap, no statement is sent, unless the
-    lease has `held` a connection to a capped server: that becomes free. The lease keeps the
-    connection as long as it lasts.
+    lease has a connection to its `current` server, and that has a cap: then the connection becomes
+    free. The lease keeps its connection as long as it lasts.
 
-    A server whose row stays held counts as full: its host may have vanished, and nobody can count.
+    A server whose row stays locked counts as full: nobody can count, because a host may have
+    vanished that has locked it.
     """
-    if candidates and candidates[0] not in caps and held not in caps:
+    if candidates and candidates[0] not in caps and current not in caps:
         return candidates[0]
     # A server without a cap always has room, so the candidates after it are never needed.
     free = next((place for place, name in enumerate(candidates) if name not in caps), None)
@@ -42,7 +43,7 @@ def take_server(
     while True:
         try:
             return _take(database, token, tried, caps)
-        except Held as error:
+        except LockedElsewhere as error:
             tried = [name for name in tried if name not in error.names]
             if not tried:
                 return None
@@ -51,35 +52,24 @@ def take_server(
 def _take(
     database: Database, token: UUID, tried: Sequence[str], caps: Mapping[str, int]
 ) -> str | None:
-    """Do what `take_server` does. Raises Held if a server's row stays held."""
+    """Do what `take_server` does. Raises LockedElsewhere if a server's row stays locked."""
     table, capped = database.tables.server, sorted(set(tried) & caps.keys())
 
     def work(connection: Connection) -> str | None:
         # Under the lock one worker at a time counts and takes, which makes the cap exact.
-        rows = lock(connection, database, select(table.c.name), table.c.name, capped)
-        if len(rows) < len(capped):
-            raise _Absent
+        lock(connection, database, select(table.c.name), table.c.name, capped, absent={})
         taken = _taken(connection, database, token, capped)
         for name in tried:
             if name not in caps or taken.get(name, 0) < caps[name]:
                 return name if _assign(connection, database, token, name) else None
         return None
 
-    while True:
-        try:
-            return in_turn(database, work)
-        except _Absent:  # the first time
-            for name in capped:
-                insert_alone(database, table, name=name)
-
-
-class _Absent(Exception):
-    """A server has no row yet."""
+    return run_patiently(database, work)
 
 
 def full_for_now(database: Database) -> Collection[str]:
     """Return the servers that this process takes for full, because it did not get their rows."""
-    return seconds_left(database, database.tables.server).keys()
+    return avoided(database, database.tables.server).keys()
 
 
 def in_flight(connection: Connection, database: Database) -> dict[str, int]:

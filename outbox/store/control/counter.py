@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, or_, select, update
 
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
-from ..connection.shared_rows import insert_alone, update_free
+from ..connection.shared_rows import insert_absent, update_free
 
 UNKNOWN = "unknown"
 """Counts unknown results: the connection or the worker was lost after the final dot."""
@@ -46,8 +46,8 @@ _MORE = "/"
 def bump(connection: Connection, database: Database, name: str, by: int = 1) -> None:
     """Add to a counter, which begins at 0, in the transaction of the event that it counts.
 
-    It waits for no other transaction: a host that vanished within one may hold a row for hours. A
-    counter is the sum of its rows. Where none of them is free, it gets one more.
+    It waits for no other transaction: a host that vanished within one may keep a row locked for
+    hours. A counter is the sum of its rows. Where none of them is free, it gets one more.
     """
     table = database.tables.counter
     ours = or_(table.c.name == name, table.c.name.startswith(name + _MORE, autoescape=True))
@@ -73,14 +73,11 @@ def put(connection: Connection, database: Database, name: str, value: int) -> No
 
 def make(database: Database, name: str) -> None:
     """Make a mark's row, unless it is there, so that `put_if_free` finds it."""
-    table = database.tables.counter
-    known = select(table.c.name).where(table.c.name == name)
-    if database.read(lambda connection: connection.execute(known).first()) is None:
-        insert_alone(database, table, name=name, value=0)
+    insert_absent(database, database.tables.counter.c.name, [name], value=0)
 
 
 def put_if_free(connection: Connection, database: Database, name: str, value: int) -> None:
-    """Set a mark, as `put` does, unless another transaction holds it: it waits for none."""
+    """Set a mark, as `put` does, unless another transaction has locked it: it waits for none."""
     table = database.tables.counter
     update_free(connection, table, table.c.name == name, value=value)
 

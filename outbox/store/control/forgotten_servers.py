@@ -20,7 +20,7 @@ KEPT = 86_400.0
 def note_configured(database: Database, servers: Collection[str]) -> None:
     """Note, in the breakers that these servers have, that the servers are configured.
 
-    A note from the future is left: `set_back` goes by it. A row that is held is passed over.
+    A note from the future is left: `set_back` goes by it. A locked row is passed over.
     """
     breaker = database.tables.breaker
     is_past = or_(breaker.c.seen_at.is_(None), breaker.c.seen_at <= database.now())

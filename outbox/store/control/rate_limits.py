@@ -14,7 +14,7 @@ from ...domain.scheduling.token_bucket import SLACK, Rate, lag, lag_after, wait
 from ..backend import backend_of
 from ..connection import shared_rows
 from ..connection.database import Database
-from ..connection.shared_rows import Held, in_turn, insert_alone, lock
+from ..connection.shared_rows import LockedElsewhere, insert_absent, lock, run_patiently
 from ..schema.clock import utc
 
 _ANY = Rate(1, 1)
@@ -27,16 +27,19 @@ def take(
 
     Returns 0.0 if they were taken, or the seconds until the last bucket opens. A bucket opens
     `margin` seconds after its time. The buckets in `debts` are charged too, but need not be open.
-    If a bucket's row stays held, it is unknown when they open, and infinity is returned.
+    If another transaction has locked a bucket's row for long, nobody knows when they open, and
+    infinity is returned.
     """
     costs = {**wants, **(debts or {})}
     if not costs:
         return 0.0
+    name = database.tables.bucket.c.name
     attempt = backend_of(database.dialect).take_permits or take_in_steps
     try:
         while (last := attempt(database, costs, wants, margin)) is None:
-            _make(database, costs)
-    except Held:
+            # Buckets that were never taken from are open, and as full as possible.
+            insert_absent(database, name, costs, tat=database.now(-SLACK))
+    except LockedElsewhere:
         return inf
     return wait(last, margin)
 
@@ -45,7 +48,7 @@ def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float)
     """Take permits from all these buckets, unless one of the `wants` is not open yet.
 
     Returns the largest lag of the wanted buckets in seconds, or None if a bucket has no row yet.
-    Raises Held if another transaction holds one of the rows for long.
+    Raises LockedElsewhere if another transaction has locked one of the rows for long.
     """
     bucket = database.tables.bucket
 
@@ -63,15 +66,7 @@ def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float)
                 connection.execute(change.values(tat=tat, taken_at=now))
         return last
 
-    return in_turn(database, work)
-
-
-def _make(database: Database, costs: Wants) -> None:
-    """Insert the rows of buckets that were never taken from: open, and as full as possible."""
-    bucket = database.tables.bucket
-    known = database.read(lambda c: set(c.execute(select(bucket.c.name)).scalars()))
-    for name in sorted(costs.keys() - known):
-        insert_alone(database, bucket, name=name, tat=database.now(-SLACK))
+    return run_patiently(database, work)
 
 
 def set_right(database: Database, names: Collection[str]) -> None:
@@ -81,26 +76,26 @@ def set_right(database: Database, names: Collection[str]) -> None:
     moment comes. From now on it shrinks as time goes by.
     """
     # Whoever takes permits counts from now on, so it is enough to take none. Each for itself: a
-    # bucket that somebody holds leaves no other one shut.
+    # bucket whose row is locked leaves no other bucket shut.
     for name in names:
         take(database, {}, debts={name: (_ANY, 0)})
 
 
-def seconds_left(database: Database) -> dict[str, float]:
-    """Return the buckets whose rows this process did not get, and for how long it leaves them."""
-    return shared_rows.seconds_left(database, database.tables.bucket)
+def avoided(database: Database) -> dict[str, float]:
+    """Return the buckets whose rows this process avoids, and for how many seconds more."""
+    return shared_rows.avoided(database, database.tables.bucket)
 
 
 def seconds_until_open(database: Database, names: Collection[str]) -> dict[str, float]:
     """Return the seconds until each of these buckets opens, 0.0 if it is open.
 
-    They are infinite for a bucket whose row this process did not get just now. A bucket that was
-    never taken from is open, and is left out.
+    They are infinite for a bucket whose row this process avoids. A bucket that was never taken from
+    is open, and is left out.
     """
     statement = _select(database).where(database.tables.bucket.c.name.in_(names))
     rows = database.read(lambda connection: connection.execute(statement).all())
-    held = seconds_left(database)
-    return {row.name: inf if row.name in held else wait(_lag(row)) for row in rows}
+    locked = avoided(database)
+    return {row.name: inf if row.name in locked else wait(_lag(row)) for row in rows}
 
 
 def rate_limited(connection: Connection, database: Database) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """A suspicion against a server: it stays in use, and the next emails tell whose fault it was.
 
 It stands in the row of the server's circuit breaker until an email is judged or its time is over.
-What changes the row here raises Held, if the row stays held.
+Each function here that changes the row raises LockedElsewhere if the row stays locked.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, false, or_
 
 from ...domain.delivery.breaker_timing import SUSPICION_SECONDS, BreakerState, Cause
 from ..connection.database import Database
-from ..connection.shared_rows import in_turn, insert_alone
+from ..connection.shared_rows import change_or_insert, run_patiently
 from ..records import Breaker
 from ..schema.column_types import REPLY_LENGTH
-from .circuit_breaker import counts, hold, is_in, read
+from .circuit_breaker import counts, is_in, lock_breaker, read
 
 SILENCE = "an email got no reply for a long time"
 """The reason for suspecting a server that was silent to an email."""
@@ -52,12 +52,13 @@ def suspect(
     }  # fmt: skip
 
     def work(connection: Connection) -> bool:
-        hold(connection, database, server)
+        found = lock_breaker(connection, database, server)
+        if found is not None and found.state == BreakerState.OPEN:
+            return True
         connection.execute(delete(table).where(_is_over(database, server)))
         return connection.execute(again).rowcount > 0
 
-    if not in_turn(database, work):
-        insert_alone(database, table, server=server, **row)
+    change_or_insert(database, work, table, server=server, **row)
 
 
 def silent(database: Database, server: str, *, email_id: int, reason: str) -> Breaker | None:
@@ -76,7 +77,7 @@ def silent(database: Database, server: str, *, email_id: int, reason: str) -> Br
     told = {"reason": reason[:REPLY_LENGTH]}
 
     def work(connection: Connection) -> bool:
-        hold(connection, database, server)
+        lock_breaker(connection, database, server)
         connection.execute(delete(table).where(_is_over(database, server)))
         found = read(connection, database).get(server)
         if found is None or found.is_open:
@@ -88,9 +89,7 @@ def silent(database: Database, server: str, *, email_id: int, reason: str) -> Br
         return True
 
     first = {"state": BreakerState.SUSPECTED, "alert": False, "failures": 1, **begun, **told}
-    while not in_turn(database, work):
-        if insert_alone(database, table, server=server, **first, **values):
-            break
+    change_or_insert(database, work, table, server=server, **first, **values)
     row = database.read(lambda connection: read(connection, database)).get(server)
     return None if row is None or row.is_open else row
 
@@ -112,11 +111,11 @@ def clear(database: Database, server: str, *, alert: bool = False) -> None:
         silences &= table.c.failures > 0
 
     def work(connection: Connection) -> None:
-        hold(connection, database, server)
+        lock_breaker(connection, database, server)
         connection.execute(delete(table).where(suspicion))
         connection.execute(update(table).where(silences).values(**values))
 
-    in_turn(database, work)
+    run_patiently(database, work)
 
 
 def _is_silence(database: Database) -> ColumnElement[bool]:

@@ -11,6 +11,7 @@ from ...domain.instance import Instance, Place
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..connection.shared_rows import update_free
 from ..schema.clock import utc
 
 EVERY = 60.0
@@ -50,9 +51,7 @@ def keep(connection: Connection, database: Database, noted: Instance, **changes:
     """Note that a process may send, with `changes`; leave it if another has the row right now."""
     table = database.tables.instance
     mine = table.c.instance == noted.id
-    free = select(table.c.id).where(mine).with_for_update(skip_locked=True)
-    if connection.execute(free).first() is not None:
-        connection.execute(update(table).where(mine).values(seen_at=database.now(), **changes))
+    update_free(connection, table, mine, seen_at=database.now(), **changes)
 
 
 def renew(

@@ -19,14 +19,14 @@ WITH moment AS MATERIALIZED (
 ), want AS MATERIALIZED (
     SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(needed)s::bool[])
         AS w (name, cost, needed)
-), held AS MATERIALIZED (
+), mine AS MATERIALIZED (
     SELECT name, tat, taken_at FROM {bucket} WHERE name = ANY(%(names)s::text[])
     ORDER BY name FOR UPDATE
 ), found AS MATERIALIZED (
     SELECT count(*) AS rows,
-        max(extract(epoch FROM held.tat - greatest(held.taken_at, moment.now))::float8)
+        max(extract(epoch FROM mine.tat - greatest(mine.taken_at, moment.now))::float8)
             FILTER (WHERE want.needed) AS lag
-    FROM moment, held JOIN want ON want.name = held.name
+    FROM moment, mine JOIN want ON want.name = mine.name
 ), taken AS (
     UPDATE {bucket} AS b
     SET tat = least(moment.now + make_interval(secs => %(longest)s), greatest(

@@ -122,7 +122,7 @@ class ServerChoice:
         held, self._held = self._held, None
         database = self._runtime.database
         name = until_written(
-            lambda: take_server(database, self._token, names, self._caps, held=held)
+            lambda: take_server(database, self._token, names, self._caps, current=held)
         )
         if name is None:
             return False

@@ -94,7 +94,7 @@ def test_retry_by_status_goes_part_by_part_and_tells_how_far_it_is(
 
 
 @pytest.mark.databases("postgresql", "mariadb")
-def test_retry_by_status_leaves_an_email_that_was_held_and_came_into_doubt(shop: Shop) -> None:
+def test_retry_by_status_leaves_an_email_that_was_locked_and_came_into_doubt(shop: Shop) -> None:
     failed, doubtful = (stuck(shop, Status.FAILED) for _ in range(2))
     email = shop.tables.email
     holder = shop.engine.connect()

@@ -124,7 +124,7 @@ def test_the_email_that_needs_the_fewest_classes_is_tried_next() -> None:
     assert Suspicion(SUSPECT).pick(unlike, HALF) == 2
 
 
-def test_of_several_that_tell_as_much_one_that_was_not_held_back_before_is_tried_next() -> None:
+def test_of_several_that_tell_as_much_one_that_was_not_delayed_before_is_tried_next() -> None:
     held_back, fresh = replace(UNLIKE[1], is_fresh=False), UNLIKE[2]
     assert Suspicion(UNLIKE[0]).pick([held_back, fresh], HALF) == 1
     draws = iter([0.9, 0.2, 0.5])

@@ -20,8 +20,8 @@ from ....domain.scheduling.lanes import Lanes, route_of_lane
 from ...connection.database import Database
 from ...control import rate_limits
 from ...control.connection_caps import full_for_now
-from .held_emails import is_any_free
 from .lane_keys import marked
+from .locked_emails import is_any_free
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 
 _STUCK = 0.3
@@ -179,7 +179,7 @@ def _has_waited(
     """Return whether an email that a server would take has been due for so many seconds."""
     if priority in found.paused:
         return False
-    lags = {**found.lags, **rate_limits.seconds_left(database)}
+    lags = {**found.lags, **rate_limits.avoided(database)}
     halted = {row.name for row in found["halted"]} | set(full_for_now(database))
     ages = {
         lane: age

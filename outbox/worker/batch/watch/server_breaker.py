@@ -11,7 +11,7 @@ from ....domain.delivery.breaker_timing import Cause
 from ....domain.delivery.refusal_streak import SystemicRefusal, in_ascii
 from ....domain.delivery.transaction import Transaction
 from ....store.connection.error_codes import describe, is_refusal
-from ....store.connection.shared_rows import Held
+from ....store.connection.shared_rows import LockedElsewhere
 from ....store.control import circuit_breaker, suspicion
 from ....store.records import Breaker
 from ....store.transitions.uncharge import review
@@ -83,7 +83,7 @@ class ServerBreaker:
             self._suspect(email_id=email_id, reason=reason)
 
     def keep_silence(self, email_id: int) -> Breaker | None:
-        """Keep a suspicion of silence to this email; return its row, None if open or held."""
+        """Keep a suspicion of silence to this email; return its row, None if open or locked."""
         found = list[Breaker | None]()
         silent = partial(suspicion.silent, self._database, self._server, email_id=email_id)
         self._written(lambda: found.append(silent(reason=suspicion.SILENCE)))
@@ -133,10 +133,10 @@ class ServerBreaker:
             return self._written(partial(tell, **known | words))
 
     def _written(self, write: Callable[[], object]) -> bool:
-        """Repeat a write until the database takes it; return False where the row stays held."""
+        """Repeat a write until the database takes it; return False where the row stays locked."""
         try:
             until_written(write)
-        except Held:
+        except LockedElsewhere:
             return False
         return True
 

@@ -69,7 +69,7 @@ def test_a_batch_that_changes_over_leaves_its_place_to_others(shop: Shop, other:
     first, second = leases(shop, 2)
     caps = {"a": 1, "b": 1}
     take_server(shop.database, first, ["a"], caps)
-    assert take_server(shop.database, first, [other], caps, held="a") == other
+    assert take_server(shop.database, first, [other], caps, current="a") == other
     assert take_server(shop.database, second, ["a"], caps) == "a"
 
 
@@ -78,7 +78,7 @@ def test_a_lost_lease_takes_no_place(shop: Shop) -> None:
     assert taken(shop) == {}
 
 
-def test_a_dead_workers_place_is_held_until_its_rescue(shop: Shop) -> None:
+def test_a_dead_workers_place_is_taken_until_its_rescue(shop: Shop) -> None:
     """Its worker may yet renew the lease, though it has run out: the cap would be soft."""
     first, second = leases(shop, 2)
     take_server(shop.database, first, ["a"], ONE)

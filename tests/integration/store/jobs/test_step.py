@@ -149,7 +149,7 @@ def test_what_another_transaction_holds_is_tried_once_more_at_the_end(shop: Shop
 
 
 @pytest.mark.databases("postgresql", "mariadb")
-def test_what_was_held_is_left_at_the_end_if_it_has_ended_anew(shop: Shop) -> None:
+def test_what_was_locked_is_left_at_the_end_if_it_has_ended_anew(shop: Shop) -> None:
     ids = written(shop, 7)
     doubtful, again, same = ids[-3:]
     table = shop.tables.email

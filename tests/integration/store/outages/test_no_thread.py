@@ -48,10 +48,10 @@ Waiting = Callable[[], bool]
 
 
 @contextmanager
-def held(
+def locked(
     shop: Shop, motion: Motion, catcher: Catcher, email: int, told: Waiting
 ) -> Iterator[Future[bool]]:
-    """Send the email in another thread; its row is held until the end of the block."""
+    """Send the email in another thread; its row is locked until the end of the block."""
     with shop.session() as session, ThreadPoolExecutor(1) as pool, no_waiting(motion.shop):
 
         def lock(_: str) -> None:
@@ -76,7 +76,7 @@ def told(caplog: pytest.LogCaptureFixture) -> Waiting:
 def test_it_is_written_when_the_row_is_free(
     shop: Shop, motion: Motion, catcher: Catcher, email: int, told: Waiting
 ) -> None:
-    with held(shop, motion, catcher, email, told):
+    with locked(shop, motion, catcher, email, told):
         assert shop.status(email) is Status.SENDING
     assert motion.shop.runtime.unrecorded.wait(PATIENCE)
     assert (shop.status(email), shop.mail(email).unknown_count) == (Status.SENT, 0)
@@ -92,7 +92,7 @@ def test_a_task_that_is_to_stop_keeps_it_for_its_grace_and_no_longer(
     told: Waiting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with held(shop, motion, catcher, email, told) as working:
+    with locked(shop, motion, catcher, email, told) as working:
         monkeypatch.setattr(unrecorded, "GRACE", 0.0)
         monkeypatch.setattr(shutdown, "requested", lambda: True)
         working.result(PATIENCE)

@@ -110,7 +110,7 @@ def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
 
 
 @pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
-def test_a_result_whose_row_is_held_is_kept_and_written_when_it_is_free(
+def test_a_result_whose_row_is_locked_is_kept_and_written_when_it_is_free(
     shop: Shop, workers: Shops, catcher: Catcher, commits: bool
 ) -> None:
     """Whoever locks the row of an email that is being sent gets no doubt for it."""
@@ -183,16 +183,16 @@ def test_a_purge_waits_for_no_enqueue_that_uses_a_content_again(shop: Shop, work
 
 def test_a_refusal_is_taken_back_from_whatever_email_is_free(shop: Shop, workers: Shops) -> None:
     worker = workers.open()
-    held, free = (shop.enqueue(address).id for address in addresses(2))
+    locked, free = (shop.enqueue(address).id for address in addresses(2))
     made = worker.started()
-    worker.open(made.token, held, free)
+    worker.open(made.token, locked, free)
     blocked = Reply(code=554, enhanced="5.7.1", text="Client host [192.0.2.1] blocked using zen")
     end = Outcome(status=Status.FAILED, reply=blocked, attempts_added=1)
-    refused = [entry(i, end, Verdict.FAIL, phase=Phase.RCPT) for i in (held, free)]
+    refused = [entry(i, end, Verdict.FAIL, phase=Phase.RCPT) for i in (locked, free)]
     worker.record(made.token, refused)
     with shop.session() as session, no_waiting(worker):
-        hold(shop, session, held)
+        hold(shop, session, locked)
         refusal = fingerprint(Phase.RCPT, blocked) or ""
         back = partial(uncharge, worker.database, "mx.example:25", refusal, lifetime=1e6)
         assert in_time(back, session) == 1
-    assert (shop.status(held), shop.status(free)) == (Status.FAILED, Status.PENDING)
+    assert (shop.status(locked), shop.status(free)) == (Status.FAILED, Status.PENDING)

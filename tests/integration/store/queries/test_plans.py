@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from outbox import Priority
 from outbox.store.postgresql import window
 from outbox.store.postgresql.window_statement import in_a_hurry, past_others
-from outbox.store.queries.sweep.held_emails import is_any_free
+from outbox.store.queries.sweep.locked_emails import is_any_free
 from outbox.store.queries.sweep.preemption import (
     is_urgent_active,
     should_yield_bulk,

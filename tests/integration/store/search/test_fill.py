@@ -116,7 +116,7 @@ def test_a_content_that_was_emptied_meanwhile_gets_no_subject(shops: Shops) -> N
 
 
 @pytest.mark.databases("postgresql", "mariadb")
-def test_an_email_that_is_held_has_its_say_in_the_subject_of_its_content(shops: Shops) -> None:
+def test_an_email_that_is_locked_has_its_say_in_the_subject_of_its_content(shops: Shops) -> None:
     terms_with(shops.open(OUTBOX_SEARCH=[]), "Order 1", "Order 2")
     shop = shops.open()
     first, _ = shop.rows(shop.tables.email)

@@ -17,7 +17,12 @@ from outbox.store.control.rate_limits import set_right, take
 from outbox.store.queries.sweep.preemption import should_yield_to_urgent
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.store.outages.locks import in_time
-from tests.integration.store.outages.test_held_shared_rows import ROUTES, SENT, UNTOUCHED, vanished
+from tests.integration.store.outages.test_locked_shared_rows import (
+    ROUTES,
+    SENT,
+    UNTOUCHED,
+    vanished,
+)
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, server, standing, write
 from tests.support.shop.shop import Shop, Shops
@@ -29,7 +34,7 @@ ONE_SLOT = {"OUTBOX_SLOTS": 1, "OUTBOX_ROUTES": ROUTES}
 
 
 @pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.URGENT])
-def test_with_one_slot_a_held_cap_keeps_no_others_emails(
+def test_with_one_slot_a_locked_cap_keeps_no_others_emails(
     shops: Shops, catcher: Catcher, priority: Priority
 ) -> None:
     keeps_no_other(shops, catcher, priority, connections=1)
@@ -37,7 +42,7 @@ def test_with_one_slot_a_held_cap_keeps_no_others_emails(
 
 @pytest.mark.databases("mariadb")  # PostgreSQL has it in one statement
 @pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.URGENT])
-def test_with_one_slot_a_held_rate_keeps_no_others_emails(
+def test_with_one_slot_a_locked_rate_keeps_no_others_emails(
     shops: Shops, catcher: Catcher, priority: Priority
 ) -> None:
     keeps_no_other(shops, catcher, priority, rate="1000/s")
@@ -63,7 +68,7 @@ def keeps_no_other(shops: Shops, catcher: Catcher, priority: Priority, **limit: 
         in_time(motion.beat, session)
         assert len(motion.claims) == claims
         assert not yields(shop), "for emails that cannot go"
-    shop.database.held.clear()  # as LEFT seconds later
+    shop.database.avoided.clear()  # as AVOIDED seconds later
     assert yields(shop) is (priority is Priority.URGENT)
     motion.beat()
     assert standing(shop) == {SENT: 11}
@@ -90,7 +95,7 @@ def test_a_server_whose_breaker_cannot_be_opened_gets_no_batch_after_batch(shops
 
 
 @pytest.mark.databases("mariadb")  # PostgreSQL has it in one statement
-def test_where_a_servers_rate_is_held_its_emails_go_over_the_next(
+def test_where_a_servers_rate_is_locked_its_emails_go_over_the_next(
     shops: Shops, catcher: Catcher
 ) -> None:
     first = server("a", catcher.port, rate="1000/s", order=0)
@@ -107,13 +112,13 @@ def test_where_a_servers_rate_is_held_its_emails_go_over_the_next(
 
 
 @pytest.mark.databases("mariadb")
-def test_a_bucket_that_somebody_holds_leaves_no_other_one_shut(shop: Shop) -> None:
-    names, bucket = ["free", "held"], shop.tables.bucket
+def test_a_locked_bucket_leaves_no_other_one_shut(shop: Shop) -> None:
+    names, bucket = ["free", "locked"], shop.tables.bucket
     shop.later(HOUR)
     for name in names:
         take(shop.database, {name: (Rate(1, 1), 1)})
     shop.later(-HOUR)
-    with vanished(shop, bucket, "held") as session:
+    with vanished(shop, bucket, "locked") as session:
         in_time(lambda: set_right(shop.database, names), session)
-        free, held = (row.taken_at for row in shop.rows(bucket))
-        assert held - free > timedelta(seconds=HOUR / 2)
+        free, locked = (row.taken_at for row in shop.rows(bucket))
+        assert locked - free > timedelta(seconds=HOUR / 2)

@@ -32,17 +32,19 @@ def test_only_an_outsider_that_nobody_holds_waits(
     worker = workers.open()
     shop.enqueue("a@one.example")
     assert not outsider_waits(worker.database, WAYS, is_outsider)
-    held = [shop.enqueue(f"{name}@other.example") for name in "abc"]
+    locked = [shop.enqueue(f"{name}@other.example") for name in "abc"]
     assert outsider_waits(worker.database, WAYS, is_outsider)
     with shop.session() as session, no_waiting(worker):
-        for email in held:  # one by one: for a list MariaDB reads, and locks, the whole small table
+        for (
+            email
+        ) in locked:  # one by one: for a list MariaDB locks the whole small table
             hold(shop, session, email.id)
         assert not in_time(lambda: outsider_waits(worker.database, WAYS, is_outsider), session)
         shop.enqueue("d@other.example")
         assert in_time(lambda: outsider_waits(worker.database, WAYS, is_outsider), session)
 
 
-def test_a_server_that_refuses_everybody_is_halted_beside_an_outsider_that_is_held(
+def test_a_server_that_refuses_everybody_is_halted_beside_an_outsider_that_is_locked(
     shop: Shop, workers: Shops, catcher: Catcher
 ) -> None:
     """Else each email fails for good, for as long as that transaction stays open."""
@@ -51,9 +53,9 @@ def test_a_server_that_refuses_everybody_is_halted_beside_an_outsider_that_is_he
         other = message("a@other.example")
         del other["From"]
         other["From"] = "else@else.example"
-        held = shop.outbox.enqueue(other, session=session)
+        locked = shop.outbox.enqueue(other, session=session)
         session.commit()
-        key = held.id
+        key = locked.id
     for number in range(2 * NEEDED):
         shop.enqueue(f"reader@r{number}.example")
     worker = workers.open(MAIL_PORT=catcher.port, OUTBOX_REFUSED_ALIKE=NEEDED, OUTBOX_SLOTS=1)

@@ -33,7 +33,7 @@ LONG = 2.0  # seconds after which due email counts only if nobody holds it
 MANY = 20 * SLOTS  # emails of which a window's worth is planned for each slot
 
 
-def withdraw(shop: Shop, session: Session, tag: str = "held") -> int:
+def withdraw(shop: Shop, session: Session, tag: str = "locked") -> int:
     """Withdraw all emails with this tag, without a commit."""
     return shop.outbox.cancel(tag=tag, session=session)
 
@@ -46,23 +46,23 @@ def claimed(worker: Shop) -> dict[Priority, int]:
     return {one: sum(c.emails for c in made if c.priority is one) for one in Priority}
 
 
-@pytest.mark.parametrize(("held", "other"), [(URGENT, NORMAL), (URGENT, BULK), (NORMAL, BULK)])
-def test_emails_that_are_held_take_no_slot_from_less_urgent_ones(
-    shop: Shop, workers: Shops, held: Priority, other: Priority
+@pytest.mark.parametrize(("locked", "other"), [(URGENT, NORMAL), (URGENT, BULK), (NORMAL, BULK)])
+def test_emails_that_are_locked_take_no_slot_from_less_urgent_ones(
+    shop: Shop, workers: Shops, locked: Priority, other: Priority
 ) -> None:
-    write(shop, MANY, priority=held, tag="held")
+    write(shop, MANY, priority=locked, tag="locked")
     write(shop, 5, priority=other)
     worker = workers.open(OUTBOX_SLOTS=SLOTS)
     with shop.session() as session, no_waiting(worker):
         assert withdraw(shop, session) == MANY
         assert in_time(lambda: claimed(worker), session)[other] == 5
         session.rollback()
-    assert claimed(worker)[held] > 0
+    assert claimed(worker)[locked] > 0
 
 
-def test_what_is_free_among_emails_that_are_held_goes_first(shop: Shop, workers: Shops) -> None:
+def test_what_is_free_among_emails_that_are_locked_goes_first(shop: Shop, workers: Shops) -> None:
     for priority in Priority:
-        write(shop, MANY, priority=priority, tag="held")
+        write(shop, MANY, priority=priority, tag="locked")
         write(shop, 3, priority=priority)
     worker = workers.open(OUTBOX_SLOTS=SLOTS)
     with shop.session() as session, no_waiting(worker):
@@ -70,12 +70,12 @@ def test_what_is_free_among_emails_that_are_held_goes_first(shop: Shop, workers:
         assert in_time(lambda: claimed(worker), session) == {URGENT: 3, NORMAL: 3, BULK: 0}
 
 
-def test_held_emails_of_more_lanes_than_slots_take_none(shop: Shop, workers: Shops) -> None:
+def test_locked_emails_of_more_lanes_than_slots_take_none(shop: Shop, workers: Shops) -> None:
     """The lane behind them is counted, too, and gets as many slots as it can use."""
     names = [f"d{number}.example" for number in range(12)]
     worker = workers.open(OUTBOX_SLOTS=SLOTS, OUTBOX_DOMAIN_RATES=dict.fromkeys(names, "9/s"))
     for name in names:
-        worker.enqueue(f"a@{name}", priority=URGENT, tag="held")
+        worker.enqueue(f"a@{name}", priority=URGENT, tag="locked")
     write(shop, MANY, priority=URGENT)
     with shop.session() as session, no_waiting(worker):
         assert withdraw(shop, session) == len(names)
@@ -83,7 +83,7 @@ def test_held_emails_of_more_lanes_than_slots_take_none(shop: Shop, workers: Sho
 
 
 def test_a_drain_sends_all_that_nobody_holds(shop: Shop, workers: Shops, catcher: Catcher) -> None:
-    write(shop, MANY, priority=URGENT, tag="held")
+    write(shop, MANY, priority=URGENT, tag="locked")
     write(shop, 5)
     worker = workers.open(OUTBOX_SLOTS=SLOTS, MAIL_PORT=catcher.port)
     with shop.session() as session, no_waiting(worker):
@@ -95,7 +95,7 @@ def test_a_drain_sends_all_that_nobody_holds(shop: Shop, workers: Shops, catcher
 def test_what_was_claimed_is_handed_out_though_the_second_look_fails(
     shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(shop, MANY, priority=URGENT, tag="held")
+    write(shop, MANY, priority=URGENT, tag="locked")
     free = shop.enqueue(priority=URGENT)
     worker = workers.open(OUTBOX_SLOTS=SLOTS)
 
@@ -130,13 +130,13 @@ def test_a_sweep_that_comes_after_another_takes_no_slot_that_is_taken(
     assert claimed(shop) == {URGENT: 0, NORMAL: 0, BULK: 0}
 
 
-def test_no_batch_gives_way_to_emails_that_are_held(shop: Shop, workers: Shops) -> None:
+def test_no_batch_gives_way_to_emails_that_are_locked(shop: Shop, workers: Shops) -> None:
     names = {f"d{number}.example": "9/s" for number in range(3)}
     worker = workers.open(OUTBOX_SLOTS=1, OUTBOX_DOMAIN_RATES=names)
-    held = [worker.enqueue(f"a@{name}", priority=URGENT, tag="held").id for name in names]
+    locked = [worker.enqueue(f"a@{name}", priority=URGENT, tag="locked").id for name in names]
     worker.later(LONG)  # no process has claimed them for long
     lanes, routes = worker.runtime.lanes, worker.runtime.routes
-    shared = shop.mail(held[0]).lane
+    shared = shop.mail(locked[0]).lane
 
     def looks() -> list[bool]:
         return [
@@ -154,13 +154,13 @@ def test_no_batch_gives_way_to_emails_that_are_held(shop: Shop, workers: Shops) 
         assert in_time(looks, session) == [True, True, True]
 
 
-def test_no_batch_gives_way_to_emails_that_are_held_for_a_moment(
+def test_no_batch_gives_way_to_emails_that_are_locked_for_a_moment(
     shop: Shop, workers: Shops
 ) -> None:
     """Many short transactions, one after another, would have it give way all the time."""
     worker = workers.open()
     lanes, routes = worker.runtime.lanes, worker.runtime.routes
-    shop.enqueue(priority=URGENT, tag="held")
+    shop.enqueue(priority=URGENT, tag="locked")
 
     def looks() -> list[bool]:
         return [
@@ -176,11 +176,11 @@ def test_no_batch_gives_way_to_emails_that_are_held_for_a_moment(
         assert in_time(looks, session) == [True, True]
 
 
-def test_bulk_does_not_give_way_to_normal_emails_that_are_held(
+def test_bulk_does_not_give_way_to_normal_emails_that_are_locked(
     shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preemption, "_LEFT", 60.0)
-    shop.enqueue(tag="held")
+    shop.enqueue(tag="locked")
     worker = workers.open()
     worker.later(61)
 

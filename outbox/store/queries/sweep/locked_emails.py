@@ -27,7 +27,7 @@ def is_any_free(database: Database, ways: Iterable[LaneKey], *, seconds: float =
     return any(_is_free(database, way, seconds) for way in islice(ways, MOST))
 
 
-def held_ways(database: Database, ways: Iterable[LaneKey]) -> set[LaneKey]:
+def locked_ways(database: Database, ways: Iterable[LaneKey]) -> set[LaneKey]:
     """Return those of the first MOST ways whose due emails are all held."""
     return {way for way in islice(ways, MOST) if not _is_free(database, way, 0.0)}
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.databases("postgresql", "mariadb")
 NOTHING_SAID = Reply(code=0)
 
 
-def test_an_email_whose_row_was_held_when_its_window_ended_is_not_opened_by_the_same_write(
+def test_an_email_whose_row_was_locked_when_its_window_ended_is_not_opened_by_the_same_write(
     shop: Shop, workers: Shops
 ) -> None:
     """Else its row says that it waits while it leaves, and it is sent once more."""
@@ -37,7 +37,7 @@ def test_an_email_whose_row_was_held_when_its_window_ended_is_not_opened_by_the_
     assert worker.open(made.token, ids[1]) == {ids[1]}
 
 
-def test_an_email_whose_row_is_held_while_its_window_runs_out_of_time_is_sent_once(
+def test_an_email_whose_row_is_locked_while_its_window_runs_out_of_time_is_sent_once(
     shop: Shop, workers: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [shop.enqueue(address).id for address in addresses(3)]

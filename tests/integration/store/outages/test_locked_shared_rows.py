@@ -19,7 +19,7 @@ from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.connection import shared_rows
 from outbox.store.connection.database import Database
-from outbox.store.connection.shared_rows import Held
+from outbox.store.connection.shared_rows import LockedElsewhere
 from outbox.store.control import circuit_breaker, forgotten_servers, suspicion
 from outbox.store.control.connection_caps import in_flight, take_server
 from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
@@ -45,8 +45,8 @@ OURS = {"isolation_level": "READ COMMITTED"}  # or MariaDB would lock the gaps b
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the process try a row again with the next sweep; see `test_held_rows_left`."""
-    monkeypatch.setattr(shared_rows, "LEFT", 0.0)
+    """Have the process try a row again with the next sweep; see `test_avoided_rows`."""
+    monkeypatch.setattr(shared_rows, "AVOIDED", 0.0)
     monkeypatch.setattr(reach, "HALT", 0.0)
 
 
@@ -76,7 +76,7 @@ def write_both(motion: Motion) -> None:
     write(motion.shop, 5)
 
 
-def test_where_a_capped_server_is_held_the_others_emails_go_out(
+def test_where_a_capped_server_is_locked_the_others_emails_go_out(
     shops: Shops, catcher: Catcher
 ) -> None:
     motion = two_servers(shops, catcher, connections=1)
@@ -94,7 +94,7 @@ def test_where_a_capped_server_is_held_the_others_emails_go_out(
     assert standing(shop) == {SENT: 30}
 
 
-def test_a_server_that_is_held_counts_as_full_whatever_its_cap(shop: Shop) -> None:
+def test_a_server_that_is_locked_counts_as_full_whatever_its_cap(shop: Shop) -> None:
     shop.enqueue()
     token, caps = shop.started().token, {"a": 9, "b": 1, "c": 1}
     for name in caps:
@@ -116,7 +116,7 @@ def test_a_server_that_is_held_counts_as_full_whatever_its_cap(shop: Shop) -> No
 
 
 def test_what_a_process_waited_for_in_vain_it_tries_once_until_it_gets_it(shop: Shop) -> None:
-    """So a row that is held for hours costs each batch a moment, and not two seconds."""
+    """So a row that is locked for hours costs each batch a moment, and not two seconds."""
     shop.enqueue()
     token, caps = shop.started().token, {"a": 1}
     take_server(shop.database, uuid4(), ["a"], caps)
@@ -142,7 +142,7 @@ def test_what_a_process_waited_for_in_vain_it_tries_once_until_it_gets_it(shop: 
 
 
 @pytest.mark.databases("mariadb")  # PostgreSQL has it in one statement
-def test_where_a_rate_is_held_the_others_emails_go_out(shops: Shops, catcher: Catcher) -> None:
+def test_where_a_rate_is_locked_the_others_emails_go_out(shops: Shops, catcher: Catcher) -> None:
     motion = two_servers(shops, catcher, rate="1000/s")
     shop = motion.shop
     write_both(motion)
@@ -160,17 +160,17 @@ def test_where_a_rate_is_held_the_others_emails_go_out(shops: Shops, catcher: Ca
 
 
 @pytest.mark.databases("mariadb")
-def test_of_a_rate_that_is_held_no_permit_is_to_be_had(shop: Shop) -> None:
+def test_of_a_rate_that_is_locked_no_permit_is_to_be_had(shop: Shop) -> None:
     rate = Rate(1, 3600)
-    take(shop.database, {"held": (rate, 1)})
+    take(shop.database, {"locked": (rate, 1)})
     take(shop.database, {"free": (rate, 1)})
     shop.later(3600)
-    both = {"held": (rate, 1), "free": (rate, 1)}
-    with vanished(shop, shop.tables.bucket, "held") as session:
+    both = {"locked": (rate, 1), "free": (rate, 1)}
+    with vanished(shop, shop.tables.bucket, "locked") as session:
         assert in_time(lambda: take(shop.database, both), session) == float("inf")
         assert in_time(lambda: take(shop.database, {}, debts=both), session) == float("inf")
-        in_time(lambda: set_right(shop.database, ["held"]), session)
-        assert seconds_until_open(shop.database, both) == {"held": 0, "free": 0}
+        in_time(lambda: set_right(shop.database, ["locked"]), session)
+        assert seconds_until_open(shop.database, both) == {"locked": 0, "free": 0}
     assert take(shop.database, both) == 0.0
     assert take(shop.database, both) > 0.0
 
@@ -206,7 +206,7 @@ def halt(shop: Shop, name: str) -> None:
     shop.later(OPEN_FIRST + 0.1)
 
 
-def test_where_the_breaker_of_a_halted_server_is_held_the_others_emails_go_out(
+def test_where_the_breaker_of_a_halted_server_is_locked_the_others_emails_go_out(
     shops: Shops, catcher: Catcher
 ) -> None:
     """Each sweep wants to probe it, and notes that it is configured."""
@@ -236,7 +236,10 @@ def test_a_batch_whose_server_fails_does_not_wait_for_its_breaker(
             write_both(motion)
             in_time(motion.beat, session)
             assert standing(shop) == {SENT: sent, UNTOUCHED: sent}
-    assert caplog.text.count("another transaction holds a row of outbox_breaker for 2 s") == 1
+    assert (
+        caplog.text.count("another transaction has locked the row 'a' of outbox_breaker for 2 s")
+        == 1
+    )
     assert "halted" not in caplog.text
     motion.beat()
     (row,) = shop.rows(shop.tables.breaker)
@@ -272,7 +275,7 @@ def test_nobody_waits_long_for_a_breaker_and_nothing_is_changed(shop: Shop, what
     before = shop.rows(shop.tables.breaker)
     with vanished(shop, shop.tables.breaker, "a") as session:
         if what in CHANGES:
-            with pytest.raises(Held):
+            with pytest.raises(LockedElsewhere):
                 in_time(lambda: CHANGES[what](shop.database), session)
         else:
             in_time(lambda: PASSES[what](shop.database), session)
@@ -282,13 +285,13 @@ def test_nobody_waits_long_for_a_breaker_and_nothing_is_changed(shop: Shop, what
         assert shop.rows(shop.tables.breaker) != before
 
 
-def test_a_breaker_whose_server_s_row_is_held_stays_open_until_the_next_probe(shop: Shop) -> None:
+def test_a_breaker_whose_server_s_row_is_locked_stays_open_until_the_next_probe(shop: Shop) -> None:
     """Or it would close without its ramp."""
     halt(shop, "a")
     circuit_breaker.close(shop.database, "a")
     halt(shop, "a")
     with vanished(shop, shop.tables.server, "a") as session:
-        with pytest.raises(Held):
+        with pytest.raises(LockedElsewhere):
             in_time(lambda: circuit_breaker.close(shop.database, "a"), session)
         assert halted(shop) == {"a"}
     circuit_breaker.close(shop.database, "a")

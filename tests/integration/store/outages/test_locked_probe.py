@@ -44,18 +44,20 @@ def test_a_sweep_probes_with_the_best_email_that_nobody_holds(
     shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(comparison, "AT_ONCE", at_once)
-    suspect, *held = (shop.enqueue(f"a@{name}.example") for name in ("one", "two", "three"))
+    suspect, *locked = (shop.enqueue(f"a@{name}.example") for name in ("one", "two", "three"))
     alike = shop.enqueue("b@one.example")
     worker = halted(workers, suspect.id)
     with shop.session() as session, no_waiting(worker):
-        for email in held:  # one by one: for a list MariaDB reads, and locks, the whole small table
+        for (
+            email
+        ) in locked:  # one by one: for a list MariaDB locks the whole small table
             hold(shop, session, email.id)
         assert len(in_time(lambda: probes(worker), session)) == 1
     assert shop.statuses() == ["pending", "pending", "pending", "claimed"]
     assert shop.status(alike.id) is Status.CLAIMED
 
 
-def test_a_sweep_takes_no_probe_while_every_email_is_held(shop: Shop, workers: Shops) -> None:
+def test_a_sweep_takes_no_probe_while_every_email_is_locked(shop: Shop, workers: Shops) -> None:
     """Then the server is asked as soon as that transaction ends, and not one pause later."""
     emails = [shop.enqueue() for _ in range(3)]
     worker = halted(workers, emails[0].id)
@@ -67,7 +69,7 @@ def test_a_sweep_takes_no_probe_while_every_email_is_held(shop: Shop, workers: S
     assert len(probes(worker)) == 1
 
 
-def test_an_email_that_is_held_after_it_was_chosen_is_not_claimed(
+def test_an_email_that_is_locked_after_it_was_chosen_is_not_claimed(
     shop: Shop, workers: Shops
 ) -> None:
     email, worker = shop.enqueue(), workers.open()
@@ -106,7 +108,7 @@ def test_no_rescue_of_a_probe_waits_for_a_host_that_vanished_while_it_wrote_of_a
     assert len(probes(worker)) == 1
 
 
-@pytest.mark.parametrize("why", ["held", "refused"])
+@pytest.mark.parametrize("why", ["locked", "refused"])
 def test_a_prober_that_died_keeps_no_other_away_while_its_email_cannot_be_judged(
     shop: Shop, workers: Shops, why: str
 ) -> None:
@@ -117,7 +119,7 @@ def test_a_prober_that_died_keeps_no_other_away_while_its_email_cannot_be_judged
     assert worker.open(made.token, first.id) == {first.id}
     with ExitStack() as ends:
         session = ends.enter_context(shop.session())
-        if why == "held":
+        if why == "locked":
             ends.enter_context(no_waiting(worker))
             hold(shop, session, first.id)
         else:
