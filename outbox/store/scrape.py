@@ -91,8 +91,8 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         _row("way", moment=way.c.due_at),
         _emails("due", _waiting(database, way, is_due=True)),
         _emails("scheduled", _waiting(database, way, is_due=False)),
-        _emails("claimed", _held(database, Status.CLAIMED)),
-        _emails("sending", _held(database, Status.SENDING)),
+        _emails("claimed", _leased(database, Status.CLAIMED)),
+        _emails("sending", _leased(database, Status.SENDING)),
         _emails("attention", _of_a_person(database)),
     )
 
@@ -155,7 +155,7 @@ def _waiting(database: Database, way: CTE, *, is_due: bool) -> Select[*tuple[Any
     return select(constant(1).label("one")).select_from(way.join(email, is_of_way)).where(when)
 
 
-def _held(database: Database, status: Status) -> Select[*tuple[Any, ...]]:
+def _leased(database: Database, status: Status) -> Select[*tuple[Any, ...]]:
     """Return the statement for the emails of claims that have this status."""
     email = database.tables.email.c
     return select(email.id).where(email.token.is_not(None), email.status == constant(status))

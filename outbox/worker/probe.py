@@ -53,7 +53,7 @@ def _claim(
     chosen = None
     if breaker.cause is Cause.EMAILS:
         chosen = _choose(runtime, breaker, ways, is_usable)
-        if chosen is None:  # another server can take what is in a hurry, or others hold the rows
+        if chosen is None:  # another server can take what is in a hurry, or the rows are locked
             return None
     if not circuit_breaker.take_probe(database, server):
         return None

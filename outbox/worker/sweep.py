@@ -104,14 +104,14 @@ def _aside(what: str, work: Callable[[], object]) -> None:
         _log.error("outbox: a sweep could not %s (%s)", what, describe(error))
 
 
-def _survey(runtime: Runtime, slots: int, held: Set[LaneKey] = frozenset()) -> Survey:
+def _survey(runtime: Runtime, slots: int, locked: Set[LaneKey] = frozenset()) -> Survey:
     """Survey from the last sweep's marks on; where that may miss due emails, survey everything.
 
-    The survey has no emails of the ways that are `held`.
+    The survey has no emails of the ways that are `locked`.
     """
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
     limit, since = slots * runtime.settings.batch, runtime.low_water.marks(database)
-    choose = partial(_contenders, runtime, slots, held)
+    choose = partial(_contenders, runtime, slots, locked)
     look = partial(survey, database, lanes, servers, limit=limit, choose=choose)
     try:
         state = look(since=since, term=runtime.settings.lease)
@@ -121,7 +121,7 @@ def _survey(runtime: Runtime, slots: int, held: Set[LaneKey] = frozenset()) -> S
     except Exception:
         runtime.instance.forget()  # when the tables are back, they may be a backup's
         raise
-    return _without(_with_avoided_rates(state, database), held)
+    return _without(_with_avoided_rates(state, database), locked)
 
 
 def _with_avoided_rates(state: Survey, database: Database) -> Survey:
@@ -129,8 +129,8 @@ def _with_avoided_rates(state: Survey, database: Database) -> Survey:
     return replace(state, lags={**state.lags, **rate_limits.avoided(database)})
 
 
-def _without(state: Survey, held: Set[LaneKey]) -> Survey:
-    return replace(state, due={way: due for way, due in state.due.items() if way not in held})
+def _without(state: Survey, locked: Set[LaneKey]) -> Survey:
+    return replace(state, due={way: due for way, due in state.due.items() if way not in locked})
 
 
 def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
@@ -141,9 +141,9 @@ def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
         runtime.noted_until = runtime.clock() + _NOTED
 
 
-def _contenders(runtime: Runtime, slots: int, held: Set[LaneKey], state: Survey) -> list[LaneKey]:
+def _contenders(runtime: Runtime, slots: int, locked: Set[LaneKey], state: Survey) -> list[LaneKey]:
     return contenders(
-        _without(state, held).due,
+        _without(state, locked).due,
         state.flight,
         lanes=runtime.lanes,
         lags=state.lags,
@@ -158,42 +158,42 @@ def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
         return []
     is_usable = partial(_is_usable, runtime, state)
     claims = claim_probes(runtime, state, is_usable=is_usable)
-    made, held = _planned(runtime, state, slots)
+    made, locked = _planned(runtime, state, slots)
     claims += made
-    if held and _without(state, held).due:
+    if locked and _without(state, locked).due:
         # These claims are committed: they are handed out, whatever fails now.
-        beside = partial(_claim_beside, runtime, state, slots, held, claims)
-        _aside("claim beside held emails", beside)
+        beside = partial(_claim_beside, runtime, state, slots, locked, claims)
+        _aside("claim beside locked emails", beside)
     return claims
 
 
 def _claim_beside(
-    runtime: Runtime, state: Survey, slots: int, held: set[LaneKey], claims: list[Claim]
+    runtime: Runtime, state: Survey, slots: int, locked: set[LaneKey], claims: list[Claim]
 ) -> None:
-    """Plan and claim again without the ways that are `held`; add to `claims`.
+    """Plan and claim again without the ways that are `locked`; add to `claims`.
 
-    A survey counts emails that a user's open transaction holds as due. The slots that are planned
-    for them would stay empty until it ends. If another sweep was faster instead, the new survey
-    sees its claims.
+    A survey counts emails as due that a user's open transaction has locked. The slots that are
+    planned for them would stay empty until it ends. If another sweep was faster instead, the new
+    survey sees its claims.
     """
     for turn in range(AGAIN):
-        if turn:  # it is not one way only: find all that are held
-            others = _without(state, held).due
-            in_turn = sorted(others, key=lambda way: (way[1], -others[way].age))
-            held |= locked_ways(runtime.database, in_turn)
-        state = _survey(runtime, slots, held)
+        if turn:  # it is not one way only: find all that are locked
+            others = _without(state, locked).due
+            ordered = sorted(others, key=lambda way: (way[1], -others[way].age))
+            locked |= locked_ways(runtime.database, ordered)
+        state = _survey(runtime, slots, locked)
         made, short = _planned(runtime, state, slots)
         claims += made
         if not short:
             return
-        held |= short
+        locked |= short
 
 
 def _planned(runtime: Runtime, state: Survey, slots: int) -> tuple[list[Claim], set[LaneKey]]:
     """Plan and claim; return the claims, and the ways with fewer batches than were planned.
 
-    Their other emails could not be claimed: transactions hold them, or have changed them since the
-    survey.
+    Their other emails could not be claimed: other transactions have locked them, or have changed
+    them since the survey.
     """
     requests = plan_claims(
         state.due,

@@ -47,7 +47,7 @@ class Traits:
     sender: str
     domains: frozenset[str]
     size: int
-    is_fresh: bool = True  # nothing was held against the email so far
+    is_fresh: bool = True  # nothing spoke against the email so far
 
     @classmethod
     def of(cls, envelope: Envelope, size: int, *, is_fresh: bool) -> Traits:
@@ -147,7 +147,7 @@ class Suspicion:
         """Return the rank of each email: the server more probably takes one of a lower rank.
 
         An email's rank is lower, the fewer classes without it explain the suspects. It is lower
-        still where nothing was held against the email before.
+        still where nothing spoke against the email before.
         """
         suspects = [*self._suspects, *self._slow]
         each = [Common.of([suspect]) for suspect in suspects]

@@ -26,7 +26,7 @@ from .shell import (
     EMAIL_ID,
     current_outbox,
     current_runtime,
-    fail_if_held,
+    fail_if_locked,
     person,
     text,
     write,
@@ -61,14 +61,14 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
         doubtful = counted(len(done.unknown), "of them was", "of them were")
         told = "a copy may have arrived, so it ends only as sent or unknown"
         click.echo(f"{doubtful} unknown: {told}")
-    fail_if_held(len(done.held))
+    fail_if_locked(len(done.locked))
     if not done.changed:
         raise SystemExit(1)
 
 
 def _tell_unchanged(done: Corrections) -> None:
     for one in done.unchanged:
-        colour = "yellow" if one.reason is Reason.HELD else None
+        colour = "yellow" if one.reason is Reason.LOCKED else None
         click.secho(f"email {one.id} is unchanged: {one}", fg=colour)
 
 
@@ -104,7 +104,7 @@ def resolve(ids: tuple[int, ...], outcome: str) -> None:
     click.echo(f"{_are(now.count(Status(outcome)))} {outcome}")
     for other in sorted(set(now) - {outcome}):
         click.echo(f"{_are(now.count(other))} {other}: {_WHY[other]}")
-    fail_if_held(len(done.held))
+    fail_if_locked(len(done.locked))
     if not now:
         raise SystemExit(1)
 
@@ -128,14 +128,14 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     """Withdraw emails that are not sent yet, by id, key or tag."""
     if sum(value is not None for value in (id_, key, tag)) != 1:
         raise click.UsageError("give exactly one of --id, --key and --tag")
-    held: Collection[int] = ()
+    locked: Collection[int] = ()
     if tag is None:
         total = write(_withdraw, id_, key)
     else:
         with progress_bar() as progress:
-            total, held = cancel_tag(current_runtime(), tag, progress, person())
+            total, locked = cancel_tag(current_runtime(), tag, progress, person())
     click.echo(f"{counted(total, 'email')} cancelled")
-    fail_if_held(len(held))
+    fail_if_locked(len(locked))
     if not total:
         raise SystemExit(1)
 

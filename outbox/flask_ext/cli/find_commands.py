@@ -99,8 +99,10 @@ def problems(limit: int, as_json: bool) -> None:
 def index() -> None:
     """Index emails that were written before an upgrade, or before OUTBOX_SEARCH got longer."""
     with progress_bar("Indexing") as progress:
-        held = current_outbox().index(progress=progress)
-    if held:
-        told = counted(held, "email was held by another transaction", "emails were held by others")
+        locked = current_outbox().index(progress=progress)
+    if locked:
+        told = counted(
+            locked, "email was locked by another transaction", "emails were locked by others"
+        )
         raise click.ClickException(f"{told}: run this again")
     click.echo("every email is indexed")

@@ -13,7 +13,7 @@ from ...store.instance.hold import HeldEmails
 from ..management.server_lines import printable
 from .bulk_commands import progress_bar
 from .printing.json_output import print_json
-from .shell import EMAIL_ID, as_json, current_outbox, fail_if_held, person, text
+from .shell import EMAIL_ID, as_json, current_outbox, fail_if_locked, person, text
 
 
 @click.command()
@@ -89,6 +89,6 @@ def release(
     except InvalidMessage as error:
         raise click.UsageError(error.rule) from None
     click.echo(f"{counted(done.emails, 'email is', 'emails are')} released")
-    fail_if_held(len(done.locked))
+    fail_if_locked(len(done.locked))
     if not done.emails:
         raise SystemExit(1)

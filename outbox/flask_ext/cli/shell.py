@@ -86,16 +86,16 @@ def person() -> str:
         return "shell"
 
 
-def fail_if_held(emails: int) -> None:
+def fail_if_locked(emails: int) -> None:
     """Exit with 1, and say what to do, where another transaction kept so many emails unchanged.
 
     It comes last, when what was done is told: a script must not take a part for all of it.
     """
     if emails:
-        raise click.ClickException(f"{counted(emails, *_HELD)}; run this again")
+        raise click.ClickException(f"{counted(emails, *_LOCKED)}; run this again")
 
 
-_HELD = (
+_LOCKED = (
     "email is unchanged: another transaction holds it",
     "emails are unchanged: another transaction holds them",
 )

@@ -107,8 +107,8 @@ def do_part(database: Database, work: Change[int], walk: Walk, after: int | None
     changed, locked = 0, 0
     for _ in range(MOST_STEPS):
         step = database.read(partial(read_step, database=database, walk=walk, after=after))
-        done, held = in_parts(database, work, list(parts(step.ids)))
-        changed, locked, after = changed + done, locked + len(held), step.next
+        done, others = in_parts(database, work, list(parts(step.ids)))
+        changed, locked, after = changed + done, locked + len(others), step.next
         if after is None or changed >= MOST_CHANGED:
             break
     return Part(changed=changed, locked=locked, next=after)
@@ -118,7 +118,7 @@ def in_parts(
     database: Database, work: Change[int], found: Iterable[Sequence[int]]
 ) -> tuple[int, Collection[int]]:
     """Change emails part by part; return how many, and the ids that another transaction holds."""
-    total, held = 0, list[int]()
+    total, locked = 0, list[int]()
 
     def change(part: Sequence[int]) -> list[int]:
         nonlocal total
@@ -127,8 +127,8 @@ def in_parts(
         return left
 
     for part in found:
-        held += change(part)
-    return total, [email_id for part in parts(held) for email_id in change(part)]
+        locked += change(part)
+    return total, [email_id for part in parts(locked) for email_id in change(part)]
 
 
 def scanned(scan: Scan, progress: OnProgress) -> Iterator[list[int]]:
@@ -174,10 +174,10 @@ def _correct(
     deed: Deed | None,
 ) -> Corrections:
     """Change the emails that are found, part by part."""
-    tally, held = _Tally(wanted=wanted, deed=deed), list[int]()
+    tally, locked = _Tally(wanted=wanted, deed=deed), list[int]()
     for part in found:
-        held += _change(database, work, part, tally)
-    for part in parts(held):
+        locked += _change(database, work, part, tally)
+    for part in parts(locked):
         _change(database, work, part, tally, is_last=True)
     return Corrections(
         changed=tally.changed,
@@ -200,16 +200,16 @@ def _change(
     """
 
     def change(connection: Connection) -> tuple[Changed, list[Unchanged], list[int]]:
-        done, held = on_free(connection, database, work, part)
-        left = [id_ for id_ in part if id_ not in done.statuses and id_ not in held]
+        done, locked = on_free(connection, database, work, part)
+        left = [id_ for id_ in part if id_ not in done.statuses and id_ not in locked]
         others = reports.statuses(connection, database, left) if left else {}
         unchanged = [tally.unchanged(i, others.get(i), i in done.redacted) for i in left]
         if is_last:
-            unchanged += [Unchanged(id=id_, reason=Reason.HELD) for id_ in held]
+            unchanged += [Unchanged(id=id_, reason=Reason.LOCKED) for id_ in locked]
         if tally.deed is not None:
             tally.deed.note_emails(connection, database, done.statuses, unchanged)
-        return done, unchanged, held
+        return done, unchanged, locked
 
-    done, unchanged, held = database.run(change)
+    done, unchanged, locked = database.run(change)
     tally.add(done, unchanged)
-    return held
+    return locked

@@ -55,11 +55,11 @@ def problems(runtime: Runtime, limit: Any, newest: Any) -> Problems:
 
 
 def index(runtime: Runtime, progress: OnProgress) -> int:
-    """Index emails that were written before they could be found; return how many were held."""
-    database, held, done = runtime.database, 0, 0
+    """Index emails that were written before they could be found; return how many were locked."""
+    database, locked, done = runtime.database, 0, 0
     total = database.read(lambda connection: last_id(connection, database))
     progress(0, total)
     for step in fill(database, runtime.settings.indexed):
-        done, held = done + step.passed, held + step.held
+        done, locked = done + step.passed, locked + step.locked
         progress(min(done, total), total)
-    return held
+    return locked

@@ -185,13 +185,13 @@ def _problems(
 
 
 def _reasons(runtime: Runtime, deaf: list[str], *, ask: bool) -> list[str]:
-    """Return why emails wait: they are held back, or no worker takes them.
+    """Return why emails wait: they are paused, or no worker takes them.
 
     The workers are asked over the broker, unless their table tells that none is there (`deaf`).
     """
     app = runtime.find_celery()
-    held = runtime.database.read(lambda c: paused(c, runtime.database))
-    reasons = [f"paused: {scope} (flask outbox resume {scope})" for scope in sorted(held)]
+    scopes = runtime.database.read(lambda c: paused(c, runtime.database))
+    reasons = [f"paused: {scope} (flask outbox resume {scope})" for scope in sorted(scopes)]
     if runtime.suppressed():
         return [*reasons, SUPPRESSED]
     if app is None:

@@ -16,7 +16,7 @@ class Reason(StrEnum):
     """Why an email was left as it is."""
 
     MISSING = "no such email"
-    HELD = "another transaction holds it"  # try again when that transaction has ended
+    LOCKED = "another transaction holds it"  # try again when that transaction has ended
     ALREADY = "it has that status already"
     STATUS = "its status does not allow it"
     REDACTED = "its body was removed"  # nothing is left that could be sent
@@ -51,9 +51,9 @@ class Corrections:
     unknown: tuple[int, ...] = ()  # retried, though a copy may have arrived already
 
     @property
-    def held(self) -> tuple[int, ...]:
+    def locked(self) -> tuple[int, ...]:
         """The ids of emails that another transaction holds."""
-        return self._left(Reason.HELD)
+        return self._left(Reason.LOCKED)
 
     @property
     def redacted(self) -> tuple[int, ...]:

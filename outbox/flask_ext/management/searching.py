@@ -77,10 +77,10 @@ class Searching(Verbs):
         return emails.problems(self._runtime, limit, newest)
 
     def index(self, *, progress: OnProgress = unwatched) -> int:
-        """Index emails that were written before they could be found; return how many were held.
+        """Index emails that were written before they could be found; return how many were locked.
 
         That is after an upgrade, or after `OUTBOX_SEARCH` has got longer. It commits transactions
         of at most 500 emails each, and takes nothing out of the index. Emails that another
-        transaction holds are left out: call it again.
+        transaction has locked are left out: call it again.
         """
         return emails.index(self._writer_runtime, progress)

@@ -18,8 +18,8 @@ def standing_line(server: ServerStatus) -> str:
         allowed = server.batches_allowed
         ramp = f", {counted(allowed, 'batch', 'batches')} at once for now" if allowed else ""
         busy = server.connections
-        held = f", {counted(busy, 'connection')}" if busy else ""
-        return printable(f"server {name}: {server.state}{ramp}{held}")
+        used = f", {counted(busy, 'connection')}" if busy else ""
+        return printable(f"server {name}: {server.state}{ramp}{used}")
     alert = "ALERT: " if server.alert else ""
     gone = "" if server.configured else ", is no longer configured"
     since = _second(server.since)

@@ -1,8 +1,8 @@
 """Locks rows of emails for a write. Workers and sweeps do not wait for other transactions.
 
-A user's transaction holds its rows as long as it stays open, and a worker must not wait for it. So
-each write first locks the free rows, and leaves the others as they are. SQLite has one writer at a
-time, which holds everything: there every row is free.
+A user's transaction keeps rows locked as long as it stays open, and a worker must not wait for it.
+So each write first locks the free rows, and leaves the others as they are. SQLite has one writer at
+a time, which locks everything: there every row is free.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ its body goes with its end."""
 
 
 def lock(connection: Connection, database: Database, which: ColumnElement[bool]) -> list[Locked]:
-    """Lock the emails that fulfil `which` and that nobody else holds; return their rows."""
+    """Lock the emails that fulfil `which` and that are free; return their rows."""
     email = database.tables.email.c
     return list(connection.execute(free(rows(database).where(which).order_by(email.id))))
 
@@ -48,7 +48,7 @@ def lock_ids(
 def lock_by_id(
     connection: Connection, database: Database, which: ColumnElement[bool]
 ) -> dict[int, Locked]:
-    """Lock the emails that fulfil `which` in the order of their ids, and wait for their holders."""
+    """Lock the emails that fulfil `which` in the order of their ids. Wait for locked ones."""
     email = database.tables.email.c
     statement = rows(database).where(which).order_by(email.id).with_for_update(key_share=True)
     return {row.id: row for row in connection.execute(statement)}
@@ -59,21 +59,21 @@ def lock_claim(
 ) -> frozenset[int]:
     """Lock emails of a claim as `lock_ids` does; `which` asks for its token."""
     email = database.tables.email
-    held = select(email.c.id).where(which).order_by(email.c.id)
+    statement = select(email.c.id).where(which).order_by(email.c.id)
     for dialect in ("mysql", "mariadb"):
         # To get the order of ids, it would otherwise read all rows of the table.
-        held = held.with_hint(email, "FORCE INDEX (ix_outbox_email_token)", dialect)
-    return _ids(connection, free(held))
+        statement = statement.with_hint(email, "FORCE INDEX (ix_outbox_email_token)", dialect)
+    return _ids(connection, free(statement))
 
 
 def on_free(
     connection: Connection, database: Database, work: Change[Result], ids: Collection[int]
 ) -> tuple[Result, list[int]]:
-    """Run `work` on the emails that nobody holds; return its result and the ids of the others."""
+    """Run `work` on the free emails; return its result and the ids of the locked ones."""
     chosen = among(database, ids)
     ours = lock_ids(connection, database, chosen)
-    held = seen(connection, database, chosen) - ours
-    return work(connection, database, sorted(ours)), sorted(held)
+    locked = seen(connection, database, chosen) - ours
+    return work(connection, database, sorted(ours)), sorted(locked)
 
 
 def rows(database: Database) -> Select[int, int, int, bool]:
@@ -102,7 +102,7 @@ def kept(connection: Connection, statement: Select[*Columns]) -> Select[*Columns
 def seen(connection: Connection, database: Database, which: ColumnElement[bool]) -> frozenset[int]:
     """Return the emails that fulfil `which`, locked or not, by a plain read of committed rows.
 
-    If a row could not be locked but is among them, an open transaction holds it.
+    If a row could not be locked but is among them, another transaction has locked it.
     """
     return _ids(connection, select(database.tables.email.c.id).where(which))
 

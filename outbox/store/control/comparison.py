@@ -28,13 +28,13 @@ READ_BACK, LATELY = 1000, 3600.0
 """How many attempts, of all servers, and how many seconds back are searched for accepted emails."""
 
 JUST_NOW = 120.0
-"""Seconds for which an accepted email speaks against an email that was held back before."""
+"""Seconds for which an accepted email speaks against an email that was in trouble before."""
 
 WAYS = 30
 """The most pairs of lane and priority that are searched. It bounds the cost of a rare search."""
 
 AT_ONCE = 100
-"""How many rows are locked together to find one that is free, where the best one is held."""
+"""How many rows are locked together to find one that is free, where the best one is locked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class Candidate:
     lane: str
     priority: Priority
     traits: Traits
-    is_fresh: bool  # it was never delayed, tried, or held during a crash
+    is_fresh: bool  # it was never delayed or tried, and never with a lost worker
     expires: bool
 
 
@@ -98,8 +98,8 @@ def outsider_waits(
 ) -> bool:
     """Return whether an email waits that `is_outsider` says is unlike the halted ones.
 
-    Neither paused emails count nor those that another transaction holds: they are not sent, so they
-    would tell nothing, and meanwhile each other email would pay for the server's fault.
+    Neither paused nor locked emails count. They are not sent, so they would tell nothing, and
+    meanwhile each other email would pay for the server's fault.
     """
     stopped = set(database.read(lambda connection: paused(connection, database)))
     going = [way for way in ways if stopped.isdisjoint({EVERYTHING, scope_of(way[1])})]
@@ -198,11 +198,11 @@ def ranked_probes(
 
 
 def first_free(database: Database, ranked: Sequence[Candidate]) -> Candidate | None:
-    """Return the first of these emails whose row no transaction holds; None if all are held.
+    """Return the first of these emails whose row is free; None if all are locked.
 
-    Mostly it is the very first. So no other row is locked, even for a moment, unless it is held.
+    Mostly it is the very first. So no other row is locked, even for a moment, unless it is locked.
     """
-    if not ranked or database.facts.one_writer:  # there nobody holds one without holding all
+    if not ranked or database.facts.one_writer:  # there nobody locks one without locking all
         return next(iter(ranked), None)
     rest = range(1, len(ranked), AT_ONCE)
     for some in (ranked[:1], *(ranked[start : start + AT_ONCE] for start in rest)):

@@ -3,7 +3,7 @@
 A claim inserts it (`transitions/claim.py`), a send task starts it (`start.py`), and where it runs
 out, the rescue judges it (`rescue.py`). A batch ends it in one of three ways. `drop` deletes it
 where every result is recorded. `end` deletes it in the transaction that gives the rest back.
-`leave` lets it run out, because a person's transaction still holds some of its emails' rows.
+`leave` lets it run out, because a person's transaction still has some of its emails' rows locked.
 `let_run_out` does so for a batch whose process is known to have ended, and `decline` for one that
 no task has started.
 """
@@ -26,7 +26,7 @@ from .circuit_breaker import forget_prober
 class Renewal:
     """What became of leases that were to be renewed."""
 
-    held: frozenset[UUID]
+    renewed: frozenset[UUID]
     """They last for a whole term again."""
 
     lost: frozenset[UUID]
@@ -34,21 +34,21 @@ class Renewal:
 
 
 def renew(database: Database, tokens: Sequence[UUID], *, lease_seconds: float) -> Renewal:
-    """Extend these leases to `lease_seconds` from now; return which are held, and which lost.
+    """Extend these leases to `lease_seconds` from now; return those renewed, and those lost.
 
-    It waits for no other transaction. A host that vanished within its own may hold a row for hours,
-    and the other leases must not run out meanwhile.
+    It waits for no other transaction. A host that vanished within its own may keep a row locked for
+    hours, and the other leases must not run out meanwhile.
     """
 
     def work(connection: Connection) -> Renewal:
-        held = frozenset(_renewed(connection, database, tokens, lease_seconds))
-        missing = [token for token in tokens if token not in held]
+        renewed = frozenset(_renewed(connection, database, tokens, lease_seconds))
+        missing = [token for token in tokens if token not in renewed]
         there: Sequence[UUID] = ()
         if missing:
             lease = database.tables.lease.c
             locked = select(lease.token).where(lease.token.in_(missing))
             there = connection.execute(locked).scalars().all()
-        return Renewal(held=held, lost=frozenset(missing).difference(there))
+        return Renewal(renewed=renewed, lost=frozenset(missing).difference(there))
 
     return database.run(work)
 
@@ -86,11 +86,11 @@ def is_any(connection: Connection, database: Database) -> bool:
 
 
 def of_boot(connection: Connection, database: Database, boot: str) -> dict[UUID, ProcessId]:
-    """Return the leases that hold and were started by a process of this boot, with the process."""
+    """Return the leases in force that a process of this boot has started, with the process."""
     lease = database.tables.lease.c
     columns = lease.token, lease.boot, lease.pid, lease.process_start
-    held = lease.boot == boot, lease.expires_at > database.now()
-    rows = connection.execute(select(*columns).where(*held).order_by(lease.token))
+    ours = lease.boot == boot, lease.expires_at > database.now()
+    rows = connection.execute(select(*columns).where(*ours).order_by(lease.token))
     return {token: ProcessId(*process) for token, *process in rows}
 
 
@@ -134,10 +134,10 @@ def end_if_over(connection: Connection, database: Database, token: UUID) -> bool
 
 
 def _end_if_over(database: Database) -> Delete:
-    held = select(database.tables.email.c.id).where(
+    emails = select(database.tables.email.c.id).where(
         database.tables.email.c.token == bindparam("claim")
     )
-    return _end(database).where(~held.exists())
+    return _end(database).where(~emails.exists())
 
 
 def end(connection: Connection, database: Database, token: UUID) -> None:

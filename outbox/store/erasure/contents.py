@@ -27,10 +27,10 @@ class Judged(NamedTuple):
 def judge(
     connection: Connection, database: Database, rows: Iterable[Row[Any]], address: str
 ) -> Judged:
-    """Lock the contents that only this person's emails have, and that nobody holds.
+    """Lock the contents that only this person's emails have, and that are free.
 
     A content is looked at before and after its lock. Others' contents are never locked, or their
-    enqueues would wait. An enqueue that uses a content again either still holds it, or is seen.
+    enqueues would wait. An enqueue that uses a content again still has it locked, or is seen.
     """
     given = [row for row in rows if row.redacted_at is None]  # the others' contents are empty
     ids = {row.id for row in given}
@@ -39,10 +39,10 @@ def judge(
     chosen = {one for one in {row.content_id for row in given} - own if not look.is_shared(one)}
     content = database.tables.content.c
     found = select(content.id).where(is_among(database, content.id, chosen)).order_by(content.id)
-    held = set(connection.execute(found.with_for_update(skip_locked=True)).scalars())
-    held = {one for one in held if not look.is_shared(one)} if chosen else set()
-    needed = {one for one in held if look.is_needed(one)}
-    return Judged(own=frozenset(own | held - needed), busy=frozenset(chosen - held | needed))
+    locked = set(connection.execute(found.with_for_update(skip_locked=True)).scalars())
+    locked = {one for one in locked if not look.is_shared(one)} if chosen else set()
+    needed = {one for one in locked if look.is_needed(one)}
+    return Judged(own=frozenset(own | locked - needed), busy=frozenset(chosen - locked | needed))
 
 
 def empty(connection: Connection, database: Database, ids: Collection[int]) -> None:

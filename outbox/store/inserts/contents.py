@@ -120,7 +120,8 @@ def find(connection: Connection, database: Database, new: NewContent, digest: by
         if first_id is None:
             return None
         same = content.c.id == first_id
-    # The lock keeps the purge away until this transaction ends. A row that it holds is skipped.
+    # The lock keeps the purge away until this transaction ends. A row that the purge has locked is
+    # skipped.
     one = select(content.c.id).where(same).limit(1)
     return connection.execute(kept(connection, one)).scalar()
 

@@ -48,7 +48,7 @@ def end_leases(database: Database, settings: Settings, *, random: Callable[[], f
 
 
 def leased(connection: Connection, database: Database) -> int:
-    """Return how many emails a lease still has; another transaction holds their rows."""
+    """Return how many emails a lease still has; another transaction has locked their rows."""
     token = database.tables.email.c.token
     statement = select(func.count()).where(token.is_not(None))
     return connection.execute(statement).scalar_one()

@@ -33,8 +33,8 @@ def step(
 ) -> bool:
     """Change up to `most` emails of a job; return False if another process has it.
 
-    Emails that another transaction holds are left, and tried once more at the job's end. Raises
-    MissingKey, ValueError and InvalidMessage as `order_of` does.
+    Locked emails are left, and tried once more at the job's end. Raises MissingKey, ValueError and
+    InvalidMessage as `order_of` does.
     """
     row = rows.lock(connection, database, job_id)
     if row is None:
@@ -47,16 +47,16 @@ def step(
 
 def _change(walk: Walk, row: Row[Any], ahead: Ahead) -> None:
     before: list[int] = json.loads(row.held)
-    is_over = ahead.is_end and not ahead.ids  # what is left to try are those that others held
+    is_over = ahead.is_end and not ahead.ids  # what is left to try are those that others had locked
     ids = before if is_over else ahead.ids
-    changed, held = _act(walk, ids, is_later=is_over)
-    again = [] if is_over else [*before, *held][:PART]
-    left = len(before) + len(held) - len(again) if not is_over else len(held)
+    changed, locked = _act(walk, ids, is_later=is_over)
+    again = [] if is_over else [*before, *locked][:PART]
+    left = len(before) + len(locked) - len(again) if not is_over else len(locked)
     values: dict[str, Any] = {
         "place": str(ahead.place),
         "held": json.dumps(again),
         "changed": row.changed + changed,
-        "unchanged": row.unchanged + len(ids) - changed - len(held) + left,
+        "unchanged": row.unchanged + len(ids) - changed - len(locked) + left,
     }
     if ahead.is_end and not again:
         values |= _ended(walk.connection, walk.database, row, values)
@@ -75,8 +75,8 @@ def _act(walk: Walk, ids: Sequence[int], *, is_later: bool) -> tuple[int, list[i
     def work(connection: Connection, database: Database, free: list[int]) -> Changed:
         return act(connection, database, sorted(walk.fitting(free)) if is_later else free)
 
-    done, held = on_free(walk.connection, walk.database, work, ids)
-    return len(done.statuses), held
+    done, locked = on_free(walk.connection, walk.database, work, ids)
+    return len(done.statuses), locked
 
 
 def _ended(

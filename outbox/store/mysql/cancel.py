@@ -72,19 +72,19 @@ def withdraw(connection: Connection, database: Database, ids: Sequence[int]) -> 
         return connection.execute(named, values | {"chosen": json.dumps(chosen)})
 
     first, second = sources(Status.CANCELLED)
-    held = run(_LOCK, list(ids), first=first, second=second).all()
+    locked = run(_LOCK, list(ids), first=first, second=second).all()
     # Lock the recipients while reading them: this transaction's snapshot of them may be old.
     keys = [
-        (row.id, place) for row in held if row.recipients > 1 for place in range(row.recipients)
+        (row.id, place) for row in locked if row.recipients > 1 for place in range(row.recipients)
     ]
     statuses = run(_READ, keys).all() if keys else ()
     partly_sent = {row.email_id for row in statuses if row.status == RecipientStatus.SENT}
     if keys:
         run(_LEAVE_OUT, keys, failed=RecipientStatus.FAILED, pending=RecipientStatus.PENDING)
-    fates = by_final_status(held, Status.CANCELLED, partly_sent)
+    fates = by_final_status(locked, Status.CANCELLED, partly_sent)
     for status, chosen in fates.items():
         run(_END, chosen, status=status, offset=database.offset)
-        bare = [row for row in held if row.redact and row.id in chosen and status in FINISHED]
+        bare = [row for row in locked if row.redact and row.id in chosen and status in FINISHED]
         if bare:
             run(_EMPTY, [row.content_id for row in bare], offset=database.offset)
             run(_STRIP, [row.id for row in bare], offset=database.offset)

@@ -20,7 +20,7 @@ from ..records import Advanced, EmailResult, WindowChange
 from ..schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH, SERVER_LENGTH, WORKER_LENGTH
 from .window_statement import Form, in_a_hurry, past_others
 
-_HELD = "55P03"
+_LOCKED = "55P03"
 """SQLSTATE lock_not_available: the lock time-out passed."""
 
 
@@ -40,7 +40,7 @@ def advance(database: Database, changes: Sequence[WindowChange], worker: str) ->
         statement = database.built(in_a_hurry, form)
         rows: Sequence[Any] = database.run_alone(statement, values, tries=tries)
     except DBAPIError as error:
-        if code_of(error) != _HELD:
+        if code_of(error) != _LOCKED:
             raise
         rows = database.run_alone(database.built(past_others, form), values, tries=tries)
     [found] = rows  # arrays or NULL: a row per email would take longer to read

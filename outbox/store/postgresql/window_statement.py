@@ -188,13 +188,13 @@ _SEVERAL_PAST_OTHERS = {
 
 
 def in_a_hurry(database: Database, form: Hashable) -> str:
-    """Return the statement that fails where another transaction holds a row."""
+    """Return the statement that fails where another transaction has locked a row."""
     locks = _SEVERAL_IN_A_HURRY if form is Form.SEVERAL else _IN_A_HURRY
     return _worded(database, locks, _FORMS[form])
 
 
 def past_others(database: Database, form: Hashable) -> str:
-    """Return the statement that passes over the rows that other transactions hold."""
+    """Return the statement that passes over the rows that other transactions have locked."""
     locks = _SEVERAL_PAST_OTHERS if form is Form.SEVERAL else _PAST_OTHERS
     return _worded(database, locks, _FORMS[form])
 

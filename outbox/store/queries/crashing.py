@@ -57,14 +57,14 @@ def prepare_mark(database: Database, leases: Sequence[UUID]) -> None:
             make(database, CRASHING)
 
 
-def note_crashing(connection: Connection, database: Database, *held: Any) -> None:
+def note_crashing(connection: Connection, database: Database, *ours: Any) -> None:
     """Leave the mark, if one of these emails has just come to it. Their rows are locked.
 
-    Where another transaction holds the mark it is left out: the rescue does not wait.
+    Where another transaction has locked the mark, it is left out: the rescue does not wait.
     """
     email = database.tables.email.c
     worst = case((email.status == Status.SENDING, 0), else_=1)
-    statement = select(email.id, email.crashes).where(*held, email.crashes >= AGAIN)
+    statement = select(email.id, email.crashes).where(*ours, email.crashes >= AGAIN)
     order = email.crashes.desc(), worst, email.id
     found = connection.execute(statement.order_by(*order).limit(1)).first()
     if found is None:

@@ -55,7 +55,7 @@ def batches(
 ) -> tuple[BatchDetails, ...]:
     """Return the batches in flight that have some of the emails for which all of this holds."""
     email, lease = database.tables.email.c, database.tables.lease
-    held = (
+    theirs = (
         select(
             email.token,
             func.count().label("unfinished"),
@@ -63,11 +63,11 @@ def batches(
         )
         .where(email.token.is_not(None), *of)
         .group_by(email.token)
-        .subquery("held")
+        .subquery("theirs")
     )
     statement = (
-        select(lease, held.c.unfinished, held.c.sending, database.now().label("now"))
-        .join(held, held.c.token == lease.c.token)
+        select(lease, theirs.c.unfinished, theirs.c.sending, database.now().label("now"))
+        .join(theirs, theirs.c.token == lease.c.token)
         .order_by(lease.c.claimed_at, lease.c.token)
     )
     return tuple(_batch(row, lease_seconds) for row in connection.execute(statement))

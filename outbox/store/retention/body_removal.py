@@ -25,10 +25,10 @@ def remove_bodies(
     """Remove the bodies of emails that had finished by their horizons; return these emails.
 
     Two kinds are left: emails that others have locked, and the last email of a content that an
-    enqueue is about to use again. The caller holds the purge's mark.
+    enqueue is about to use again. The caller has locked the purge's mark.
     """
     locked = _locked(connection, database, ids, horizons)
-    held, rows = lock_last(connection, database, locked)
+    contents, rows = lock_last(connection, database, locked)
     bare = [row.id for row in rows]
     if not bare:
         return frozenset()
@@ -41,7 +41,7 @@ def remove_bodies(
             **NOTHING_OWN,
         )
     )
-    remove_unused(connection, database, held)
+    remove_unused(connection, database, contents)
     return frozenset(bare)
 
 

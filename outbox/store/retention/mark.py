@@ -23,7 +23,7 @@ UNDER_WAY = "another purge is under way"
 
 
 class PurgeUnderWay(Exception):
-    """Raised because another purge holds the lease."""
+    """Raised because another purge has the lease."""
 
 
 def take(connection: Connection, database: Database, token: UUID) -> datetime | None:
@@ -34,14 +34,14 @@ def take(connection: Connection, database: Database, token: UUID) -> datetime | 
     mark = select(table, database.now().label("now")).with_for_update(skip_locked=True)
     row = connection.execute(mark).one_or_none()
     # A host that vanished within a chunk keeps the mark locked, and no purge may wait for it.
-    if row is None or _is_held(row):
+    if row is None or _is_leased(row):
         return None
     connection.execute(update(table).values(token=token, expires_at=database.now(LEASE)))
     return utc(row.now)
 
 
-def _is_held(row: Any) -> bool:
-    """Whether the lease holds. More than LEASE seconds left come from a clock that was ahead."""
+def _is_leased(row: Any) -> bool:
+    """Whether the lease still runs. With more than LEASE seconds to run a clock was ahead."""
     if row.expires_at is None:
         return False
     return 0.0 < (utc(row.expires_at) - utc(row.now)).total_seconds() <= LEASE
@@ -55,7 +55,7 @@ def _make(connection: Connection, database: Database) -> None:
     insert_if_absent(connection, database.tables.purge, id=1, **fresh)
 
 
-def hold(connection: Connection, database: Database, token: UUID) -> Any:
+def lock(connection: Connection, database: Database, token: UUID) -> Any:
     """Lock the mark until the commit; return it with the time, or None if another has it locked.
 
     A purge that asks for the lease has it locked for a moment. Raises PurgeUnderWay if the lease is
@@ -67,7 +67,7 @@ def hold(connection: Connection, database: Database, token: UUID) -> Any:
     if row is None:
         seen = connection.execute(mine).one_or_none()
         # Past its lease a purge stops to try: whoever has the mark may have taken the lease.
-        if seen is None or not _is_held(seen):
+        if seen is None or not _is_leased(seen):
             raise PurgeUnderWay(UNDER_WAY)
     return row
 
@@ -85,6 +85,6 @@ def release(connection: Connection, database: Database, token: UUID) -> bool:
     mine = select(table.c.id).where(table.c.token == token)
     if connection.execute(mine.with_for_update(skip_locked=True)).first() is None:
         return connection.execute(mine).first() is None
-    held = update(table).where(table.c.token == token)
-    connection.execute(held.values(token=None, expires_at=None))
+    ended = update(table).where(table.c.token == token)
+    connection.execute(ended.values(token=None, expires_at=None))
     return True

@@ -30,7 +30,7 @@ def remove(
     clears these away, and the lock passes to the gap beside them, where new emails go.
     """
     tables = database.tables
-    held, rows = lock_last(connection, database, _locked(connection, database, ids, horizons))
+    contents, rows = lock_last(connection, database, _locked(connection, database, ids, horizons))
     gone = [row.id for row in rows]
     if not gone:
         return frozenset()
@@ -40,7 +40,7 @@ def remove(
     if any(row.recipients > 1 for row in rows):
         delete_keyed(connection, database, tables.recipient.c.email_id, gone)
     delete_keyed(connection, database, tables.email.c.id, gone)
-    remove_unused(connection, database, held)
+    remove_unused(connection, database, contents)
     return frozenset(gone)
 
 

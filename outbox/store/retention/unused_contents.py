@@ -42,15 +42,15 @@ def lock_last(
     if not last:
         return [], rows
     content = database.tables.content.c
-    locked = select(content.id).where(is_among(database, content.id, last)).order_by(content.id)
-    held = connection.execute(locked.with_for_update(skip_locked=True)).scalars().all()
-    busy = set(last) - set(held)
-    return list(held), [row for row in rows if row.content_id not in busy]
+    statement = select(content.id).where(is_among(database, content.id, last)).order_by(content.id)
+    locked = connection.execute(statement.with_for_update(skip_locked=True)).scalars().all()
+    busy = set(last) - set(locked)
+    return list(locked), [row for row in rows if row.content_id not in busy]
 
 
-def remove_unused(connection: Connection, database: Database, held: Iterable[int]) -> None:
+def remove_unused(connection: Connection, database: Database, ids: Iterable[int]) -> None:
     """Remove those of these contents that have no email any more. The caller has locked them."""
-    newest = _newest(connection, database, set(held))
+    newest = _newest(connection, database, set(ids))
     if unused := [content for content, email in newest.items() if email is None]:
         delete_keyed(connection, database, database.tables.content.c.id, unused)
 

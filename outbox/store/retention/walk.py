@@ -90,15 +90,15 @@ class Walk:
             if self._database.facts.one_writer:
                 time.sleep(REST)
 
-    def _hold(self, connection: Connection) -> Any:
-        return marks.hold(connection, self._database, self._token)
+    def _lock(self, connection: Connection) -> Any:
+        return marks.lock(connection, self._database, self._token)
 
     def _keep(self, connection: Connection, **changed: int) -> None:
         marks.keep(connection, self._database, self._token, **changed)
 
     def _go_on(self, connection: Connection) -> _Chunk | None:
         """Remove or note the next emails that were created long enough ago."""
-        mark = self._hold(connection)
+        mark = self._lock(connection)
         if mark is None:
             return None
         email = self._database.tables.email.c
@@ -116,7 +116,7 @@ class Walk:
 
     def _look_again(self, connection: Connection) -> _Chunk | None:
         """Remove the next stragglers that are due for another look, or note them anew."""
-        mark = self._hold(connection)
+        mark = self._lock(connection)
         if mark is None:
             return None
         due = self._stragglers.due(connection, CHUNK)
@@ -159,7 +159,7 @@ class Walk:
 
         False: another transaction has the mark.
         """
-        mark = self._hold(connection)
+        mark = self._lock(connection)
         if mark is None:
             return False
         walked, searched = (

@@ -56,7 +56,7 @@ def job(metadata: MetaData) -> Table:
         Column("place", String(PLACE_LENGTH), nullable=False),  # how far it has come: the cursor
         Column("first_place", String(PLACE_LENGTH)),  # the two ends, by which the share is told
         Column("last_place", String(PLACE_LENGTH)),
-        Column("held", Text, nullable=False),  # JSON: ids that others held, to be tried once more
+        Column("held", Text, nullable=False),  # JSON: ids that were locked, to be tried once more
         Column("found", Integer, nullable=False),  # counted before its start
         Column("more", Boolean, nullable=False),  # whether there may be more than were counted
         Column("changed", Integer, nullable=False, default=0, server_default="0"),

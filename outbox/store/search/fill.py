@@ -28,7 +28,7 @@ class Filled:
 
     passed: int  # ids that were gone through
     indexed: int  # emails
-    held: int  # emails that another transaction holds: they are not indexed
+    locked: int  # emails that another transaction has locked: they are not indexed
 
 
 def fill(database: Database, indexed: Collection[Term]) -> Iterator[Filled]:
@@ -41,10 +41,10 @@ def fill(database: Database, indexed: Collection[Term]) -> Iterator[Filled]:
         before, passed = passed, ids[-1]
         work = partial(_index, database=database, indexed=indexed, ids=ids, subjects=subjects)
         done = database.run(work)
-        yield Filled(passed=passed - before, indexed=done, held=len(ids) - done)
+        yield Filled(passed=passed - before, indexed=done, locked=len(ids) - done)
     for agreed in subjects.agreed():
         database.run(partial(subjects.store, subjects=agreed))
-        yield Filled(passed=0, indexed=0, held=0)
+        yield Filled(passed=0, indexed=0, locked=0)
 
 
 def last_id(connection: Connection, database: Database) -> int:
@@ -65,7 +65,7 @@ def _index(
     ids: Sequence[int],
     subjects: FillSubjects,
 ) -> int:
-    """Index those of these emails that nobody holds; return how many.
+    """Index those of these emails that are free; return how many.
 
     The lock keeps the purge away, which would else leave their new rows behind. On PostgreSQL no
     worker waits for it.
@@ -80,8 +80,8 @@ def _index(
     if Term.SUBJECT in indexed:
         subjects.keep(connection, {row.content_id for row in rows})
         subjects.see(rows)
-        if held := set(ids) - {row.id for row in rows}:  # they are read, and not written
-            unlocked = select(email.content_id, own).where(among(database, held))
+        if others := set(ids) - {row.id for row in rows}:  # they are read, and not written
+            unlocked = select(email.content_id, own).where(among(database, others))
             subjects.see(connection.execute(unlocked).all())
     return len(rows)
 

@@ -59,9 +59,9 @@ def withdraw_ids(connection: Connection, database: Database, ids: Sequence[int])
     """Withdraw those of these emails that still wait, even if they were claimed since the read."""
     if (own := backend_of(database.dialect).withdraw) is not None:
         return own(connection, database, ids)
-    held = _lock(connection, database, among(database, ids) & _waits(database))
-    _leave_out(connection, database, [row.id for row in held if row.recipients > 1])
-    return end_emails(connection, database, held, Status.CANCELLED)
+    locked = _lock(connection, database, among(database, ids) & _waits(database))
+    _leave_out(connection, database, [row.id for row in locked if row.recipients > 1])
+    return end_emails(connection, database, locked, Status.CANCELLED)
 
 
 def _lock(

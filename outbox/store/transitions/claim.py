@@ -75,7 +75,7 @@ def claim_probe(
     """Claim one email as a probe for `lease_seconds`; without an id the probe is a mere session.
 
     Returns None if the email is no longer due, because another claim was faster, or if another
-    transaction holds its row: no sweep waits for that.
+    transaction has locked its row: no sweep waits for that.
     """
     (lane, priority), token = way, uuid4()
 

@@ -36,9 +36,9 @@ def record(
     *,
     worker: str,
 ) -> Progress:
-    """Record the results of one window; return which were written, lost and held.
+    """Record the results of one window; return which were written, lost and locked.
 
-    A result is held if another transaction has locked its row: keep it and record it again. A
+    A result is `locked` if another transaction has locked its row: keep it and record it again. A
     result is lost if the lease was lost, and then nothing is written. The one exception is a late
     250: it resolves the doubt that the rescue declared, until the email is claimed again. A result
     that is already in the table, because the reply to a commit was lost, does not count as lost.
@@ -61,13 +61,13 @@ def record(
     redact(connection, database, [entry.email_id for entry in ended if entry.redact])
     if mine == ids:
         return Progress(written=mine)
-    held = seen(connection, database, ours & among(database, ids - mine))
-    rest = _of(entries, ids - mine - held)
+    locked = seen(connection, database, ours & among(database, ids - mine))
+    rest = _of(entries, ids - mine - locked)
     lost = late_verdict.not_written_yet(connection, database, token, rest, worker)
     resolved, waiting = _record_late(connection, database, token, lost)
     _log_attempts(connection, database, _of(lost, resolved), worker)
     gone = frozenset(entry.email_id for entry in lost) - waiting
-    return Progress(written=mine, held=held | waiting, lost=gone)
+    return Progress(written=mine, locked=locked | waiting, lost=gone)
 
 
 def ending(entry: EmailResult) -> Ending:
@@ -146,7 +146,7 @@ def _next_status(database: Database, entry: EmailResult) -> dict[str, Any]:
 def _record_late(
     connection: Connection, database: Database, token: UUID, lost: Sequence[EmailResult]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Resolve doubts by these late results; return the resolved ids and the held ones."""
+    """Resolve doubts by these late results; return the resolved ids and the locked ones."""
     told = [entry for entry in lost if late_verdict.tells_of_a_copy(entry)]
     if not told:
         return frozenset(), frozenset()

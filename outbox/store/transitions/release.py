@@ -21,17 +21,17 @@ from ..recipients import having
 def give_back(
     connection: Connection, database: Database, token: UUID, *, but: Collection[int] = ()
 ) -> bool:
-    """Give back, unsent and uncharged, the emails that this claim still holds, except `but`.
+    """Give back, unsent and uncharged, the emails that this claim still has, except `but`.
 
     The caller knows that it sent none of them. Emails that expired meanwhile end here. The others
-    keep their place: their due time is the first one again. Returns whether the claim holds no
+    keep their place: their due time is the first one again. Returns whether the claim has no
     email any more. An email that a user's transaction has locked keeps its token, and is given
     back later.
     """
-    held = database.tables.email.c.token == token
-    free = lock_claim(connection, database, held) - frozenset(but)
+    ours = database.tables.email.c.token == token
+    free = lock_claim(connection, database, ours) - frozenset(but)
     give_back_locked(connection, database, token, free)
-    return not seen(connection, database, held)
+    return not seen(connection, database, ours)
 
 
 def give_back_claimed(connection: Connection, database: Database, token: UUID) -> None:
@@ -48,11 +48,11 @@ def give_back_locked(
     if not ids:
         return
     email = database.tables.email
-    held = (email.c.token == token) & among(database, ids)
+    ours = (email.c.token == token) & among(database, ids)
     over = (email.c.status == Status.CLAIMED) & (email.c.expires_at <= database.now())
-    end_emails(connection, database, lock(connection, database, held & over), Status.EXPIRED)
+    end_emails(connection, database, lock(connection, database, ours & over), Status.EXPIRED)
     waiting = {"status": Status.PENDING, "token": None, "due_at": first_due(email)}
-    connection.execute(update(email).where(held).values(**waiting))
+    connection.execute(update(email).where(ours).values(**waiting))
 
 
 def give_back_to_lanes(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:
@@ -89,10 +89,10 @@ def suppress(
     list. `partly` names the suppressed recipients of other emails. They are left out before
     anything is sent, so that a worker that is lost later leaves no doubt about them.
     """
-    email, held = database.tables.email.c, [*ids, *partly]
+    email, both = database.tables.email.c, [*ids, *partly]
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
     # Lock first: if the lease was lost meanwhile, the recipients must not change either.
-    locked = lock(connection, database, claimed & among(database, held))
+    locked = lock(connection, database, claimed & among(database, both))
     over = [row for row in locked if row.id not in partly]
     several = [row.id for row in over if row.recipients > 1]
     refused = having(connection, database, several, RecipientStatus.FAILED)

@@ -71,7 +71,7 @@ def _note_overdue(database: Database) -> None:
     """Note when leases were first seen to have run out. Skip leases whose rows are locked.
 
     A host that vanished within a renewal keeps its row locked until the database notices, which may
-    take hours. No sweep may wait for it. Nor should one that vanishes here hold the leases of
+    take hours. No sweep may wait for it. Nor should one that vanishes here keep the leases of
     workers that live: where the database can, it is one statement that commits by itself.
     """
     lease = database.tables.lease
@@ -120,7 +120,7 @@ def _rescue_one(
     token: UUID,
     random: Callable[[], float],
 ) -> Rescued:
-    lease, held = database.tables.lease, database.tables.email.c.token == token
+    lease, ours = database.tables.lease, database.tables.email.c.token == token
     row = connection.execute(
         select(lease)
         .where(lease.c.token == token, _overdue(database, settings.lease))
@@ -128,7 +128,7 @@ def _rescue_one(
     ).one_or_none()
     if row is None:  # renewed, finished or rescued by another sweep since the read
         return _NOTHING
-    free = lock_claim(connection, database, held)
+    free = lock_claim(connection, database, ours)
     doubtful = set[int]()  # work that is rolled back is repeated, and adds the same ids again
 
     def judge(ids: frozenset[int]) -> None:
@@ -141,8 +141,8 @@ def _rescue_one(
     if row.started_at is None:
         give_back_probe(connection, database, token)
     emails, in_doubt = len(free) - len(faulty), len(doubtful)
-    if seen(connection, database, held):
-        # The lost worker holds no connection and makes no probe any more. Emails locked by a user's
+    if seen(connection, database, ours):
+        # The lost worker has no connection and makes no probe any more. Emails locked by a user's
         # transaction are judged after its end, and those that caused an error one lease later.
         forget_prober(connection, database, token)
         again = {"suspected_at": database.now()} if faulty else {}
@@ -161,10 +161,10 @@ def _charge(
 ) -> None:
     """Count the crash, and fail the claimed emails whose workers were lost too often."""
     email = database.tables.email
-    held = (email.c.token == token) & among(database, ids)
-    connection.execute(update(email).where(held).values(crashes=email.c.crashes + 1))
-    note_crashing(connection, database, held)
-    used_up = and_(held, email.c.status == Status.CLAIMED, email.c.crashes >= settings.max_crashes)
+    ours = (email.c.token == token) & among(database, ids)
+    connection.execute(update(email).where(ours).values(crashes=email.c.crashes + 1))
+    note_crashing(connection, database, ours)
+    used_up = and_(ours, email.c.status == Status.CLAIMED, email.c.crashes >= settings.max_crashes)
     lost = lock(connection, database, used_up)
     end_emails(connection, database, lost, Status.FAILED, cause=_LOST_WORKER)
 

@@ -51,7 +51,7 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
         early = {r.email_id for r in tail if r.verdict in _NOT_JUDGED and r.recipients > 1}
         _write_again(connection, database, refusal, early)
         charged = [r for r in tail if r.verdict in _CHARGED and not _is_over(r, lifetime)]
-        # In the order of ids, and without waiting: rows that a user's transaction holds are passed.
+        # In the order of ids, and without waiting: locked rows are passed over.
         ids = among(database, {row.email_id for row in charged})
         ids &= database.tables.email.c.redacted_at.is_(None)  # nothing is left that could be sent
         free = lock_ids(connection, database, ids) if charged else frozenset()

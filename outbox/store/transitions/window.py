@@ -39,12 +39,12 @@ def advance(
 
     An id that is not among the opened ones must not be sent. It was withdrawn, has expired, was
     lost with its lease, is locked by another transaction, or has a result among these. Pass results
-    that are `held` to the next call again. This function never waits for another transaction.
+    that are `locked` to the next call again. This function never waits for another transaction.
 
     Where one statement can do it, it is left to `together`, if that is given.
     """
-    # If a row was held when its window ended, its result comes again. To open it in the same write
-    # would send an email whose row says that it is not open, and nobody would know of a doubt.
+    # If a row was locked when its window ended, its result comes again. To open the row in the same
+    # write would send an email whose row says that it is not open: nobody would know of a doubt.
     closing = {entry.email_id for entry in results}
     following = [email_id for email_id in following if email_id not in closing]
     at_once = backend_of(database.dialect).advance
@@ -119,15 +119,15 @@ def finish(
 
     Every sent email is in `results` or was recorded before. So emails that still carry the token
     are known to be unsent. The lease stays if another transaction has locked a row. The rescue ends
-    it then, or the next call if a result is `held`.
+    it then, or the next call if a result is `locked`.
     """
 
     def work(connection: Connection) -> Progress:
         progress = record.record(connection, database, token, results, worker=worker)
-        if release.give_back(connection, database, token, but=progress.held):
+        if release.give_back(connection, database, token, but=progress.locked):
             lease.end(connection, database, token)
         else:
-            lease.leave(connection, database, token, unsent=not progress.held)
+            lease.leave(connection, database, token, unsent=not progress.locked)
         _count(connection, database, results, progress)
         return progress
 
@@ -140,12 +140,12 @@ def record_last(
     """Record results of a batch that an error has ended, and give nothing back.
 
     Another email of it may have left without a result. The lease ends with the batch's last email.
-    As long as a result is `held`, each call puts the rescue off, which would take it for unknown.
+    As long as a result is `locked`, each call puts the rescue off, which would take it for unknown.
     """
 
     def work(connection: Connection) -> Progress:
         progress = record.record(connection, database, token, results, worker=worker)
-        if progress.held:
+        if progress.locked:
             lease.put_off_rescue(connection, database, token)
         lease.end_if_over(connection, database, token)
         _count(connection, database, results, progress)

@@ -59,7 +59,7 @@ class Cleanup:
             self._give_back(patience)
 
     def _record(self, patience: float) -> None:
-        """Record the known results. What a person's transaction holds up is kept."""
+        """Record the known results. Those whose rows are locked are kept."""
         try:
             if self._results.waiting:
                 with suppress(Exception):

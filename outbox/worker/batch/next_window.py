@@ -86,7 +86,7 @@ class NextWindow:
                 continue
             window = self._first_of(left)
             if self._throttle.permit(window, beside=self._choice.buckets, patience=0.0):
-                return window  # else other batches took the permits first, or the row is held
+                return window  # else other batches took the permits first, or the row is locked
         return None
 
     def _is_connected(self, *, anew: bool = False) -> bool:

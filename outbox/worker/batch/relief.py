@@ -50,7 +50,7 @@ class Relief:
     def give_back(self) -> None:
         """If an email is slow, give back all emails of the batch that were not tried yet.
 
-        What fails is tried again at the next call. So is an email whose row a person holds.
+        What fails is tried again at the next call. So is an email whose row is locked.
         """
         if not self._lock.acquire(blocking=False):
             return
@@ -66,8 +66,8 @@ class Relief:
 
     def _write(self) -> None:
         database, token, worker = self._runtime.database, self._token, self._runtime.worker
-        held = advance(database, token, self._unwritten, (), worker=worker).held
-        self._unwritten = [entry for entry in self._unwritten if entry.email_id in held]
+        locked = advance(database, token, self._unwritten, (), worker=worker).locked
+        self._unwritten = [entry for entry in self._unwritten if entry.email_id in locked]
         database.run(partial(release.give_back_claimed, database=database, token=token))
         self._is_left = bool(self._unwritten)
 

@@ -21,7 +21,7 @@ from .watch.server_watch import Watch
 
 
 class ServerChoice:
-    """Holds one server at a time, with a connection and a place under its cap.
+    """Takes one server at a time, with a connection and a place under its cap.
 
     A batch goes over the servers of its route whose breaker was closed when it began. A probe goes
     first over the server that it probes. On exit it puts the connection back.
@@ -51,11 +51,11 @@ class ServerChoice:
         # A server that this process has left gets no emails from it before a session has opened.
         # A probe of it is such a session, once its pause is over.
         is_away = reach.has_left if probed is None else reach.is_out
-        self._left = {one.name: one for one in ordered if not is_away(one.name)}
-        self.is_cut_off = bool(ordered) and not self._left
+        self._servers = {one.name: one for one in ordered if not is_away(one.name)}
+        self.is_cut_off = bool(ordered) and not self._servers
         """Whether other hosts reach the batch's servers, and this one does not."""
         self._unreached = {one.name: one for one in ordered if probed is None and is_away(one.name)}
-        self._held: str | None = None
+        self._taken: str | None = None
         self._lent = ExitStack()
         self._watches: dict[str, Watch] = {}
         self.server: ServerSettings
@@ -80,27 +80,27 @@ class ServerChoice:
     @property
     def number(self) -> int:
         """How many servers are left to the batch."""
-        return len(self._left)
+        return len(self._servers)
 
     @property
     def rates(self) -> Mapping[str, Rate]:
         """The rates of the servers that are left to the batch; empty where only one is left."""
-        left = self._left.values() if len(self._left) > 1 else ()
+        left = self._servers.values() if len(self._servers) > 1 else ()
         return {server.bucket: server.rate for server in left if server.rate is not None}
 
     def begin(self) -> bool:
         """Take the first server that has room; return False where none is left."""
-        names = list(self._left)
-        return bool(names) and (names[0] == self._held or self._take(names))
+        names = list(self._servers)
+        return bool(names) and (names[0] == self._taken or self._take(names))
 
     def choose(self, waits: Mapping[str, float]) -> bool:
         """Take the server whose rate lets an email go soonest; return False where none is left."""
-        names = sorted(self._left, key=lambda name: waits.get(self._left[name].bucket, 0.0))
-        return bool(names) and (names[0] == self._held or self._take(names))
+        names = sorted(self._servers, key=lambda name: waits.get(self._servers[name].bucket, 0.0))
+        return bool(names) and (names[0] == self._taken or self._take(names))
 
     def move(self, tried: Collection[str]) -> bool:
         """Take the next server that was not `tried`, for a part of a window; False where none."""
-        names = [name for name in self._left if name not in tried]
+        names = [name for name in self._servers if name not in tried]
         return bool(names) and self._take(names)
 
     @contextmanager
@@ -114,19 +114,19 @@ class ServerChoice:
 
     def drop(self) -> None:
         """Leave the server for good: no more emails of this batch go over it."""
-        if self._held is not None:
-            self._left.pop(self._held, None)
+        if self._taken is not None:
+            self._servers.pop(self._taken, None)
 
     def _take(self, names: list[str]) -> bool:
         self._lent.close()
-        held, self._held = self._held, None
+        current, self._taken = self._taken, None
         database = self._runtime.database
         name = until_written(
-            lambda: take_server(database, self._token, names, self._caps, current=held)
+            lambda: take_server(database, self._token, names, self._caps, current=current)
         )
         if name is None:
             return False
-        self._held, self.server = name, (self._left | self._unreached)[name]
+        self._taken, self.server = name, (self._servers | self._unreached)[name]
         self.connection = self._lent.enter_context(self._runtime.connection(self.server))
         self.connection.report(self._progress, self._goes_on)
         self._lent.callback(self.connection.rest)  # runs before we put the connection back

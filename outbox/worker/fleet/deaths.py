@@ -44,7 +44,7 @@ class Deaths:
     def free_slots(self, connection: Connection, database: Database) -> None:
         """Have the leases of the ended processes of this host run out; watch the others."""
         self._looks -= 1  # an error is not met again each second: the lease runs out by itself
-        held = lease.of_boot(connection, database, this_boot())
-        if over := [token for token, process in held.items() if has_ended(process)]:
+        leases = lease.of_boot(connection, database, this_boot())
+        if over := [token for token, process in leases.items() if has_ended(process)]:
             lease.let_run_out(connection, database, over)
-        self.watch(held.values())  # the children of a dead worker may live a little longer
+        self.watch(leases.values())  # the children of a dead worker may live a little longer

@@ -137,7 +137,7 @@ class Heartbeats:
 
     def _note(self, hearts: Iterable[Heartbeat], renewal: lease.Renewal, sent: float) -> None:
         for heart in hearts:
-            if heart.token in renewal.held:
+            if heart.token in renewal.renewed:
                 heart.renewed(sent)
             elif heart.token in renewal.lost:
                 heart.lost(sent)

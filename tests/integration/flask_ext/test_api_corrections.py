@@ -126,8 +126,8 @@ def test_what_another_transaction_holds_is_left_and_told(shop: Shop, run: Run, v
             else shop.outbox.resolve([first, second], "failed")
         )
         assert list(found.changed) == [second]
-        assert found.held == (first,)
-        assert found.unchanged == (Unchanged(id=first, reason=Reason.HELD),)
+        assert found.locked == (first,)
+        assert found.unchanged == (Unchanged(id=first, reason=Reason.LOCKED),)
         output = run(*words, code=1).output
         assert f"email {first} is unchanged: another transaction holds it" in output
         assert f"email {second} is unchanged: is" in output

@@ -161,7 +161,7 @@ class Machine(Transactions):
         token = self.tokens[-1 - pick % len(self.tokens)]
         renewal = lease.renew(self.shop.database, [token], lease_seconds=LEASE)
         holds = self.model.renew(token)
-        assert (token in renewal.held, token in renewal.lost) == (holds, not holds)
+        assert (token in renewal.renewed, token in renewal.lost) == (holds, not holds)
 
     @apart
     @working
@@ -175,7 +175,7 @@ class Machine(Transactions):
         write = advance_in_steps if in_steps else advance
         progress = write(self.shop.database, worker.token, entries, following, worker=WORKER)
         opened = progress.opened
-        assert not progress.held
+        assert not progress.locked
         assert opened == self.model.open(worker.token, following)
         worker.window = {i: worker.left[i] for i in opened}
         worker.left = {i: mail for i, mail in worker.left.items() if i not in following}

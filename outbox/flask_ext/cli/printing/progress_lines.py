@@ -26,12 +26,12 @@ def progress_lines(found: Progress) -> Iterator[str]:
 
 
 def _batch(batch: BatchDetails) -> str:
-    held = f"{plain(batch.priority)} batch of {batch.emails}, {batch.sending} in the open window"
+    told = f"{plain(batch.priority)} batch of {batch.emails}, {batch.sending} in the open window"
     if batch.worker is None:
-        return f"{held}: no worker has started it; it goes back in {batch.rescue_seconds:.0f} s"
+        return f"{told}: no worker has started it; it goes back in {batch.rescue_seconds:.0f} s"
     if batch.is_silent:
         return (
-            f"{held}: {batch.worker} is silent;"
+            f"{told}: {batch.worker} is silent;"
             f" its emails are rescued in {batch.rescue_seconds:.0f} s"
         )
-    return f"{held}: {batch.worker} has it; its lease runs {batch.lease_seconds:.0f} s"
+    return f"{told}: {batch.worker} has it; its lease runs {batch.lease_seconds:.0f} s"

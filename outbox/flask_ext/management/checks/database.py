@@ -101,10 +101,10 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings += [warn(f"{text}: a large email fails", Code.PACKET) for text in packets]
     findings += privacy_findings(runtime)
     names = [server.name for server in runtime.servers]
-    held = database.read(lambda connection: paused(connection, database))
+    scopes = database.read(lambda connection: paused(connection, database))
     findings += [
         warn(f"paused: {scope} (flask outbox resume {scope})", Code.PAUSED)
-        for scope in sorted(held)
+        for scope in sorted(scopes)
     ]
     servers = database.read(lambda connection: standings(connection, database, names))
     urgent = alerts(servers)

@@ -36,7 +36,7 @@ class Left(StrEnum):
     UNKNOWN = "it may have arrived: resolve it first"
     OTHERS = "it waits for other recipients"
     NEEDED = "another email that is left needs its content"
-    HELD = "another transaction holds it"
+    LOCKED = "another transaction holds it"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,8 +135,8 @@ def _erase(connection: Connection, database: Database, ids: list[int], address: 
         left = {email_id: _reason(status) for email_id, status in statuses.items()}
         return _Tally(gone=set(gone), withdrawn=set(waiting), left=left)
 
-    done, held = on_free(connection, database, work, ids)
-    done.left |= dict.fromkeys(held, Left.HELD)
+    done, locked = on_free(connection, database, work, ids)
+    done.left |= dict.fromkeys(locked, Left.LOCKED)
     return done
 
 

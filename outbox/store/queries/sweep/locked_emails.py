@@ -1,8 +1,8 @@
-"""Tells whether due emails may be claimed, or whether other transactions hold them all.
+"""Tells whether due emails may be claimed, or whether other transactions have locked them all.
 
-A survey sees what is committed, and not who holds a row. Only a locking read tells that. Its lock
-ends with it. A claim at that very moment passes the email over. So a batch that finds one sweeps
-next, and whoever finds none claims nothing of it.
+A survey sees what is committed, and not which rows are locked. Only a locking read tells that. Its
+lock ends with the read. A claim at that very moment passes the email over. So a batch that finds a
+free email has a sweep follow, and a sweep that finds none claims nothing of that way.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ...due_emails import due_statement
 
 MOST = 200
 """The most ways (pairs of lane and priority) that are asked for. There is a statement for each, and
-it reads as many emails as are held before the first one that is free."""
+it reads as many emails as are locked before the first one that is free."""
 
 
 def is_any_free(database: Database, ways: Iterable[LaneKey], *, seconds: float = 0.0) -> bool:
-    """Return whether an email of these ways has been due for `seconds`, and nobody holds it.
+    """Return whether an email of these ways has been due for `seconds`, and is free.
 
-    Where all are held in the first MOST ways, the others are not asked for.
+    Where all are locked in the first MOST ways, the others are not asked for.
     """
     return any(_is_free(database, way, seconds) for way in islice(ways, MOST))
 
 
 def locked_ways(database: Database, ways: Iterable[LaneKey]) -> set[LaneKey]:
-    """Return those of the first MOST ways whose due emails are all held."""
+    """Return those of the first MOST ways whose due emails are all locked."""
     return {way for way in islice(ways, MOST) if not _is_free(database, way, 0.0)}
 
 
 def _is_free(database: Database, way: LaneKey, seconds: float) -> bool:
-    if database.facts.one_writer:  # nobody holds a row there without holding all of them
+    if database.facts.one_writer:  # nobody locks a row there without locking all of them
         return True
     lane, priority = way
     one = ClaimRequest(lane=lane, priority=priority, batches=1, size=1)

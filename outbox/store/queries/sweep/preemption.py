@@ -2,7 +2,7 @@
 
 A process asks ten times a second. The more urgent email is first in the index of due emails, so the
 cost depends only on the number of lanes in which it waits. Nobody gives way to email that another
-transaction holds: no sweep could claim it.
+transaction has locked: no sweep could claim it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEFT = 0.03
 """Seconds within which urgent email is claimed if any process is free to sweep."""
 
 _LONG = 1.0
-"""Seconds after which due email is active only if no other transaction holds it."""
+"""Seconds after which due email is active only if no other transaction has locked it."""
 
 _URGENT = Priority.URGENT
 

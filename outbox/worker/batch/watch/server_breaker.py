@@ -25,9 +25,10 @@ _log = logging.getLogger("outbox")
 class ServerBreaker:
     """One server's breaker: its state at the batch's start, and what the batch writes to it.
 
-    Each write is repeated until the database takes it. Only where another transaction holds the
-    breaker's row for long it is left out: its host may have vanished. Then this process claims
-    nothing for a server that it should halt for a while. No email is charged for that.
+    Each write is repeated until the database takes it. It is left out only where another
+    transaction has locked the breaker's row for long, because that host may have vanished. Then
+    this process claims nothing, for a while, for a server that it should halt. No email is charged
+    for that.
     """
 
     def __init__(self, runtime: Runtime, server: str, found: Breaker | None) -> None:
@@ -37,7 +38,7 @@ class ServerBreaker:
         self._reach = runtime.reach
         self._server = server
         opened = found if found is not None and found.is_open else None
-        self.was_closed = found is None  # nothing was held against the server
+        self.was_closed = found is None  # nothing spoke against the server
         self.was_open = opened is not None  # this batch is its probe
         self.failures = opened.failures if opened is not None else 0  # in a row, while it was open
         self.refusal = opened.refusal if opened is not None else None  # of every email

@@ -66,7 +66,7 @@ class Watch:
         self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
         self._is_silent = False  # the server gives no reply to any email
         self._judged = False  # the server took or judged an email, or opened a probe's session
-        # Nearly always True: nothing is held against the server, and a sent email needs no thought.
+        # Nearly always True: nothing speaks against the server, and a sent email needs no thought.
         self._is_calm = breaker is None
 
     @property
@@ -179,12 +179,12 @@ class Watch:
             return ASIDE
         if self._others.wait(self._suspicion.could_tell):
             return CLASS
-        # An email without a reply counts as held back: `note_slow` sees a server silent to all.
-        was_held_back = result.given_up or not email.traits.is_fresh
-        witness = self._witness(JUST_NOW if was_held_back else OPEN_FIRST)
+        # An email without a reply counts as not fresh: `note_slow` sees a server silent to all.
+        is_fresh = email.traits.is_fresh and not result.given_up
+        witness = self._witness(OPEN_FIRST if is_fresh else JUST_NOW)
         if witness is None:
             return self._blame_server(email, result)
-        if not was_held_back:
+        if is_fresh:
             return CLASS  # an open breaker would stop all emails, and the server has just taken one
         # A silence blames no email: those set aside before may have had another cause.
         return ASIDE if result.given_up else Diagnosis(Kind.BLAMED, witness=witness)

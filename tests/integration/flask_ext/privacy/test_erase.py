@@ -188,7 +188,7 @@ def test_an_email_that_another_transaction_holds_is_left_and_nobody_waits(shop: 
     email = shop.tables.email
     with shop.session() as session:
         session.execute(sa.select(email).where(email.c.id == email_id).with_for_update())
-        assert shop.outbox.erase(ADA).left == {email_id: Left.HELD}
+        assert shop.outbox.erase(ADA).left == {email_id: Left.LOCKED}
     assert shop.outbox.erase(ADA).emails == 1
 
 

@@ -39,7 +39,7 @@ def only(shop: Shop) -> Any:
 
 
 def renew(shop: Shop, token: UUID, seconds: float = LEASE) -> bool:
-    return bool(lease.renew(shop.database, [token], lease_seconds=seconds).held)
+    return bool(lease.renew(shop.database, [token], lease_seconds=seconds).renewed)
 
 
 def rescue_seconds(shop: Shop) -> float:

@@ -40,7 +40,7 @@ def test_many_leases_are_renewed_at_once_and_no_other(shop: Shop) -> None:
     tokens, (stranger,) = leases(shop, MANY), leases(shop, 1)
     before = ends(shop)
     shop.later(10)
-    assert renew(shop, tokens) == lease.Renewal(held=frozenset(tokens), lost=frozenset())
+    assert renew(shop, tokens) == lease.Renewal(renewed=frozenset(tokens), lost=frozenset())
     after = ends(shop)
     assert all((after[token] - before[token]).total_seconds() >= 9 for token in tokens)
     assert after[stranger] == before[stranger]
@@ -49,24 +49,24 @@ def test_many_leases_are_renewed_at_once_and_no_other(shop: Shop) -> None:
 def test_lost_leases_keep_no_other_from_its_renewal(shop: Shop) -> None:
     kept, gone = leases(shop, 3), [uuid4(), uuid4()]
     renewal = renew(shop, [gone[0], *kept, gone[1]])
-    assert renewal == lease.Renewal(held=frozenset(kept), lost=frozenset(gone))
+    assert renewal == lease.Renewal(renewed=frozenset(kept), lost=frozenset(gone))
     assert ends(shop).keys() == set(kept)
 
 
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_lease_that_somebody_holds_is_neither_renewed_nor_lost(shop: Shop) -> None:
     """Whoever vanished in the midst of a transaction holds its rows for hours."""
-    first, held, last = sorted(leases(shop, 3))
+    first, locked, last = sorted(leases(shop, 3))
     before = ends(shop)
     shop.later(10)
     table = shop.tables.lease
     with shop.engine.begin() as other:
-        other.execute(select(table).where(table.c.token == held).with_for_update())
-        renewal = renew(shop, [first, held, last])
-        assert renewal == lease.Renewal(held=frozenset({first, last}), lost=frozenset())
-    assert ends(shop)[held] == before[held]
-    assert renew(shop, [held]).held == {held}
-    assert ends(shop)[held] > before[held]
+        other.execute(select(table).where(table.c.token == locked).with_for_update())
+        renewal = renew(shop, [first, locked, last])
+        assert renewal == lease.Renewal(renewed=frozenset({first, last}), lost=frozenset())
+    assert ends(shop)[locked] == before[locked]
+    assert renew(shop, [locked]).renewed == {locked}
+    assert ends(shop)[locked] > before[locked]
 
 
 @pytest.mark.databases("postgresql", "mariadb")
@@ -75,5 +75,5 @@ def test_a_lease_is_lost_only_when_its_end_is_committed(shop: Shop) -> None:
     table = shop.tables.lease
     with shop.engine.begin() as other:
         other.execute(delete(table).where(table.c.token == token))
-        assert renew(shop, [token]) == lease.Renewal(held=frozenset(), lost=frozenset())
+        assert renew(shop, [token]) == lease.Renewal(renewed=frozenset(), lost=frozenset())
     assert renew(shop, [token]).lost == {token}

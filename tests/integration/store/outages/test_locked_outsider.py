@@ -35,9 +35,7 @@ def test_only_an_outsider_that_nobody_holds_waits(
     locked = [shop.enqueue(f"{name}@other.example") for name in "abc"]
     assert outsider_waits(worker.database, WAYS, is_outsider)
     with shop.session() as session, no_waiting(worker):
-        for (
-            email
-        ) in locked:  # one by one: for a list MariaDB locks the whole small table
+        for email in locked:  # one by one: for a list MariaDB locks the whole small table
             hold(shop, session, email.id)
         assert not in_time(lambda: outsider_waits(worker.database, WAYS, is_outsider), session)
         shop.enqueue("d@other.example")

@@ -48,9 +48,7 @@ def test_a_sweep_probes_with_the_best_email_that_nobody_holds(
     alike = shop.enqueue("b@one.example")
     worker = halted(workers, suspect.id)
     with shop.session() as session, no_waiting(worker):
-        for (
-            email
-        ) in locked:  # one by one: for a list MariaDB locks the whole small table
+        for email in locked:  # one by one: for a list MariaDB locks the whole small table
             hold(shop, session, email.id)
         assert len(in_time(lambda: probes(worker), session)) == 1
     assert shop.statuses() == ["pending", "pending", "pending", "claimed"]

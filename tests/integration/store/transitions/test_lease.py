@@ -39,8 +39,8 @@ def record_in_vain(shop: Shop, stale: Claim, email_id: int) -> None:
 
 def renew(shop: Shop, token: UUID) -> bool:
     renewal = lease.renew(shop.database, [token], lease_seconds=LEASE)
-    assert renewal.held | renewal.lost == {token}
-    return bool(renewal.held)
+    assert renewal.renewed | renewal.lost == {token}
+    return bool(renewal.renewed)
 
 
 def judge(shop: Shop) -> int:

@@ -67,7 +67,7 @@ def test_a_started_lease_is_judged_one_lease_after_it_was_first_seen_expired(sho
     assert judge(shop) == 0
     shop.later(LEASE - 5)
     assert judge(shop) == 0
-    assert lease.renew(shop.database, [made.token], lease_seconds=LEASE).held  # the worker lives
+    assert lease.renew(shop.database, [made.token], lease_seconds=LEASE).renewed  # the worker lives
     shop.later(LEASE - 5)
     assert judge(shop) == 0
     shop.later(10)

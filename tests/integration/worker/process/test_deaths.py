@@ -160,7 +160,7 @@ def test_a_batch_that_was_given_up_in_error_goes_on_with_its_next_renewal(shop: 
     made = started(shop, None)
     shop.database.run(lambda c: lease.let_run_out(c, shop.database, [made.token]))
     assert (held(shop), judged(shop)) == (0, 0)
-    assert lease.renew(shop.database, [made.token], lease_seconds=LEASE).held
+    assert lease.renew(shop.database, [made.token], lease_seconds=LEASE).renewed
     shop.later(LEASE - 5)
     assert (held(shop), judged(shop)) == (1, 0)
 

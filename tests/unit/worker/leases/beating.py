@@ -60,8 +60,8 @@ class Table:
     ) -> lease.Renewal:
         self.renewals.append((list(tokens), lease_seconds))
         lost = frozenset(self.answers.pop(0)() or () if self.answers else ())
-        held = frozenset(tokens) - lost - self.busy
-        return lease.Renewal(held=held, lost=lost)
+        renewed = frozenset(tokens) - lost - self.busy
+        return lease.Renewal(renewed=renewed, lost=lost)
 
 
 class Hanging:
