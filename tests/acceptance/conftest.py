@@ -13,9 +13,17 @@ from tests.support.system.system import System, running
 
 
 @pytest.fixture
-def system(database_url: str, broker: Broker, catcher: Catcher) -> Iterator[System]:
+def settings() -> dict[str, object]:
+    """What the tests of a file set for their system."""
+    return {}
+
+
+@pytest.fixture
+def system(
+    database_url: str, broker: Broker, catcher: Catcher, settings: dict[str, object]
+) -> Iterator[System]:
     """A system on each database; nothing of Celery runs until the test starts it."""
-    with running(database_url, broker, catcher) as made:
+    with running(database_url, broker, catcher, **settings) as made:
         yield made
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from outbox import WorkerDetails, WorkerState
 from outbox.worker.fleet.inquiry import OURS
-from tests.support.servers.brokers.broker import Broker
-from tests.support.servers.smtp.catcher import Catcher
 from tests.support.system.app import outbox
-from tests.support.system.system import WINDOW, System, running
+from tests.support.system.system import WINDOW, System
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.one_broker("redis"), pytest.mark.one_database("postgresql")]
@@ -24,14 +20,6 @@ QUICK = 0.3
 @pytest.fixture
 def settings() -> dict[str, object]:
     return {"WORKER_BEATS": QUICK, "OUTBOX_SLOTS": None, "OUTBOX_BATCH": WINDOW}
-
-
-@pytest.fixture
-def system(
-    database_url: str, broker: Broker, catcher: Catcher, settings: dict[str, object]
-) -> Iterator[System]:
-    with running(database_url, broker, catcher, **settings) as made:
-        yield made
 
 
 def row_of(pid: int) -> list[WorkerDetails]:

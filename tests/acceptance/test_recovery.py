@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
-from tests.support.servers.brokers.broker import Broker
-from tests.support.servers.smtp.catcher import Catcher
-from tests.support.system.system import WINDOW, System, running
+from tests.support.system.system import WINDOW, System
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -28,14 +25,6 @@ LONG = 600.0
 @pytest.fixture
 def settings() -> dict[str, object]:
     return {"WORKER_BEATS": 0.3, "OUTBOX_LEASE": LONG, "OUTBOX_BATCH": WINDOW}
-
-
-@pytest.fixture
-def system(
-    database_url: str, broker: Broker, catcher: Catcher, settings: dict[str, object]
-) -> Iterator[System]:
-    with running(database_url, broker, catcher, **settings) as made:
-        yield made
 
 
 def two(pids: set[int]) -> set[int]:

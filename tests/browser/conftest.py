@@ -19,6 +19,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 from tests.browser.office import Office, complaints
+from tests.browser.serving import serving
 from tests.support.shop.shop import Shops
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,12 +119,8 @@ def missing(what: str) -> NoReturn:
 def office(tmp_path: Path) -> Iterator[Office]:
     shops = Shops(url=f"sqlite:///{tmp_path}/shop.db")
     made = Office(shops)
-    thread = threading.Thread(target=made.server.serve_forever)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with serving(made.server):
+        yield made
     shops.close()
 
 

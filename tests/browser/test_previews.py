@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +15,7 @@ from werkzeug.serving import make_server
 
 from outbox import Outbox
 from tests.browser.leaving import follow
+from tests.browser.serving import serving
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -73,12 +73,8 @@ def _broken() -> Message:
 @pytest.fixture
 def development() -> Iterator[Development]:
     site = Development()
-    thread = threading.Thread(target=site.server.serve_forever)
-    thread.start()
-    yield site
-    site.server.shutdown()
-    thread.join()
-    site.server.server_close()
+    with serving(site.server):
+        yield site
 
 
 def choose(browser: Chrome, value: str) -> None:

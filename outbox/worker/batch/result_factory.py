@@ -136,13 +136,7 @@ class ResultFactory:
         It waits behind the others, uncharged: its key may come, until its lifetime is over.
         """
         reply = Reply(code=0, text=f"the worker lacks the encryption key {key_id}")
-        recipients = tuple(
-            RecipientResult(address=address, verdict=Verdict.SUSPECT, reply=reply)
-            for address in out.email.envelope.recipients
-        )
-        lacking = Transaction(
-            verdict=Verdict.SUSPECT, phase=Phase.BODY, reply=reply, recipients=recipients
-        )
+        lacking = _of_all(out, Verdict.SUSPECT, Phase.BODY, reply)
         whole = _with_put_off(out, lacking)
         return self._result(out, self._outcome(out.email, whole), whole, "")
 
@@ -152,13 +146,7 @@ class ResultFactory:
         So an email that makes each try fail is soon claimed alone, and at last it ends.
         """
         reply = Reply(code=0, text=f"the worker failed: {type(error).__name__}")
-        recipients = tuple(
-            RecipientResult(address=address, verdict=Verdict.UNSENT, reply=reply)
-            for address in out.email.envelope.recipients
-        )
-        crash = Transaction(
-            verdict=Verdict.UNSENT, phase=Phase.MAIL, reply=reply, recipients=recipients
-        )
+        crash = _of_all(out, Verdict.UNSENT, Phase.MAIL, reply)
         return self.judged(out, crash, server)[0]
 
     def _behind(self, out: Outgoing) -> EmailResult:
@@ -167,13 +155,7 @@ class ResultFactory:
         The domain decides it as for a suspect: each waits, until its lifetime is over. But nothing
         was tried on behalf of this email, so no attempt is logged.
         """
-        recipients = tuple(
-            RecipientResult(address=address, verdict=Verdict.SUSPECT, reply=_NO_REPLY)
-            for address in out.email.envelope.recipients
-        )
-        as_suspect = Transaction(
-            verdict=Verdict.SUSPECT, phase=Phase.MAIL, reply=_NO_REPLY, recipients=recipients
-        )
+        as_suspect = _of_all(out, Verdict.SUSPECT, Phase.MAIL, _NO_REPLY)
         outcome = self._outcome(out.email, _with_put_off(out, as_suspect))
         return self._result(out, outcome, _UNLOGGED, "")
 
@@ -248,6 +230,15 @@ def _may_drop_all(out: Outgoing, suspected: Transaction) -> bool:
     """
     is_early = suspected.verdict is Verdict.UNSENT and suspected.phase in _BEFORE_CONTENT
     return is_early and not out.blamed_by
+
+
+def _of_all(out: Outgoing, verdict: Verdict, phase: Phase, reply: Reply) -> Transaction:
+    """Return a transaction that has this verdict on the email and on each recipient."""
+    recipients = tuple(
+        RecipientResult(address=address, verdict=verdict, reply=reply)
+        for address in out.email.envelope.recipients
+    )
+    return Transaction(verdict=verdict, phase=phase, reply=reply, recipients=recipients)
 
 
 def _with_put_off(out: Outgoing, transaction: Transaction) -> Transaction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import closing
 from pathlib import Path
 
 from selenium.webdriver.common.by import By
@@ -12,6 +12,7 @@ from werkzeug.serving import make_server
 from outbox.store.control import beat
 from tests.browser.conftest import chromium
 from tests.browser.pictures.picture import Picture, shot
+from tests.browser.serving import serving
 from tests.integration.dashboard import scene
 from tests.integration.dashboard.desk import Desk
 from tests.support.shop.shop import Shops
@@ -25,23 +26,18 @@ def take(folder: Path) -> bytes:
     desk = Desk(shops, MAIL_SERVER="smtp.example", MAIL_PORT=587, MAIL_USE_TLS=True)
     server = make_server("127.0.0.1", 0, desk.shop.app, threaded=True)
     _fill(desk)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    browser = chromium(folder / "chromium", scripts=True)
-    try:
-        browser.get(f"http://127.0.0.1:{server.port}/outbox/")
-        shot(browser, *SIZE)  # the charts are drawn anew in this size
-        browser.refresh()
-        WebDriverWait(browser, 20).until(
-            lambda b: len(b.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 3
-        )
-        return shot(browser, *SIZE)
-    finally:
-        browser.quit()
-        server.shutdown()
-        thread.join()
-        server.server_close()
-        shops.close()
+    with closing(shops), serving(server):
+        browser = chromium(folder / "chromium", scripts=True)
+        try:
+            browser.get(f"http://127.0.0.1:{server.port}/outbox/")
+            shot(browser, *SIZE)  # the charts are drawn anew in this size
+            browser.refresh()
+            WebDriverWait(browser, 20).until(
+                lambda b: len(b.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 3
+            )
+            return shot(browser, *SIZE)
+        finally:
+            browser.quit()
 
 
 def _fill(desk: Desk) -> None:

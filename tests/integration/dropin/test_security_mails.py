@@ -54,22 +54,21 @@ USERNAME = {"SECURITY_USERNAME_ENABLE": True}
 
 def two_factored(club: Members) -> FlaskClient:
     """Have the member be asked for a code that comes by email."""
-    security = club.app.extensions["security"]
-    with club.app.app_context():
-        user = security.datastore.find_user(email=CUSTOMER)
-        secret = security.totp_factory.generate_totp_secret()
-        security.datastore.tf_set(user, "email", totp_secret=secret)
-        club.db.session.commit()
-    return club.client()
+    return with_secret(club, "tf_set")
 
 
 def with_codes(club: Members) -> FlaskClient:
     """Let the member sign in with a code that comes by email."""
+    return with_secret(club, "us_set")
+
+
+def with_secret(club: Members, store: str) -> FlaskClient:
+    """Give the member a secret for such codes, by this method of the datastore."""
     security = club.app.extensions["security"]
     with club.app.app_context():
         user = security.datastore.find_user(email=CUSTOMER)
         secret = security.totp_factory.generate_totp_secret()
-        security.datastore.us_set(user, "email", totp_secret=secret)
+        getattr(security.datastore, store)(user, "email", totp_secret=secret)
         club.db.session.commit()
     return club.client()
 

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
-from sqlalchemy import event, insert
+from sqlalchemy import event
 
 from outbox.store.control import lease
 from outbox.store.control.connection_caps import in_flight, take_server
 from outbox.store.transitions.rescue import rescue
+from tests.integration.store.leases import leases
 from tests.support.shop.shop import LEASE, Shop
 
 pytestmark = pytest.mark.each_database
 
 ONE = {"a": 1}
-
-
-def leases(shop: Shop, count: int) -> list[UUID]:
-    """Start so many batches."""
-    tokens = [uuid4() for _ in range(count)]
-    now, end = shop.database.now(), shop.database.now(LEASE)
-    rows = [{"token": token, "priority": 1} for token in tokens]
-    with shop.engine.begin() as connection:
-        made = insert(shop.tables.lease).values(claimed_at=now, started_at=now, expires_at=end)
-        connection.execute(made, rows)
-    return tokens
 
 
 def taken(shop: Shop) -> dict[str, int]:

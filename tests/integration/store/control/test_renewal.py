@@ -6,26 +6,16 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 
 from outbox.store.control import lease
 from outbox.store.schema.clock import utc
+from tests.integration.store.leases import leases
 from tests.support.shop.shop import LEASE, Shop
 
 pytestmark = pytest.mark.each_database
 
 MANY = 200
-
-
-def leases(shop: Shop, count: int) -> list[UUID]:
-    """Start so many batches; return their tokens in no order."""
-    tokens = [uuid4() for _ in range(count)]
-    now, end = shop.database.now(), shop.database.now(LEASE)
-    rows = [{"token": token, "priority": 1} for token in tokens]
-    with shop.engine.begin() as connection:
-        made = insert(shop.tables.lease).values(claimed_at=now, started_at=now, expires_at=end)
-        connection.execute(made, rows)
-    return tokens
 
 
 def renew(shop: Shop, tokens: list[UUID]) -> lease.Renewal:

@@ -14,6 +14,13 @@ from tests.support.shop.shop import LEASE, Shop, Shops
 pytestmark = pytest.mark.each_database
 
 
+def lose_before(shop: Shop, email_id: int, *, workers: int) -> None:
+    """Have the email count so many lost workers."""
+    email = shop.tables.email
+    with shop.engine.begin() as connection:
+        connection.execute(update(email).where(email.c.id == email_id).values(crashes=workers))
+
+
 def told(shop: Shop) -> list[tuple[int, Status, int]]:
     """Return what is told: the email, its status, and how many workers were lost with it."""
     settings = shop.runtime.settings
@@ -60,9 +67,7 @@ def test_an_email_is_named_from_its_second_lost_worker_on_until_it_has_ended(sho
 def test_one_that_failed_of_it_is_named_for_a_day_or_until_it_is_retried(shops: Shops) -> None:
     shop = shops.open(OUTBOX_MAX_CRASHES=3)
     first, second = shop.enqueue(), shop.enqueue()
-    email = shop.tables.email
-    with shop.engine.begin() as connection:
-        connection.execute(update(email).where(email.c.id == first.id).values(crashes=2))
+    lose_before(shop, first.id, workers=2)
     lost(shop)
     shop.rescue()
     assert told(shop) == [(first.id, Status.FAILED, 3)]
@@ -75,9 +80,7 @@ def test_one_that_failed_of_it_is_named_for_a_day_or_until_it_is_retried(shops: 
 def test_a_failed_one_is_forgotten_after_a_day(shops: Shops) -> None:
     shop = shops.open(OUTBOX_MAX_CRASHES=3)
     email = shop.enqueue()
-    table = shop.tables.email
-    with shop.engine.begin() as connection:
-        connection.execute(update(table).where(table.c.id == email.id).values(crashes=2))
+    lose_before(shop, email.id, workers=2)
     lost(shop)
     shop.rescue()
     assert told(shop) == [(email.id, Status.FAILED, 3)]
@@ -104,16 +107,13 @@ def test_one_in_an_open_window_ends_unknown_and_is_named_until_a_person_settles_
 
 def test_an_innocent_neighbour_does_not_take_the_place_of_a_worse_one(shop: Shop) -> None:
     worse = shop.enqueue()
-    email = shop.tables.email
-    with shop.engine.begin() as connection:
-        connection.execute(update(email).where(email.c.id == worse.id).values(crashes=2))
+    lose_before(shop, worse.id, workers=2)
     lost(shop)
     shop.rescue()
     other = shop.enqueue()
-    with shop.engine.begin() as connection:
-        connection.execute(update(email).where(email.c.id == other.id).values(crashes=1))
+    lose_before(shop, other.id, workers=1)
     for made in shop.claim():
-        ids = {row.id for row in shop.rows(email) if row.token == made.token}
+        ids = {row.id for row in shop.rows(shop.tables.email) if row.token == made.token}
         if other.id in ids:
             shop.start(made.token)
     shop.rescue()
