@@ -11,7 +11,7 @@ from ..schema.clock import utc
 from .database import Database
 
 MOST = 5.0
-"""Seconds by which two clocks may differ before it is told: synchronised ones differ by less."""
+"""Seconds by which two clocks may differ without a warning; synchronised clocks differ by less."""
 
 
 def seconds_ahead(database: Database, *, wall: Callable[[], float] = time.time) -> float:

@@ -99,8 +99,8 @@ class Database:
     def share(self, places: int) -> None:
         """Have all threads of this process share so many connections, each in turn.
 
-        They use no more than the pool keeps open: it would close each connection above that after
-        its use, and a new one costs more than a short wait.
+        They use no more than the pool keeps open. The pool would close each further connection
+        after its use, and a new connection costs more than a short wait.
         """
         self._turns = Turns(max(1, int(min(places, self.kept))))
 
@@ -110,7 +110,7 @@ class Database:
         return self._turns is not None
 
     def after_fork(self) -> None:
-        """Have a child of a fork share nothing with its parent: not even who is inside."""
+        """Have a child of a fork share nothing with its parent: not even whose turn it is."""
         if self._turns is not None:
             self._turns = Turns(self._turns.places)
 
@@ -120,7 +120,7 @@ class Database:
 
     def now(self, seconds: float = 0.0) -> clock:
         """Return the SQL expression for the database's time plus `seconds`."""
-        offset = self._offset  # not this object: an engine keeps its statements, and this the app
+        offset = self._offset  # not `self`: the engine keeps its statements, and so the whole app
         return clock(lambda: offset.seconds + seconds)
 
     def built(self, build: Callable[..., Result], *key: Hashable) -> Result:
@@ -175,7 +175,8 @@ class Database:
     def run_each(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work`, each of whose statements may be committed alone: that saves round trips.
 
-        Where only one transaction writes at a time it is one. Raises as `read` does.
+        Where only one transaction writes at a time, the work is one transaction. Raises as `read`
+        does.
         """
         return self.run(work) if self.facts.one_writer else self.read(work)
 

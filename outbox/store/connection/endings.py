@@ -36,10 +36,10 @@ class Audience(Protocol):
 
     @property
     def wants(self) -> Collection[Status]:
-        """The statuses that it wants to be told about. This is asked before each transaction."""
+        """The statuses that the audience wants to hear of; asked for before each transaction."""
 
     def tell(self, endings: Sequence[Ending]) -> None:
-        """Take the endings of one committed transaction that have such a status; at least one."""
+        """Take those endings of one committed transaction that it wants: one or more."""
 
 
 class Nobody:

@@ -10,10 +10,9 @@ from sqlalchemy import Engine, event
 def lone_engine(engine: Engine) -> Engine:
     """Return an engine that connects as this one does, with a pool of its own.
 
-    A process that forks while another thread uses this engine leaves nothing to its child that the
-    child would use: its own engine's pool has other locks and other connections. Call its `dispose`
-    after each use, so that no idle connection is inherited either: mysqlclient would end it in the
-    child, for both.
+    The process may fork while a thread uses this engine. That does no harm to the child: the
+    child's own engine has other locks and other connections. Call `dispose` after each use, so that
+    the child inherits no idle connection either: mysqlclient would end it there, for both.
     """
     made = Engine(
         engine.pool.recreate(),
@@ -26,7 +25,7 @@ def lone_engine(engine: Engine) -> Engine:
 
 
 def _prepare_nothing(driver: Any, _: object) -> None:
-    # A connection has a few statements, each once: preparing them would save nothing. So nobody has
-    # to ask whether a pool such as PgBouncer stands before PostgreSQL.
+    # A connection runs a few statements, each once: preparing them would save nothing. Without it
+    # nobody has to ask whether a pool such as PgBouncer stands before PostgreSQL.
     if hasattr(driver, "prepare_threshold"):
         driver.prepare_threshold = None

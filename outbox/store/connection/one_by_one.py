@@ -23,7 +23,7 @@ def each_for_itself(
     """Do `work` for these emails; return the ids of those whose rows the database refuses.
 
     If the work is refused, it is rolled back and repeated for each half of the emails, until each
-    faulty email is alone. One line is logged for all of them: they could not be `what` ("expired").
+    faulty email is alone. One line in the log tells that they could not be `what`: "expired".
     """
     faulty: dict[int, BaseException] = {}
 

@@ -90,8 +90,9 @@ def free(statement: Select[*Columns]) -> Select[*Columns]:
 def kept(connection: Connection, statement: Select[*Columns]) -> Select[*Columns]:
     """Return the statement so that the free rows it finds are not removed before the commit.
 
-    Others may lock them the same way. For MySQL 8 SQLAlchemy before 2.1 writes the old words for
-    that, which do not go with `SKIP LOCKED`: there the statement's end is written here.
+    Others may lock them the same way. For MySQL 8 SQLAlchemy before 2.1 writes the older
+    `LOCK IN SHARE MODE`, which does not go with `SKIP LOCKED`. There this function writes the
+    statement's end itself.
     """
     dialect = connection.dialect
     if getattr(dialect, "is_mariadb", None) is False and not hasattr(dialect, _FOR_SHARE):

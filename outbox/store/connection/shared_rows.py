@@ -5,8 +5,8 @@ keeps the row locked until the database notices, which may take hours. Whoever w
 keep a task's place as long, and the emails of all other servers would stop, too.
 
 So a row is locked only where it is free. `run_patiently` tries for `PATIENCE` seconds, and then its
-caller does without the row. From then on the process avoids the row, until it gets it: it tries
-only once each time, and for `AVOIDED` seconds sweeps claim nothing that needs the row.
+caller does without the row. From then on the process avoids the row, until it gets it. It tries
+only once each time, and for `AVOIDED` seconds its sweeps claim nothing that needs the row.
 
 No transaction inserts such a row together with other work: `insert_alone` commits it by itself. An
 INSERT would wait for an open transaction that has inserted the same row, and cannot skip it.

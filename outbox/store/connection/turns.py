@@ -55,7 +55,7 @@ class Turns:
             raise
 
     def _leave(self, turn: threading.Lock) -> None:
-        """Wait no more. If the turn has just come, the next one has it."""
+        """Stop waiting. If the turn has just come, the next thread gets it."""
         with self._lock:
             if turn in self._waiting:
                 self._waiting.remove(turn)

@@ -38,8 +38,8 @@ def claim(
 ) -> list[Claim]:
     """Claim due emails of one lane for `lease_seconds`; return the claims made.
 
-    They are one batch of up to `limit`, except emails whose workers keep dying. One of these is
-    claimed beside it, alone, so that a crash with it affects no other email.
+    They are one batch of up to `limit`, without emails whose workers keep dying. One such email is
+    claimed beside the batch, alone, so that a crash with it affects no other email.
     """
     request = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
     return claim_requested(database, [request], lease_seconds=lease_seconds)
@@ -74,8 +74,8 @@ def claim_probe(
 ) -> Claim | None:
     """Claim one email as a probe for `lease_seconds`; without an id the probe is a mere session.
 
-    Returns None if the email is no longer due, because another claim was faster, or if another
-    transaction has locked its row: no sweep waits for that.
+    Returns None if the email is no longer due, because another claim was faster. Returns None, too,
+    if another transaction has locked its row: no sweep waits for that.
     """
     (lane, priority), token = way, uuid4()
 
@@ -99,9 +99,9 @@ def _batches(
 ) -> list[Claim]:
     """Claim the batches of one request; one email that goes alone may come on top of them.
 
-    An email that is claimed alone counts as a batch, because it takes a slot. Otherwise the lost
-    workers of a newsletter would have one sweep claim thousands, which no process could start. The
-    last batch is not given up for one: neither of the two has to wait for the other.
+    An email that is claimed alone counts as a batch, because it takes a slot. Otherwise, after a
+    newsletter's workers were lost, one sweep would claim thousands that no process could start. The
+    last batch is not given up for such an email: neither of the two has to wait for the other.
 
     If most of the emails that are due first go alone, those behind them fill the batch.
     """

@@ -230,9 +230,9 @@ class Writer:
     def _is_same(self, key: str, stored: bytes | None, new: NewEmail) -> bool:
         """Whether the email with this key and this stored fingerprint is the new one.
 
-        The fingerprint may be under an earlier encryption key. If that is gone, or the fingerprint
-        is, with an erased person, nobody can tell, and the email counts as the same: the key says
-        so.
+        The fingerprint may be made with an earlier encryption key. If that key is gone, or an
+        erasure has removed the fingerprint, nobody can tell. Then the email counts as the same,
+        because its idempotency key says so.
         """
         cipher, plain = self.database.cipher, new.message.fingerprint()
         if stored is None or stored == cipher.digest(plain):
@@ -245,7 +245,7 @@ class Writer:
         if row is None:  # it comes in the same run
             return False
         if row.redacted_at is not None:
-            # With its body went the id of its encryption key.
+            # The id of its encryption key was removed with its body.
             return stored in cipher.digests(plain) or self._may_lack_a_key()
         if row.key_id == cipher.key_id:
             return False
@@ -255,7 +255,7 @@ class Writer:
             return True
 
     def _may_lack_a_key(self) -> bool:
-        """Whether emails are encrypted here: one may have been with a key that is gone."""
+        """Whether emails are encrypted here, so that the key of one may be gone."""
         return self.database.cipher.key_id is not None or bool(
             needed(self.connection, self.database)
         )

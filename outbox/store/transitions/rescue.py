@@ -71,8 +71,9 @@ def _note_overdue(database: Database) -> None:
     """Note when leases were first seen to have run out. Skip leases whose rows are locked.
 
     A host that vanished within a renewal keeps its row locked until the database notices, which may
-    take hours. No sweep may wait for it. Nor should one that vanishes here keep the leases of
-    workers that live: where the database can, it is one statement that commits by itself.
+    take hours. No sweep may wait for it. A host that vanishes here should not keep the leases of
+    living workers locked, either. So where the database can, this is one statement that commits by
+    itself.
     """
     lease = database.tables.lease
     overdue = (
@@ -214,7 +215,8 @@ def _mark_unknown(
 def _is_final(row: Any, settings: Settings) -> bool:
     """Return whether an email in doubt ends `unknown` instead of being sent again.
 
-    The lifetime is not asked: a worker's death costs none, and the wait after it is not counted.
+    The email's lifetime does not matter: a worker's death costs none of it, and the wait after the
+    death is not counted.
     """
     policy = row.on_unknown or settings.on_unknown
     return (

@@ -24,9 +24,9 @@ def start(
     """Start the batch of this token for `lease_seconds`; return its emails, or None.
 
     None means that the task came twice or late, and nothing was changed. A lease starts only once,
-    and a rescued lease is gone. Of a `process` it is seen on its host that it has ended. With
-    `again` the caller asks for what has failed before, and knows that no other task of its process
-    has the token: a lease that this process has started is its own.
+    and a rescued lease is gone. The lease notes the `process`, so that its host can see whether the
+    process has ended. With `again` the caller repeats a start that failed. It knows that no other
+    task of its process has the token, so a lease that this process has started is its own.
     """
 
     names = ("boot", "pid", "start")

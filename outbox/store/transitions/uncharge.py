@@ -40,7 +40,7 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
 
     Failed emails become pending again, behind the others, unless their `lifetime` in seconds is
     over. Deferred emails keep their due time. Both get their attempt back. In the log such an
-    attempt becomes a `halt`, so that it is taken back only once. Recipients who were refused so
+    attempt becomes a `halt`, so that it is taken back only once. Recipients who were refused alike
     before the server hung up are written to again, as long as their email waits. Emails that a
     person, a purge, a new claim or a later verdict has taken meanwhile do not change. Returns how
     many attempts were taken back.
@@ -126,7 +126,7 @@ def _tail(connection: Connection, database: Database, server: str, refusal: str)
 
 
 def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
-    """Yield the rows up to another result; those that judge no email pass."""
+    """Yield the rows up to another result, including rows that judge no email."""
     for row in rows:
         if row.verdict not in _NOT_JUDGED and _refusal(Phase(row.phase), row) != refusal:
             return
@@ -140,7 +140,7 @@ def _refusal(phase: Phase, row: Row[Any]) -> str | None:
 def _write_again(
     connection: Connection, database: Database, refusal: str, emails: Collection[int]
 ) -> None:
-    """Have those of these emails that wait go to the recipients who were refused so, too."""
+    """Have those emails that wait go also to the recipients whom the server refused alike."""
     if not emails:
         return
     email, table = database.tables.email.c, database.tables.recipient

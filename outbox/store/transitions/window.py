@@ -23,7 +23,7 @@ LOST = "lease_lost"
 """The name of the counter of results that came after their lease was lost."""
 
 Together = Callable[[WindowChange], Advanced]
-"""Makes a change with those of other tasks."""
+"""Makes one task's change together with those of other tasks."""
 
 
 def advance(
@@ -57,7 +57,7 @@ def advance(
             rest = [entry for entry in results if entry.email_id in missing]
             late = advance_in_steps(database, token, rest, [], worker=worker)
             progress = replace(late, opened=opened, written=late.written | written)
-        wants = database.audience.wants  # mostly not those that were sent, which nearly all were
+        wants = database.audience.wants  # mostly without `sent`, which nearly all are
         ended = (e for e in results if e.outcome.status in wants and e.email_id in written)
         database.tell(map(record.ending, ended))
         return progress

@@ -85,9 +85,9 @@ class Relief:
     def goes_on(self) -> bool:
         """Return whether to go on waiting for a silent server.
 
-        It is False where other emails wait, no process is free, and this email has had its time. So
-        it is where the lease is lost: the email may not leave, and a host that slept tells nothing
-        of the server.
+        It is False where other emails wait, no process is free, and this email has had its time. It
+        is also False where the lease is lost: the email may not leave, and a host that slept tells
+        nothing of the server.
         """
         if not self._holds():
             return False

@@ -46,7 +46,7 @@ class Watch:
         suspect: Traits | None,
         lanes: Callable[[], Iterable[str]],
     ) -> None:
-        """`breaker` is its state at the batch's start; `suspect` is the last email that was halted.
+        """`breaker` is the row at the batch's start; `suspect` is the last email that was halted.
 
         `lanes` returns the lanes that may hold emails for this server. It is called in trouble
         only.
