@@ -44,7 +44,7 @@ class Relief:
         self._choice = choice
         self._results = results
         self._lock = threading.Lock()  # both threads may give back at the same time
-        self._is_left = False  # something is left to be given back
+        self._must_write = False  # something is left to be given back
         self._unwritten: Sequence[EmailResult] = ()  # of emails that are not given back yet
 
     def give_back(self) -> None:
@@ -57,9 +57,9 @@ class Relief:
         try:
             if (relieved := self._window.relieve()) is not None:
                 slow, self._unwritten = relieved
-                self._is_left = True
+                self._must_write = True
                 self._choice.watch.note_slow(slow)
-            if self._is_left:
+            if self._must_write:
                 self._write()
         finally:
             self._lock.release()
@@ -69,7 +69,7 @@ class Relief:
         locked = advance(database, token, self._unwritten, (), worker=worker).locked
         self._unwritten = [entry for entry in self._unwritten if entry.email_id in locked]
         database.run(partial(release.give_back_claimed, database=database, token=token))
-        self._is_left = bool(self._unwritten)
+        self._must_write = bool(self._unwritten)
 
     def take(self) -> Sequence[EmailResult]:
         """Return the results of emails that are known to be unsent and not given back yet.
@@ -77,7 +77,7 @@ class Relief:
         From then on the caller is to have them written.
         """
         has_lock = self._lock.acquire(timeout=HASTE)  # the other thread may wait for the database
-        taken, self._unwritten, self._is_left = self._unwritten, (), False
+        taken, self._unwritten, self._must_write = self._unwritten, (), False
         if has_lock:
             self._lock.release()
         return taken

@@ -108,14 +108,14 @@ class Nudge:
         self._wanted.clear()
         while self._asked:
             self._due = min(self._due, self._asked.popleft())
-        if self._left() == 0.0:
+        if self._until_due() == 0.0:
             self._due = inf
             if self._clock() >= self._silent_until:
                 self._try()
                 self._next = self._clock() + self._gap
-        return self._left()
+        return self._until_due()
 
-    def _left(self) -> float:
+    def _until_due(self) -> float:
         return max(0.0, max(self._due, self._next) - self._clock())
 
     def _try(self) -> None:

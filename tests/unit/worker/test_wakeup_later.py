@@ -17,7 +17,9 @@ from tests.unit.worker.nudging import SECONDS, Broker, Clock, entered
 
 
 def left(nudge: Nudge, seconds: float) -> None:
-    wait_until(lambda: nudge._left() == seconds, SECONDS, lambda: f"{seconds}: {nudge._left()}")
+    wait_until(
+        lambda: nudge._until_due() == seconds, SECONDS, lambda: f"{seconds}: {nudge._until_due()}"
+    )
 
 
 def test_a_wake_for_later_publishes_then_and_not_before(
@@ -28,7 +30,7 @@ def test_a_wake_for_later_publishes_then_and_not_before(
     clock.now += 99.0
     nudge._wanted.set()  # the clock of this test does not wake anybody by itself
     wait_until(lambda: not nudge._wanted.is_set(), SECONDS, "a look at the clock")
-    assert (held_broker.calls, nudge._left()) == (0, 1.0)
+    assert (held_broker.calls, nudge._until_due()) == (0, 1.0)
     clock.now += 1.0
     nudge._wanted.set()
     assert entered(held_broker)
@@ -105,7 +107,7 @@ def test_a_forked_child_does_not_inherit_the_parent_s_wake_for_later(nudge: Nudg
         return True
 
     assert in_a_child(child) == 0
-    assert nudge._left() == 60.0
+    assert nudge._until_due() == 60.0
 
 
 def in_a_child(work: Callable[[], bool]) -> int:

@@ -27,7 +27,7 @@ from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 _STUCK = 0.3
 """Seconds within which an urgent batch starts if any process is free."""
 
-_LEFT = 0.03
+_UNCLAIMED = 0.03
 """Seconds within which urgent email is claimed if any process is free to sweep."""
 
 _LONG = 1.0
@@ -86,7 +86,7 @@ def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: R
         return False
     if _number(found, "kept"):
         return True
-    seconds = 0.0 if _number(found, "bulk") >= slots else _LEFT
+    seconds = 0.0 if _number(found, "bulk") >= slots else _UNCLAIMED
     # Only now, because normal email may wait in thousands of lanes.
     normal = _look(database, _normal)
     return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds)
@@ -98,7 +98,7 @@ def _urgent_lacks(
     holding, published, stuck = (_number(found, name) for name in ("holding", "published", "stuck"))
     if stuck or (published and holding >= slots):
         return True
-    seconds = 0.0 if holding >= slots else _LEFT
+    seconds = 0.0 if holding >= slots else _UNCLAIMED
     return _has_waited(database, found, lanes, routes, _URGENT, seconds)
 
 
@@ -195,7 +195,7 @@ def _is_any_due(
     """Return whether an email has been due for so many seconds that a sweep could claim.
 
     `ages` tells for how long the first email of each lane has been due. Another transaction may
-    hold it. To ask costs a statement, and locks an email for a moment.
+    have it locked. To ask costs a statement, and locks an email for a moment.
     """
     due = {lane: age for lane, age in ages.items() if age >= seconds}
     oldest_first = sorted(due, key=lambda lane: -due[lane])

@@ -43,7 +43,7 @@ class OtherEmails:
         look = partial(just_taken, self._database, self._server, is_outsider, seconds=seconds)
         return until_written(look)
 
-    def left_elsewhere(self, worker: str, *, seconds: float) -> bool:
+    def sent_elsewhere(self, worker: str, *, seconds: float) -> bool:
         """Return whether another host than this worker's has sent over the server in this time."""
         host = worker.rpartition(":")[0]
         look = partial(taken_elsewhere, self._database, self._server, host, seconds)

@@ -59,7 +59,7 @@ class Watch:
         self._breaker = ServerBreaker(runtime, server, breaker)
         self._others = OtherEmails(runtime.database, server, lanes)
         self._lacking = Lacking(self._breaker, runtime.settings, suspect)
-        self._suspicion = _left_over(breaker, suspect)
+        self._suspicion = _earlier_suspicion(breaker, suspect)
         # A probe that is refused as the emails before it were is one more of their streak: the
         # refusal does not end the probe's email.
         self._streak = RefusalStreak(runtime.settings.refused_alike, known=self._breaker.refusal)
@@ -144,7 +144,7 @@ class Watch:
         If another host has just sent over this server, only this process leaves it for a while.
         """
         seconds = self._reach.witness_seconds(self._server)
-        if self._breaker.was_open or not self._others.left_elsewhere(self._worker, seconds=seconds):
+        if self._breaker.was_open or not self._others.sent_elsewhere(self._worker, seconds=seconds):
             self._breaker.trip(Cause.SESSION, fault)
             return
         seconds = self._reach.leave(self._server)
@@ -234,7 +234,7 @@ class Watch:
         self._is_calm = self._breaker.was_closed and self._streak.refusal is None
 
 
-def _left_over(breaker: Breaker | None, suspect: Traits | None) -> Suspicion:
+def _earlier_suspicion(breaker: Breaker | None, suspect: Traits | None) -> Suspicion:
     """Return the suspicion that earlier batches left. A probe begins without one."""
     if breaker is None or breaker.is_open:
         return Suspicion()

@@ -179,7 +179,7 @@ def test_no_batch_gives_way_to_emails_that_are_locked_for_a_moment(
 def test_bulk_does_not_give_way_to_normal_emails_that_are_locked(
     shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preemption, "_LEFT", 60.0)
+    monkeypatch.setattr(preemption, "_UNCLAIMED", 60.0)
     shop.enqueue(tag="locked")
     worker = workers.open()
     worker.later(61)

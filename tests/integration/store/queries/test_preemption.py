@@ -47,7 +47,7 @@ def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the machine takes, no email is left for long but by the test's own clock."""
-    monkeypatch.setattr(urgent, "_LEFT", 60.0)
+    monkeypatch.setattr(urgent, "_UNCLAIMED", 60.0)
 
 
 def waits(shop: Shop, slots: int) -> bool:
@@ -128,7 +128,7 @@ def test_bulk_gives_way_where_no_process_is_left_to_claim_normal_mail(
     swept(shop)
     shop.enqueue("n@x.example")
     assert not bulk_waits(shop, 2)
-    monkeypatch.setattr(urgent, "_LEFT", 0.0)
+    monkeypatch.setattr(urgent, "_UNCLAIMED", 0.0)
     assert bulk_waits(shop, 2)
 
 

@@ -67,7 +67,9 @@ def test_a_bulk_batch_gives_way_to_urgent_mail_and_goes_on_after_it(
 def test_a_free_slot_lets_the_bulk_batch_go_on(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preemption, "_LEFT", 60.0)  # or else somebody should have claimed it by now
+    monkeypatch.setattr(
+        preemption, "_UNCLAIMED", 60.0
+    )  # or else somebody should have claimed it by now
     shop = windowed(shops, catcher, OUTBOX_SLOTS=1)
 
     def a_worker_more() -> None:
