@@ -39,7 +39,7 @@ def advance(
 
     An id that is not among the opened ones must not be sent. It was withdrawn, has expired, was
     lost with its lease, is locked by another transaction, or has a result among these. Pass results
-    that are `locked` to the next call again. This function never waits for another transaction.
+    that are `held` to the next call again. This function never waits for another transaction.
 
     Where one statement can do it, it is left to `together`, if that is given.
     """
@@ -119,15 +119,15 @@ def finish(
 
     Every sent email is in `results` or was recorded before. So emails that still carry the token
     are known to be unsent. The lease stays if another transaction has locked a row. The rescue ends
-    it then, or the next call if a result is `locked`.
+    it then, or the next call if a result is `held`.
     """
 
     def work(connection: Connection) -> Progress:
         progress = record.record(connection, database, token, results, worker=worker)
-        if release.give_back(connection, database, token, but=progress.locked):
+        if release.give_back(connection, database, token, but=progress.held):
             lease.end(connection, database, token)
         else:
-            lease.leave(connection, database, token, unsent=not progress.locked)
+            lease.leave(connection, database, token, unsent=not progress.held)
         _count(connection, database, results, progress)
         return progress
 
@@ -140,12 +140,12 @@ def record_last(
     """Record results of a batch that an error has ended, and give nothing back.
 
     Another email of it may have left without a result. The lease ends with the batch's last email.
-    As long as a result is `locked`, each call puts the rescue off, which would take it for unknown.
+    As long as a result is `held`, each call puts the rescue off, which would take it for unknown.
     """
 
     def work(connection: Connection) -> Progress:
         progress = record.record(connection, database, token, results, worker=worker)
-        if progress.locked:
+        if progress.held:
             lease.put_off_rescue(connection, database, token)
         lease.end_if_over(connection, database, token)
         _count(connection, database, results, progress)

@@ -29,7 +29,7 @@ class Results:
         self._together = runtime.recorder.write if database.is_shared else None
         self._progress = progress
         self._waiting: list[EmailResult] = []
-        self._is_locked = False  # a person's transaction had locked a row of the last window
+        self._is_held = False  # a person's transaction held a row of the last window
         self.counted: Callable[[EmailResult, int], None] | None = None
         self.settled = 0  # emails whose result is in the table, or waits for it
 
@@ -60,7 +60,7 @@ class Results:
         waiting, self._waiting = self._waiting, []
         return waiting
 
-    def has_unwritten(self, email_id: int) -> bool:
+    def holds(self, email_id: int) -> bool:
         """Return whether a result of this email is not written yet."""
         return any(entry.email_id == email_id for entry in self._waiting)
 
@@ -75,7 +75,7 @@ class Results:
         """
         write = partial(self._write, patience=patience)
         # With others only if no row of its own is known to hold them up, and there is time.
-        alone = self._is_locked or patience < inf
+        alone = self._is_held or patience < inf
         try:
             progress = write(self._waiting, following, alone=alone)
         except Exception as error:
@@ -84,34 +84,34 @@ class Results:
             _log.warning("outbox: results were refused and are recorded again without their texts")
             self._record_without_texts(write)
             return write([], following, alone=True).opened
-        self._keep(progress.locked)
+        self._keep(progress.held)
         return progress.opened
 
     def record_once(self) -> None:
         """Try only once to record the known results: a server's reply may come meanwhile."""
-        self._keep(self._advance(self._waiting, ()).locked)
+        self._keep(self._advance(self._waiting, ()).held)
 
-    def _keep(self, locked: Collection[int]) -> None:
-        """Keep these results, whose rows were locked: they are recorded with the next window."""
-        self._waiting = [entry for entry in self._waiting if entry.email_id in locked]
-        self._is_locked = bool(self._waiting)
+    def _keep(self, held: Collection[int]) -> None:
+        """Record the results of rows that a person's transaction holds with the next window."""
+        self._waiting = [entry for entry in self._waiting if entry.email_id in held]
+        self._is_held = bool(self._waiting)
 
     def _record_without_texts(self, write: Callable[..., Progress]) -> None:
         """Record each result alone. An email whose bare result is refused is left to the rescue."""
         refused: list[Exception] = []
-        locked: list[EmailResult] = []
+        held: list[EmailResult] = []
         try:
             while self._waiting:
                 bare = without_text(self._waiting[0])
                 try:
-                    locked += [bare] if write([bare], (), alone=True).locked else []
+                    held += [bare] if write([bare], (), alone=True).held else []
                 except Exception as error:
                     if not is_refusal(error):
                         raise
                     refused.append(error)
                 del self._waiting[0]
         finally:
-            self._waiting += locked
+            self._waiting += held
         if refused:  # so that the email is not given back as unsent
             raise refused[0]
 

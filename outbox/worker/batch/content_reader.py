@@ -13,16 +13,16 @@ from ..process.retry_writes import until_written
 
 
 class ContentReader:
-    """Keeps the contents of the next emails, of about `limit` bytes at a time."""
+    """Holds the contents of the next emails, of about `limit` bytes at a time."""
 
     def __init__(self, database: Database, limit: int) -> None:
         self._database = database
         self._limit = limit
         self._order: list[ClaimedEmail] = []
         self._place: dict[int, int] = {}
-        self._contents: dict[int, Content] = {}
+        self._held: dict[int, Content] = {}
         self._decrypted: set[int] = set()  # those of them that are in clear by now
-        self._templates: dict[int, Template] = {}  # of these contents
+        self._templates: dict[int, Template] = {}  # of the contents that are held
 
     def prefetch(self, emails: Sequence[ClaimedEmail]) -> None:
         """Set which emails will be asked for, in their order."""
@@ -34,9 +34,9 @@ class ContentReader:
 
         Raises MissingKey.
         """
-        if email.content_id not in self._contents:
+        if email.content_id not in self._held:
             self._read_from(self._place[email.id])
-        stored = self._contents.get(email.content_id)
+        stored = self._held.get(email.content_id)
         if stored is None:
             return None
         try:
@@ -60,9 +60,7 @@ class ContentReader:
         if email.content_id in self._decrypted:
             return stored
         owner = owner_of(email.headers, email.message_id)
-        opened = self._contents[email.content_id] = open_content(
-            self._database.cipher, stored, owner
-        )
+        opened = self._held[email.content_id] = open_content(self._database.cipher, stored, owner)
         self._decrypted.add(email.content_id)
         return opened
 
@@ -83,10 +81,10 @@ class ContentReader:
                 break
             wanted.add(email.content_id)
         database = self._database
-        self._contents = {}  # the last portion is freed before the next one is read
+        self._held = {}  # the last portion is freed before the next one is read
         self._decrypted = set()
         self._templates = {}
         # It is read within a window: an error here must not lose results that are not yet written.
-        self._contents = until_written(
+        self._held = until_written(
             lambda: database.read(lambda c: contents.read(c, database, wanted))
         )

@@ -44,32 +44,32 @@ class Relief:
         self._choice = choice
         self._results = results
         self._lock = threading.Lock()  # both threads may give back at the same time
-        self._must_write = False  # something is left to be given back
+        self._is_left = False  # something is left to be given back
         self._unwritten: Sequence[EmailResult] = ()  # of emails that are not given back yet
 
     def give_back(self) -> None:
         """If an email is slow, give back all emails of the batch that were not tried yet.
 
-        What fails is tried again at the next call. So is an email whose row is locked.
+        What fails is tried again at the next call. So is an email whose row a person holds.
         """
         if not self._lock.acquire(blocking=False):
             return
         try:
             if (relieved := self._window.relieve()) is not None:
                 slow, self._unwritten = relieved
-                self._must_write = True
+                self._is_left = True
                 self._choice.watch.note_slow(slow)
-            if self._must_write:
+            if self._is_left:
                 self._write()
         finally:
             self._lock.release()
 
     def _write(self) -> None:
         database, token, worker = self._runtime.database, self._token, self._runtime.worker
-        locked = advance(database, token, self._unwritten, (), worker=worker).locked
-        self._unwritten = [entry for entry in self._unwritten if entry.email_id in locked]
+        held = advance(database, token, self._unwritten, (), worker=worker).held
+        self._unwritten = [entry for entry in self._unwritten if entry.email_id in held]
         database.run(partial(release.give_back_claimed, database=database, token=token))
-        self._must_write = bool(self._unwritten)
+        self._is_left = bool(self._unwritten)
 
     def take(self) -> Sequence[EmailResult]:
         """Return the results of emails that are known to be unsent and not given back yet.
@@ -77,7 +77,7 @@ class Relief:
         From then on the caller is to have them written.
         """
         has_lock = self._lock.acquire(timeout=HASTE)  # the other thread may wait for the database
-        taken, self._unwritten, self._must_write = self._unwritten, (), False
+        taken, self._unwritten, self._is_left = self._unwritten, (), False
         if has_lock:
             self._lock.release()
         return taken
@@ -85,9 +85,9 @@ class Relief:
     def goes_on(self) -> bool:
         """Return whether to go on waiting for a silent server.
 
-        It is False where other emails wait, no process is free, and this email has had its time. It
-        is also False where the lease is lost: the email may not leave, and a host that slept tells
-        nothing of the server.
+        It is False where other emails wait, no process is free, and this email has had its time. So
+        it is where the lease is lost: the email may not leave, and a host that slept tells nothing
+        of the server.
         """
         if not self._holds():
             return False

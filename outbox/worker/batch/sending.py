@@ -81,7 +81,7 @@ class Sending:
                 break
             # One transaction records the last window and opens this one.
             opened = self._results.record_and_open([email.id for email in window])
-            if not opened and self._is_probe_by_email:  # it was withdrawn, or is locked
+            if not opened and self._is_probe_by_email:  # it was withdrawn, or somebody holds it
                 self._give_back_probe()
             end = self._send([e for e in window if e.id in opened], left) or self._end()
         self._results.record()
@@ -93,7 +93,7 @@ class Sending:
     def finish(self) -> int:
         """Give back what was not sent, and end the lease; return how many emails are settled."""
         database, results = self._runtime.database, self._results
-        if results.waiting:  # a person's transaction has locked their rows: do not wait for it
+        if results.waiting:  # a person's transaction holds their rows: do not wait for it
             self._runtime.unrecorded.keep(self._token, results.take())
         elif results.settled == len(self._batch.emails):  # nothing is left to be given back
             until_written(lambda: lease.drop(database, self._token))
@@ -117,7 +117,7 @@ class Sending:
         if late:  # the next window is no larger than what the server takes in a window's time
             self._next.max_emails = max(1, len(opened) - len(late))
             self._results.record()  # one statement cannot close and open the same row
-            left.extendleft(e for e in reversed(late) if not self._results.has_unwritten(e.id))
+            left.extendleft(e for e in reversed(late) if not self._results.holds(e.id))
         self._heartbeat.progress()
         return None
 

@@ -1,4 +1,4 @@
-"""Keeps the results of finished batches while a person's transaction has the emails' rows locked.
+"""Keeps the results of finished batches while a person's transaction holds the emails' rows.
 
 A worker waits for no such transaction, and a known result must not become unknown. So the result is
 kept here, and written as soon as that transaction has ended.
@@ -48,7 +48,7 @@ class Unrecorded:
         if not results:
             return
         wait = counted(len(results), "result waits", "results wait")
-        _log.info("outbox: %s to be recorded: their rows are locked, or the database is away", wait)
+        _log.info("outbox: %s to be recorded: their rows are held, or the database is away", wait)
         write = partial(self._write, finish if gives_back else record_last, token, list(results))
         work = threading.Thread(target=write, name="outbox-unrecorded", daemon=True)
         try:
@@ -80,13 +80,13 @@ class Unrecorded:
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
             try:
-                locked = record(self._database(), token, results, worker=self._worker()).locked
+                held = record(self._database(), token, results, worker=self._worker()).held
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 _log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 if is_refusal(error):
                     results = [without_text(entry) for entry in results]
             else:
-                results = [entry for entry in results if entry.email_id in locked]
+                results = [entry for entry in results if entry.email_id in held]
 
 
 def _until_the_grace_is_over() -> Callable[[], bool]:
