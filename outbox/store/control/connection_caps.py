@@ -14,6 +14,7 @@ from sqlalchemy import Connection, func, select, update
 
 from ..connection.database import Database
 from ..connection.shared_rows import Held, in_turn, insert_alone, lock, seconds_left
+from . import lease
 
 
 def take_server(
@@ -32,6 +33,7 @@ def take_server(
     connection as long as it lasts.
 
     A server whose row stays held counts as full: its host may have vanished, and nobody can count.
+    A lease whose row stays held counts as lost.
     """
     if candidates and candidates[0] not in caps and held not in caps:
         return candidates[0]
@@ -43,15 +45,17 @@ def take_server(
         try:
             return _take(database, token, tried, caps)
         except Held as error:
-            tried = [name for name in tried if name not in error.names]
-            if not tried:
+            # Where it is the lease that is held, no server is left out, and none can be taken.
+            others = [name for name in tried if name not in error.names]
+            if not others or len(others) == len(tried):
                 return None
+            tried = others
 
 
 def _take(
     database: Database, token: UUID, tried: Sequence[str], caps: Mapping[str, int]
 ) -> str | None:
-    """Do what `take_server` does. Raises Held if a server's row stays held."""
+    """Do what `take_server` does. Raises Held if the row of a server or of the lease stays held."""
     table, capped = database.tables.server, sorted(set(tried) & caps.keys())
 
     def work(connection: Connection) -> str | None:
@@ -84,9 +88,9 @@ def full_for_now(database: Database) -> Collection[str]:
 
 def in_flight(connection: Connection, database: Database) -> dict[str, int]:
     """Return how many batches hold a connection to each server that has a cap."""
-    lease = database.tables.lease.c
-    statement = select(lease.server, func.count()).where(lease.server.is_not(None))
-    rows = connection.execute(statement.group_by(lease.server).order_by(lease.server))
+    table = database.tables.lease.c
+    statement = select(table.server, func.count()).where(table.server.is_not(None))
+    rows = connection.execute(statement.group_by(table.server).order_by(table.server))
     return {name: count for name, count in rows}  # noqa: C416  (to mypy a row is not a pair)
 
 
@@ -97,17 +101,20 @@ def _taken(
 
     This is a separate statement after the lock, so that it sees what other workers committed.
     """
-    lease = database.tables.lease.c
+    table = database.tables.lease.c
     statement = (
-        select(lease.server, func.count())
-        .where(lease.server.in_(names), lease.token != token)
-        .group_by(lease.server)
+        select(table.server, func.count())
+        .where(table.server.in_(names), table.token != token)
+        .group_by(table.server)
     )
     rows = connection.execute(statement)
     return {name: count for name, count in rows}  # noqa: C416  (as above)
 
 
 def _assign(connection: Connection, database: Database, token: UUID, name: str) -> bool:
-    lease = database.tables.lease
-    statement = update(lease).where(lease.c.token == token).values(server=name)
-    return connection.execute(statement).rowcount == 1
+    """Note the server in the lease; return False if the lease is gone. Raises Held."""
+    if not lease.lock(connection, database, token):
+        return False
+    table = database.tables.lease
+    connection.execute(update(table).where(table.c.token == token).values(server=name))
+    return True

@@ -40,6 +40,7 @@ from ..broker.queues import MOST_SENDS, SWEEP_QUEUE
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
+from ..leases.unended import Unended
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from .own_process import own_process
@@ -108,6 +109,7 @@ class Runtime:
         )
         self.rounds = Rounds(lambda: self.clock())
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
+        self.unended = Unended(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
         self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
         self._engine = engine
