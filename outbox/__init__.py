@@ -8,6 +8,7 @@ from .domain.errors import (
     KeyConflict,
     KeyContention,
     OutboxError,
+    RowsHeld,
     SentAgain,
 )
 from .domain.figures.figures import FailureCount, Figures, FiguresPoint, TimeToAccepted
@@ -102,6 +103,7 @@ __all__ = [
     "RecipientDetails",
     "Released",
     "Restored",
+    "RowsHeld",
     "SentAgain",
     "ServerStatus",
     "Stats",

@@ -71,6 +71,17 @@ class SentAgain(OutboxError):
     """The email was sent again since the person looked who asks for it once more; see `seen`."""
 
 
+class RowsHeld(OutboxError):
+    """Another transaction holds a row that a verb needs; the verb has waited two seconds for it.
+
+    The transaction of the verb that met it has changed nothing. Call the verb again once the other
+    transaction has ended: a verb that works in several transactions goes on where it stopped.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("another transaction holds a row that this needs: try again later")
+
+
 class ConfigurationError(OutboxError):
     """A setting is unknown, has the wrong type or contradicts another one.
 

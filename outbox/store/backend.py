@@ -7,6 +7,7 @@ portable way, which stands in the file that asks. Mere facts stand in `connectio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -19,11 +20,13 @@ from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..domain.scheduling.lanes import Wants
 from .connection.database import Database
 from .mysql import cancel, deletion, function_calls
+from .mysql import lock_wait as mysql_lock_wait
 from .mysql import place as mysql_place
 from .mysql import server as mysql_server
 from .mysql import sums as mysql_sums
 from .new_email import Values
 from .postgresql import backlog, claim, copy, insert, lane_keys, pending_writes, permits, window
+from .postgresql import lock_wait as postgresql_lock_wait
 from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .postgresql import sums as postgresql_sums
@@ -122,6 +125,9 @@ DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], 
 Fold = Callable[[Connection, Database, int], int]
 """Takes the most tallies to sum up; returns how many it has summed up and removed."""
 
+BoundedWaits = Callable[[Connection, int], AbstractContextManager[None]]
+"""Takes seconds; the statements of the block fail where they wait longer for a row."""
+
 AddToSums = Callable[[Connection, Database, Sequence[dict[str, Any]]], None]
 """Takes rows of the sums' table; adds each to the sum with its key, or inserts it."""
 
@@ -153,6 +159,9 @@ class Backend:
     delete_keyed: DeleteKeyed | None = None
     delete_pairs: DeletePairs | None = None
 
+    # What a person waits for
+    bounded: BoundedWaits | None = None
+
     # The instance: where the table of this name is
     place: Callable[[Connection, str], Place] | None = None
 
@@ -179,6 +188,7 @@ _POSTGRESQL = Backend(
     waiting=postgresql_waiting.emails,
     take_permits=permits.take,
     advance=window.advance,
+    bounded=postgresql_lock_wait.bounded,
     place=postgresql_place.place,
     identity=postgresql_server.identity,
     holds=pending_writes.holds,
@@ -196,6 +206,7 @@ _MYSQL = Backend(
     withdraw=cancel.withdraw,
     add_to_sums=mysql_sums.add,
     delete_keyed=deletion.delete_keyed,
+    bounded=mysql_lock_wait.bounded,
     place=mysql_place.place,
     delete_pairs=deletion.delete_pairs,
     identity=mysql_server.identity,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from functools import partial
 
 from ..domain.counted import counted
-from ..domain.errors import OutboxError
+from ..domain.errors import OutboxError, RowsHeld
 from ..domain.jobs.pace import LEAST, next_size
+from ..store.bounded_waits import run_bounded
 from ..store.connection.error_codes import describe, is_missing_table, is_outage, is_too_long
 from ..store.control import lease
 from ..store.jobs import row
@@ -50,7 +52,7 @@ def run_jobs(runtime: Runtime) -> bool:
     In a copy of the outbox nothing is done. Jobs that other processes have are left to them.
     """
     database, end = runtime.database, runtime.clock() + TURN
-    while ids := database.read(partial(row.running, database=database)):
+    while ids := _waiting(runtime, database.read(partial(row.running, database=database))):
         if shutdown.requested() or runtime.instance.refusal():
             return False
         if not any(_step(runtime, job_id) for job_id in ids):
@@ -60,29 +62,29 @@ def run_jobs(runtime: Runtime) -> bool:
     return False
 
 
+def _waiting(runtime: Runtime, running: Sequence[int]) -> list[int]:
+    """Return the jobs to do now. Those whose last step failed are left for a while, and come last.
+
+    So a step that always fails keeps no other job waiting, even if only outages fail so.
+    """
+    left, now = runtime.jobs_left, runtime.clock()
+    for job_id in left.keys() - set(running):
+        del left[job_id]
+    return sorted((one for one in running if left.get(one, now) <= now), key=left.__contains__)
+
+
 def _step(runtime: Runtime, job_id: int) -> bool:
     """Do one step of a job; return False if another process has it."""
     database, settings, began = runtime.database, runtime.settings, runtime.clock()
+    work = partial(
+        step, database=database, job_id=job_id, indexed=settings.indexed, most=runtime.job_size
+    )
     try:
-        done = database.run(
-            partial(
-                step,
-                database=database,
-                job_id=job_id,
-                indexed=settings.indexed,
-                most=runtime.job_size,
-            )
-        )
-    except Exception as error:
-        if is_too_long(error):
-            _shorten(runtime, job_id)
-        elif _is_the_jobs(error):
-            _stop(
-                runtime, job_id, str(error) if isinstance(error, OutboxError) else describe(error)
-            )
-        else:
-            raise
+        done = run_bounded(database, work)
+    except Exception as error:  # noqa: BLE001  (the job stands as it was before the step)
+        _note_error(runtime, job_id, error)
         return True
+    runtime.jobs_left.pop(job_id, None)
     took = runtime.clock() - began
     if done:
         runtime.job_size = next_size(runtime.job_size, took)
@@ -90,33 +92,37 @@ def _step(runtime: Runtime, job_id: int) -> bool:
     return done
 
 
-def _is_the_jobs(error: Exception) -> bool:
-    """Return whether a job's next step would fail again, and no other job's for the same reason.
+def _note_error(runtime: Runtime, job_id: int, error: Exception) -> None:
+    """Go on in smaller steps after one that took longer than the database allows; or leave the job.
 
-    Only what is known to pass lets a job stand: it comes first again, and the others wait behind.
+    It is stopped if its next step would fail again. What ends this task is raised.
     """
-    away = isinstance(error, OSError) or is_outage(error) or is_missing_table(error)
-    return not (away or shutdown.is_nobodys_fault(error))
-
-
-def _shorten(runtime: Runtime, job_id: int) -> None:
-    """Go on in smaller steps, after one that took longer than the database allows.
-
-    A job whose least step does so is stopped: it comes first again, and the others wait behind.
-    """
-    if runtime.job_size > LEAST:
+    if is_too_long(error) and runtime.job_size > LEAST:
         runtime.job_size = max(LEAST, runtime.job_size // 2)
-    else:
+        return
+    runtime.jobs_left[job_id] = runtime.clock() + RETRY
+    if is_too_long(error):
         emails = counted(runtime.job_size, "email")
-        told = f"a step of {emails} takes longer than the database allows"
-        _stop(runtime, job_id, told)
+        _stop(runtime, job_id, f"a step of {emails} takes longer than the database allows")
+    elif shutdown.is_nobodys_fault(error):
+        raise error
+    elif _is_the_jobs(error):
+        _stop(runtime, job_id, str(error) if isinstance(error, OutboxError) else describe(error))
+    else:
+        _log.warning("outbox: job %d waits (%s)", job_id, describe(error))
+
+
+def _is_the_jobs(error: Exception) -> bool:
+    """Return whether a job's next step would fail again. Only what is known to pass lets it run."""
+    away = isinstance(error, OSError) or is_outage(error) or is_missing_table(error)
+    return not (away or isinstance(error, RowsHeld))
 
 
 def _stop(runtime: Runtime, job_id: int, told: str) -> None:
     """Stop a job whose next step would fail again, until a person has looked at it."""
     database = runtime.database
     _log.error("outbox: job %d is stopped (%s)", job_id, told)
-    database.run(lambda connection: row.stop(connection, database, job_id, told))
+    run_bounded(database, lambda connection: row.stop(connection, database, job_id, told))
 
 
 def _rest(runtime: Runtime, took: float) -> None:

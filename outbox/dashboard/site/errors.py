@@ -25,5 +25,10 @@ ERRORS: dict[int | str, tuple[str, str]] = {
         "Nothing was changed. The page was open for long, or you have logged in anew since."
         " Go back, load the page again, and repeat what you did.",
     ),
+    "held": (
+        "That cannot be done now",
+        "Another transaction holds what it would change, and this one has changed nothing."
+        " Try again in a minute. If it stays so, tell who looks after this app.",
+    ),
     "refused": ("That cannot be done", "Nothing was changed."),
 }

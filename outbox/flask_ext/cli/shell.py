@@ -11,7 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.counted import counted
-from ...domain.errors import ConfigurationError, InvalidMessage
+from ...domain.errors import ConfigurationError, InvalidMessage, RowsHeld
+from ...store.bounded_waits import run_bounded
 from ...store.connection.error_codes import describe
 from ...store.instance.examine import look
 from ...store.queries.inspect_schema import older_schema
@@ -49,7 +50,7 @@ class CommandGroup(click.Group):
         """Run the command; exit with 1 and the remedy where its database cannot serve it."""
         try:
             return super().invoke(ctx)
-        except ConfigurationError as error:
+        except (ConfigurationError, RowsHeld) as error:
             raise click.ClickException(str(error)) from error
         except SQLAlchemyError as error:  # its text quotes values, which belong in no log
             raise click.ClickException(f"the database: {describe(error)}") from error
@@ -104,7 +105,7 @@ _LOCKED = (
 def write(work: Any, *args: Any, **kwargs: Any) -> Any:
     """Run a function of the store in a transaction of its own."""
     database = current_runtime().database
-    return database.run(lambda connection: work(connection, database, *args, **kwargs))
+    return run_bounded(database, lambda connection: work(connection, database, *args, **kwargs))
 
 
 def text(longest: int) -> Callable[[click.Context, click.Parameter, str | None], str | None]:

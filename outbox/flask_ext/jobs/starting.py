@@ -11,6 +11,7 @@ from ...domain.counted import counted
 from ...domain.errors import InvalidMessage
 from ...domain.jobs.order import Action, JobState, Order, texts_of
 from ...domain.search.place import Place, read_place
+from ...store.bounded_waits import run_bounded
 from ...store.jobs import row
 from ...store.jobs.walk import Walk, beginning
 from ...store.report_records import Job
@@ -64,7 +65,7 @@ def start(runtime: Runtime, action: Any, filters: dict[str, Any], upto: Any, by:
         return made
 
     found = database.read(look)
-    made = database.run(write)
+    made = run_bounded(database, write)
     _wake(runtime)
     return made
 
@@ -76,7 +77,7 @@ def stop(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
     def write(connection: Connection) -> bool:
         return _noted(deed, connection, runtime, row.stop(connection, database, job_id), "stopped")
 
-    return database.run(write)
+    return run_bounded(database, write)
 
 
 def resume(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
@@ -87,7 +88,7 @@ def resume(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
         done = row.resume(connection, database, job_id)
         return _noted(deed, connection, runtime, done, "goes on")
 
-    done = database.run(write)
+    done = run_bounded(database, write)
     _wake(runtime)
     return done
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from ...domain.config.enqueue_options import check_name
 from ...domain.errors import InvalidMessage
 from ...domain.header.address import MAX_ADDRESS, check_address
+from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
 from ...store.control import pause as pauses
 from ...store.control import suppression
@@ -52,7 +53,7 @@ def suppress_many(runtime: Runtime, rows: Iterable[Any], by: Any) -> Suppression
             deed.note(connection, database, f"{added} added, {len(reasons) - added} unchanged")
         return added
 
-    added = database.run(change) if reasons else 0
+    added = run_bounded(database, change) if reasons else 0
     return Suppressions(added=added, known=total - len(wrong) - added, wrong=wrong)
 
 
@@ -128,4 +129,4 @@ def _changed(
             deed.note(connection, database, words[0] if done else words[1])
         return done
 
-    return database.run(change)
+    return run_bounded(database, change)

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...domain.jobs.order import Action
+from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change, on_free
@@ -122,7 +123,7 @@ def in_parts(
 
     def change(part: Sequence[int]) -> list[int]:
         nonlocal total
-        changed, left = database.run(lambda c: on_free(c, database, work, part))
+        changed, left = run_bounded(database, lambda c: on_free(c, database, work, part))
         total += changed
         return left
 
@@ -210,6 +211,6 @@ def _change(
             tally.deed.note_emails(connection, database, done.statuses, unchanged)
         return done, unchanged, locked
 
-    done, unchanged, locked = database.run(change)
+    done, unchanged, locked = run_bounded(database, change)
     tally.add(done, unchanged)
     return locked

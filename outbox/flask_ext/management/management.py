@@ -7,6 +7,9 @@ ConfigurationError. On SQLite a verb that writes raises it while a session of th
 written and is not committed: it would wait for that session's lock. A SQLite database in memory has
 only one connection. There each verb but these two raises ConfigurationError while a transaction of
 yours is open.
+
+A verb that writes waits two seconds at most for a row that another transaction holds, and then
+raises RowsHeld.
 """
 
 from __future__ import annotations

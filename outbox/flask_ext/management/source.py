@@ -10,6 +10,7 @@ from ...domain.config.enqueue_options import Options
 from ...domain.errors import InvalidMessage, SentAgain
 from ...domain.message.render import RenderedMessage
 from ...domain.message.renew import own_sender, renewed
+from ...store.bounded_waits import run_bounded
 from ...store.control import audit, counter
 from ...store.new_email import NewEmail
 from ...store.queries import whole_emails
@@ -63,7 +64,7 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
             deed.note(connection, database, f"enqueued as {made.id}", wanted)
         return made
 
-    return database.run(enqueue)
+    return run_bounded(database, enqueue)
 
 
 def _new(runtime: Runtime, email: Original) -> NewEmail:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
+from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change
@@ -69,13 +70,13 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
         )
 
     place = database.read(lambda connection: row.place(connection, database))
-    database.run(begin)
+    run_bounded(database, begin)
     runtime.instance.forget()
     hold.end_leases(database, settings, random=runtime.random)
-    database.run(lambda connection: forget_running(connection, database))
+    run_bounded(database, lambda connection: forget_running(connection, database))
     count, left = in_parts(database, hold.hold, scanned(hold.scan_waiting(database), progress))
     locked = len(left) + database.read(lambda connection: hold.leased(connection, database))
-    database.run(end)
+    run_bounded(database, end)
     return Restored(held=count, locked=locked)
 
 
@@ -88,7 +89,7 @@ def moved(runtime: Runtime, by: Any) -> None:
         _note(deed, connection, database, "sends from here")
 
     place = database.read(lambda connection: row.place(connection, database))
-    database.run(renew)
+    run_bounded(database, renew)
     runtime.instance.forget()
 
 
@@ -151,7 +152,7 @@ def note_end(runtime: Runtime) -> None:
     """Note that nothing is held any more, if that is so."""
     database = runtime.database
     if database.read(lambda connection: first_held(connection, database)) is None:
-        database.run(lambda connection: row.change(connection, database, held_at=None))
+        run_bounded(database, lambda connection: row.change(connection, database, held_at=None))
 
 
 def what(tag: str | None, priority: Priority | None, *, scheduled: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from math import inf
 from typing import Any, TypeVar
+from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Row, Table
 from sqlalchemy.exc import DBAPIError
@@ -68,6 +69,7 @@ class Database:
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._turns: Turns | None = None
         self.avoided = dict[tuple[Hashable, str], float]()  # rows, and until when: `shared_rows`
+        self.locked_leases = dict[UUID, tuple[float, float]]()  # see `control/locked_leases.py`
         self._built: dict[Hashable, Any] = {}
 
     @property

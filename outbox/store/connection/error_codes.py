@@ -44,6 +44,9 @@ classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
 _TOO_LONG: frozenset[int | str] = frozenset({"57014", 1969, 3024})
 """PostgreSQL, MariaDB, MySQL: the statement took longer than the database allows."""
 
+_LOCK_TIMEOUT: frozenset[int | str] = frozenset({"55P03", 1205})
+"""PostgreSQL; MariaDB and MySQL: others held a row for longer than a statement waits for it."""
+
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 
 _NO_TABLE: frozenset[int | str] = frozenset({"42P01", 1146})
@@ -90,6 +93,11 @@ def is_transient(error: DBAPIError) -> bool:
 def is_too_long(error: BaseException) -> bool:
     """Return whether a statement took longer than the database allows; a shorter one may pass."""
     return isinstance(error, DBAPIError) and code_of(error) in _TOO_LONG
+
+
+def is_lock_timeout(error: BaseException) -> bool:
+    """Return whether others held a row for longer than the statement waits for it."""
+    return isinstance(error, DBAPIError) and code_of(error) in _LOCK_TIMEOUT
 
 
 def is_refusal(error: BaseException) -> bool:

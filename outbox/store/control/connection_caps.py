@@ -14,6 +14,7 @@ from sqlalchemy import Connection, func, select, update
 
 from ..connection.database import Database
 from ..connection.shared_rows import LockedElsewhere, avoided, lock, run_patiently
+from . import lease
 
 
 def take_server(
@@ -33,6 +34,7 @@ def take_server(
 
     A server whose row stays locked counts as full: nobody can count, because a host may have
     vanished that has locked it.
+    A lease whose row stays locked counts as lost.
     """
     if candidates and candidates[0] not in caps and current not in caps:
         return candidates[0]
@@ -44,15 +46,17 @@ def take_server(
         try:
             return _take(database, token, tried, caps)
         except LockedElsewhere as error:
-            tried = [name for name in tried if name not in error.names]
-            if not tried:
+            # Where it is the lease that is locked, no server is left out, and none can be taken.
+            others = [name for name in tried if name not in error.names]
+            if not others or len(others) == len(tried):
                 return None
+            tried = others
 
 
 def _take(
     database: Database, token: UUID, tried: Sequence[str], caps: Mapping[str, int]
 ) -> str | None:
-    """Do what `take_server` does. Raises LockedElsewhere if a server's row stays locked."""
+    """Do what `take_server` does. Raises LockedElsewhere if a row of either table stays locked."""
     table, capped = database.tables.server, sorted(set(tried) & caps.keys())
 
     def work(connection: Connection) -> str | None:
@@ -74,9 +78,9 @@ def full_for_now(database: Database) -> Collection[str]:
 
 def in_flight(connection: Connection, database: Database) -> dict[str, int]:
     """Return how many batches hold a connection to each server that has a cap."""
-    lease = database.tables.lease.c
-    statement = select(lease.server, func.count()).where(lease.server.is_not(None))
-    rows = connection.execute(statement.group_by(lease.server).order_by(lease.server))
+    table = database.tables.lease.c
+    statement = select(table.server, func.count()).where(table.server.is_not(None))
+    rows = connection.execute(statement.group_by(table.server).order_by(table.server))
     return {name: count for name, count in rows}  # noqa: C416  (to mypy a row is not a pair)
 
 
@@ -87,17 +91,20 @@ def _taken(
 
     This is a separate statement after the lock, so that it sees what other workers committed.
     """
-    lease = database.tables.lease.c
+    table = database.tables.lease.c
     statement = (
-        select(lease.server, func.count())
-        .where(lease.server.in_(names), lease.token != token)
-        .group_by(lease.server)
+        select(table.server, func.count())
+        .where(table.server.in_(names), table.token != token)
+        .group_by(table.server)
     )
     rows = connection.execute(statement)
     return {name: count for name, count in rows}  # noqa: C416  (as above)
 
 
 def _assign(connection: Connection, database: Database, token: UUID, name: str) -> bool:
-    lease = database.tables.lease
-    statement = update(lease).where(lease.c.token == token).values(server=name)
-    return connection.execute(statement).rowcount == 1
+    """Note the server in the lease; return False if the lease is gone. Raises LockedElsewhere."""
+    if not lease.lock(connection, database, token):
+        return False
+    table = database.tables.lease
+    connection.execute(update(table).where(table.c.token == token).values(server=name))
+    return True

@@ -6,19 +6,35 @@ where every result is recorded. `end` deletes it in the transaction that gives t
 `leave` lets it run out, because a person's transaction still has some of its emails' rows locked.
 `let_run_out` does so for a batch whose process is known to have ended, and `decline` for one that
 no task has started.
+
+A host that vanished in the midst of a rescue or a renewal may hold the lease's row for hours. So
+whatever changes it passes over a row that is locked. A batch's end asks for it again for a moment,
+and then leaves the lease to its expiry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Delete, bindparam, delete, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Delete,
+    Select,
+    Update,
+    bindparam,
+    delete,
+    or_,
+    select,
+    update,
+)
 
 from ...domain.fleet import ProcessId
 from ..connection.database import Database
+from ..connection.shared_rows import LockedElsewhere, run_patiently
 from .circuit_breaker import forget_prober
 
 
@@ -107,65 +123,133 @@ def let_run_out(connection: Connection, database: Database, tokens: Collection[U
     connection.execute(over.values(expires_at=database.now(), server=None))
 
 
+def this(database: Database) -> ColumnElement[bool]:
+    """Return the condition for `change`: it is the lease of `claim`, and nobody else has it locked.
+
+    Where the database can, the statement itself locks the row first. That saves a round trip.
+    """
+    token = database.tables.lease.c.token
+    if database.facts.returning:
+        return token == _free(database).scalar_subquery()
+    return token == bindparam("claim")
+
+
+def change(
+    connection: Connection,
+    database: Database,
+    statement: Update | Delete,
+    token: UUID,
+    **values: Any,
+) -> bool:
+    """Run a statement on `this` lease, unless somebody has it locked; return whether it did."""
+    claim = {"claim": token}
+    is_locked = database.facts.returning  # by the statement itself
+    if not is_locked and connection.execute(database.built(_free), claim).first() is None:
+        return False
+    return connection.execute(statement, claim | values).rowcount > 0
+
+
+def lock(connection: Connection, database: Database, token: UUID) -> bool:
+    """Lock the lease; return False if it is gone. Raises LockedElsewhere, without waiting."""
+    claim = {"claim": token}
+    if connection.execute(database.built(_free), claim).first() is not None:
+        return True
+    table = database.tables.lease
+    there = select(table.c.token).where(table.c.token == token)
+    if connection.execute(there).first() is not None:
+        raise LockedElsewhere(table, [str(token)])
+    return False
+
+
+def _free(database: Database) -> Select[UUID]:
+    """Return the statement that locks the lease of `claim`, and skips it if others have it."""
+    ours = database.tables.lease.alias("ours")
+    claimed = select(ours.c.token).where(ours.c.token == bindparam("claim"))
+    return claimed.with_for_update(skip_locked=True)
+
+
 def decline(database: Database, token: UUID) -> None:
     """Let a lease run out now if no task has started it: the next sweep gives its emails back.
 
     None of them is charged. If another task has started it, nothing is changed.
     """
     table = database.tables.lease
-    waits = (table.c.token == token) & table.c.started_at.is_(None)
-    over = update(table).where(waits).values(expires_at=database.now())
-    database.run(lambda connection: connection.execute(over))
+    over = update(table).where(this(database), table.c.started_at.is_(None))
+    run_out = over.values(expires_at=database.now())
+    database.run(lambda connection: change(connection, database, run_out, token))
 
 
 def drop(database: Database, token: UUID) -> None:
     """Delete the lease of a batch whose results are all recorded."""
 
-    def work(connection: Connection) -> None:
-        if not end_if_over(connection, database, token):
-            leave(connection, database, token, unsent=True)
+    def otherwise(connection: Connection) -> None:
+        leave(connection, database, token, unsent=True)
 
-    database.run(work)
+    end_soon(database, token, otherwise)
+
+
+def end_soon(
+    database: Database, token: UUID, otherwise: Callable[[Connection], object] = lambda _: None
+) -> bool:
+    """Delete the lease if no email carries its token any more, and else do what is given.
+
+    Returns False if its row stays locked. Then it runs out, and its batch is no probe any more.
+    """
+
+    def work(connection: Connection) -> None:
+        if end_if_over(connection, database, token):
+            return
+        if lock(connection, database, token) and not end_if_over(connection, database, token):
+            otherwise(connection)
+
+    try:
+        run_patiently(database, work)
+    except LockedElsewhere:
+        database.run(lambda connection: forget_prober(connection, database, token))
+        return False
+    return True
 
 
 def end_if_over(connection: Connection, database: Database, token: UUID) -> bool:
     """Delete the lease if no email carries its token any more; return whether it was deleted."""
-    return connection.execute(database.built(_end_if_over), {"claim": token}).rowcount > 0
+    return change(connection, database, database.built(_end_if_over), token)
 
 
 def _end_if_over(database: Database) -> Delete:
-    emails = select(database.tables.email.c.id).where(
-        database.tables.email.c.token == bindparam("claim")
-    )
-    return _end(database).where(~emails.exists())
+    email = database.tables.email
+    claimed = select(email.c.id).where(email.c.token == bindparam("claim"))
+    return _end(database).where(~claimed.exists())
 
 
-def end(connection: Connection, database: Database, token: UUID) -> None:
-    """Delete the lease. This transaction has recorded or given back its last emails."""
-    connection.execute(database.built(_end), {"claim": token})
+def end(connection: Connection, database: Database, token: UUID) -> bool:
+    """Delete the lease; return whether it was deleted.
+
+    This transaction has recorded or given back its last emails.
+    """
+    return change(connection, database, database.built(_end), token)
 
 
 def _end(database: Database) -> Delete:
-    table = database.tables.lease
-    return delete(table).where(table.c.token == bindparam("claim"))
+    return delete(database.tables.lease).where(this(database))
 
 
-def leave(connection: Connection, database: Database, token: UUID, *, unsent: bool) -> None:
+def leave(connection: Connection, database: Database, token: UUID, *, unsent: bool) -> bool:
     """Let the lease of a finished batch run out, because another transaction has locked its rows.
 
     It no longer takes a slot or a connection under a server's cap, and is no longer a probe. If all
     emails that are left are `unsent`, the lease counts as never started. A sweep then gives them
-    back as soon as that transaction ends, and charges none of them.
+    back as soon as that transaction ends, and charges none of them. Returns whether it did so.
     """
-    table = database.tables.lease
     values: dict[str, Any] = {"expires_at": database.now(), "suspected_at": None, "server": None}
     if unsent:
         values |= {"started_at": None, "worker": None, "emails": 0}
-    connection.execute(update(table).where(table.c.token == token).values(**values))
+    left = update(database.tables.lease).where(this(database)).values(**values)
+    done = change(connection, database, left, token)
     forget_prober(connection, database, token)
+    return done
 
 
 def put_off_rescue(connection: Connection, database: Database, token: UUID) -> None:
     """Have the rescue wait a whole lease from now on: its batch's results are known."""
-    table = database.tables.lease
-    connection.execute(update(table).where(table.c.token == token).values(suspected_at=None))
+    known = update(database.tables.lease).where(this(database)).values(suspected_at=None)
+    change(connection, database, known, token)

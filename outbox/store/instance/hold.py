@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, case, func, select, update
 from ...domain.config.settings import Settings
 from ...domain.delivery.status import Status
 from ...domain.priority import Priority
+from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..due_times import HELD, first_due, is_held
@@ -43,7 +44,7 @@ def end_leases(database: Database, settings: Settings, *, random: Callable[[], f
     lease = database.tables.lease
     long_ago = database.now(-2 * settings.lease)
     ended = update(lease).values(expires_at=long_ago, suspected_at=long_ago)
-    database.run(lambda connection: connection.execute(ended))
+    run_bounded(database, lambda connection: connection.execute(ended))
     rescue(database, settings, random=random)
 
 

@@ -1,7 +1,8 @@
 """claimed, sending → pending, failed, sent, unknown: an expired lease's emails are judged.
 
 A lease whose task had started is judged one full lease after a sweep first saw it expired. During a
-database outage nobody can renew a lease, so every live worker gets the time to renew after it.
+database outage nobody can renew a lease, so every live worker gets the time to renew after it. Nor
+can anybody while a host that vanished keeps its row locked: it is judged one lease after that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, seen
+from ..control import locked_leases
 from ..control.circuit_breaker import forget_prober, give_back_probe
 from ..control.counter import UNKNOWN, bump
 from ..control.lease import is_not_noted
@@ -51,6 +53,7 @@ def rescue(database: Database, settings: Settings, *, random: Callable[[], float
     """Judge the leases that ran out; return how many, and how many emails."""
     _note_overdue(database)
     done, judged = list[Rescued](), _judged(database, settings.lease)
+    locked_leases.keep(database, judged)
     prepare_mark(database, judged)
     for token in judged:
         work = partial(
@@ -127,7 +130,12 @@ def _rescue_one(
         .where(lease.c.token == token, _overdue(database, settings.lease))
         .with_for_update(skip_locked=True)
     ).one_or_none()
-    if row is None:  # renewed, finished or rescued by another sweep since the read
+    if row is None:  # renewed, finished or rescued by another sweep since the read, or locked
+        locked_leases.note(database, token)
+        return _NOTHING
+    if row.started_at is not None and locked_leases.was_locked(database, token):
+        suspect = update(lease).where(lease.c.token == token)
+        connection.execute(suspect.values(suspected_at=database.now()))
         return _NOTHING
     free = lock_claim(connection, database, ours)
     doubtful = set[int]()  # work that is rolled back is repeated, and adds the same ids again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection, and_, or_, update
@@ -119,19 +120,27 @@ def finish(
 
     Every sent email is in `results` or was recorded before. So emails that still carry the token
     are known to be unsent. The lease stays if another transaction has locked a row. The rescue ends
-    it then, or the next call if a result is `held`.
+    it then, or the next call if a result is `held`. So it is where the lease's own row is locked:
+    the result says so if emails are `left` with it.
     """
 
-    def work(connection: Connection) -> Progress:
+    leave = partial(lease.leave, database=database, token=token)
+
+    def work(connection: Connection) -> tuple[Progress, bool]:
         progress = record.record(connection, database, token, results, worker=worker)
         if release.give_back(connection, database, token, but=progress.held):
-            lease.end(connection, database, token)
+            is_free = lease.end(connection, database, token)
         else:
-            lease.leave(connection, database, token, unsent=not progress.held)
+            is_free = leave(connection, unsent=not progress.held)
+            progress = replace(progress, left=True)
         _count(connection, database, results, progress)
-        return progress
+        return progress, is_free
 
-    return database.run(work)
+    progress, is_free = database.run(work)
+    otherwise = partial(leave, unsent=not progress.held)
+    if is_free or lease.end_soon(database, token, otherwise):
+        return replace(progress, left=False)
+    return progress
 
 
 def record_last(
@@ -143,15 +152,18 @@ def record_last(
     As long as a result is `held`, each call puts the rescue off, which would take it for unknown.
     """
 
-    def work(connection: Connection) -> Progress:
+    def work(connection: Connection) -> tuple[Progress, bool]:
         progress = record.record(connection, database, token, results, worker=worker)
         if progress.held:
             lease.put_off_rescue(connection, database, token)
-        lease.end_if_over(connection, database, token)
+        is_over = lease.end_if_over(connection, database, token)
         _count(connection, database, results, progress)
-        return progress
+        return progress, is_over
 
-    return database.run(work)
+    progress, is_over = database.run(work)
+    if not (is_over or progress.held):
+        lease.end_soon(database, token)
+    return progress
 
 
 def abandon(database: Database, token: UUID) -> None:
@@ -161,11 +173,12 @@ def abandon(database: Database, token: UUID) -> None:
     judges it. If there is none, the lease ends.
     """
 
-    def work(connection: Connection) -> None:
+    def work(connection: Connection) -> bool:
         release.give_back_claimed(connection, database, token)
-        lease.end_if_over(connection, database, token)
+        return lease.end_if_over(connection, database, token)
 
-    database.run(work)
+    if not database.run(work):
+        lease.end_soon(database, token)
 
 
 def _open(

@@ -98,7 +98,9 @@ class Sending:
         elif results.settled == len(self._batch.emails):  # nothing is left to be given back
             until_written(lambda: lease.drop(database, self._token))
         else:
-            until_written(lambda: finish(database, self._token, [], worker=self._runtime.worker))
+            worker = self._runtime.worker
+            if until_written(lambda: finish(database, self._token, [], worker=worker)).left:
+                self._runtime.unended.keep(self._token)
         return results.settled
 
     def _send(self, opened: list[ClaimedEmail], left: deque[ClaimedEmail]) -> BatchEnd | None:

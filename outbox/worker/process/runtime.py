@@ -40,6 +40,7 @@ from ..broker.queues import MOST_SENDS, SWEEP_QUEUE
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
+from ..leases.unended import Unended
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from .own_process import own_process
@@ -98,6 +99,7 @@ class Runtime:
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.has_jobs = False  # as the last sweep of this process saw it
         self.jobs_after = 0.0  # until then this process does not look for jobs
+        self.jobs_left = dict[int, float]()  # until then it leaves these, whose last step failed
         self.job_size = FIRST  # emails that the next step of a job changes
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.heartbeats = Heartbeats(
@@ -108,6 +110,7 @@ class Runtime:
         )
         self.rounds = Rounds(lambda: self.clock())
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
+        self.unended = Unended(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
         self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
         self._engine = engine

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy.exc import OperationalError
 
@@ -15,6 +16,7 @@ from outbox.worker import jobs
 from outbox.worker.drain import drain
 from outbox.worker.jobs import EVERY, RETRY, run_jobs, take_turn
 from tests.integration.store.jobs.work import now, written
+from tests.integration.store.outages.locks import in_time
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shop
 
@@ -168,6 +170,63 @@ _TOO_LONG = {
     ),
 }
 """Statements after which an update of a slow email is answered as one that takes too long."""
+
+_REPAIRED = {
+    "postgresql": "DROP TRIGGER too_long ON outbox_email",
+    "mariadb": "DROP TRIGGER too_long",
+}
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_job_whose_steps_fail_as_in_an_outage_keeps_no_other_waiting(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has waited longest for a step, so it comes first each time."""
+    clock = Clock(shop)
+    written(shop, 2, tag="slow")
+    written(shop, 2, tag="news")
+    bad = shop.outbox.start_job("retry", status="failed", tag="slow")
+    good = shop.outbox.start_job("retry", status="failed", tag="news")
+    with shop.engine.begin() as connection:
+        for statement in _TOO_LONG[connection.dialect.name]:
+            full = statement.replace("57014", "53100").replace("1969", "1021")
+            connection.exec_driver_sql(full)
+    assert not take_turn(shop.runtime)
+    assert (now(shop, good).state, now(shop, good).changed) == (JobState.DONE, 2)
+    assert now(shop, bad).state is JobState.RUNNING
+    [line] = caplog.messages
+    assert line.startswith(f"outbox: job {bad.id} waits (")
+    with shop.engine.begin() as connection:
+        connection.exec_driver_sql(_REPAIRED[connection.dialect.name])
+    take_turn(shop.runtime)
+    assert now(shop, bad).changed == 0
+    clock.now += RETRY
+    take_turn(shop.runtime)
+    assert (now(shop, bad).state, now(shop, bad).changed) == (JobState.DONE, 2)
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_job_that_needs_a_row_that_somebody_holds_keeps_no_other_waiting(shop: Shop) -> None:
+    """Such as the row of a recipient: it is no email's, so it is not passed over."""
+    [held] = written(shop, 1, tag="slow")
+    written(shop, 1, tag="news")
+    bad = shop.outbox.start_job("retry", status="failed", tag="slow")
+    good = shop.outbox.start_job("retry", status="failed", tag="news")
+    email, recipient = shop.tables.email, shop.tables.recipient
+    with shop.engine.begin() as connection:
+        connection.execute(sa.update(email).where(email.c.id == held).values(recipients=2))
+        copies = ({"position": place, "address": f"{place}@x.example"} for place in (0, 1))
+        rows = [{"email_id": held, "status": Status.FAILED, **one} for one in copies]
+        connection.execute(sa.insert(recipient), rows)
+    with shop.session() as session:
+        session.execute(sa.select(recipient).with_for_update()).all()
+        assert in_time(lambda: run_jobs(shop.runtime), session), "the turn is over, and one is left"
+        in_time(lambda: run_jobs(shop.runtime), session)
+        assert now(shop, bad).state is JobState.RUNNING
+        assert now(shop, good).state is JobState.DONE
+    shop.runtime.jobs_left.clear()
+    run_jobs(shop.runtime)
+    assert (now(shop, bad).state, now(shop, bad).changed) == (JobState.DONE, 1)
 
 
 @pytest.mark.parametrize("name", ["server", "reply", "phase"])

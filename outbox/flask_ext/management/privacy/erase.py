@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from ....domain.config.search_terms import Term
 from ....domain.delivery.status import FINISHED, Status
 from ....domain.header.address import check_address
+from ....store.bounded_waits import run_bounded
 from ....store.connection.database import Database
 from ....store.connection.row_locks import on_free
 from ....store.control import suppression
@@ -59,17 +60,17 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     whom, database = check_address(address, "address"), runtime.database
     scan = scan or Term.RECIPIENT not in runtime.settings.indexed
     deed = deed_of(by, "erase")
-    was_suppressed = database.run(lambda c: _bar(c, database, whom, deed))
-    database.run(lambda c: forget_person(c, database, whom))
+    was_suppressed = run_bounded(database, lambda c: _bar(c, database, whom, deed))
+    run_bounded(database, lambda c: forget_person(c, database, whom))
     tally = _Tally()
     for ids in emails_of(database, whom, scan=scan):
-        tally.add(database.run(partial(_erase, database=database, ids=ids, address=whom)))
+        tally.add(run_bounded(database, partial(_erase, database=database, ids=ids, address=whom)))
     for ids in pages(tally.needing):  # what they waited for may be over now
-        tally.add(database.run(partial(_erase, database=database, ids=ids, address=whom)))
-    database.run(lambda c: forget_deeds(c, database, whom))
+        tally.add(run_bounded(database, partial(_erase, database=database, ids=ids, address=whom)))
+    run_bounded(database, lambda c: forget_deeds(c, database, whom))
     if deed is not None:
         result = f"{len(tally.gone)} erased, {len(tally.left)} left"
-        database.run(lambda c: deed.note(c, database, result))
+        run_bounded(database, lambda c: deed.note(c, database, result))
     return Erasure(
         emails=len(tally.gone),
         cancelled=len(tally.gone & tally.withdrawn),
@@ -89,7 +90,7 @@ def readmit(runtime: Runtime, address: Any, by: Any) -> bool:
             deed.note(connection, database, "readmitted" if done else "was not erased")
         return done
 
-    return database.run(remove)
+    return run_bounded(database, remove)
 
 
 @dataclass(kw_only=True)

@@ -51,7 +51,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def vanished(shop: Shop, table: sa.Table, *names: str) -> Iterator[Session]:
+def vanished(shop: Shop, table: sa.Table, *names: object) -> Iterator[Session]:
     """Hold the rows of these names, or else all rows of the table."""
     (key,) = table.primary_key
     with shop.session() as session:

@@ -1,0 +1,210 @@
+"""A host that vanished in the midst of a rescue: the lease's own worker does not stand still.
+
+A connection that holds the lease's row in an open transaction is that host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
+
+import pytest
+from sqlalchemy.orm import Session
+
+from outbox import Status
+from outbox.domain.fleet import ProcessId
+from outbox.store.control import lease, locked_leases
+from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.transitions.rescue import rescue
+from outbox.store.transitions.start import start
+from outbox.store.transitions.window import abandon, finish, record_last
+from outbox.worker.batch.batch_end import BatchEnd
+from outbox.worker.batch.send_batch import send_batch
+from outbox.worker.batch.sending import Sending
+from tests.integration.store.outages.locks import PATIENCE, hold, in_time
+from tests.integration.store.outages.test_locked_shared_rows import SENT, UNTOUCHED, vanished
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import standing, write
+from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, sent
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+GIVEN_BACK: dict[str, Callable[[Shop, UUID], object]] = {
+    "finish": lambda shop, token: finish(shop.database, token, [], worker=WORKER),
+    "abandon": lambda shop, token: abandon(shop.database, token),
+}
+
+
+@pytest.mark.parametrize("way", GIVEN_BACK)
+def test_emails_go_back_although_their_lease_is_held(shop: Shop, way: str) -> None:
+    shop.enqueue()
+    token = shop.started().token
+    with vanished(shop, shop.tables.lease, token) as session:
+        in_time(lambda: GIVEN_BACK[way](shop, token), session)
+        assert standing(shop) == {UNTOUCHED: 1}
+    assert shop.count(shop.tables.lease) == 1
+    shop.rescue()
+    assert shop.count(shop.tables.lease) == 0
+    assert standing(shop) == {UNTOUCHED: 1}
+
+
+def record(shop: Shop, token: UUID) -> None:
+    shop.record(token, [sent(row.id) for row in shop.rows(shop.tables.email)])
+    lease.drop(shop.database, token)
+
+
+RECORDED: dict[str, Callable[[Shop, UUID, int], object]] = {
+    "drop": lambda shop, token, _: record(shop, token),
+    "finish": lambda shop, token, id_: finish(shop.database, token, [sent(id_)], worker=WORKER),
+    "record_last": lambda shop, token, id_: record_last(
+        shop.database, token, [sent(id_)], worker=WORKER
+    ),
+}
+
+
+@pytest.mark.parametrize("way", RECORDED)
+def test_results_are_recorded_although_their_lease_is_held(shop: Shop, way: str) -> None:
+    email = shop.enqueue()
+    token = shop.sending(email.id).token
+    with vanished(shop, shop.tables.lease, token) as session:
+        in_time(lambda: RECORDED[way](shop, token, email.id), session)
+        assert standing(shop) == {SENT: 1}
+    shop.rescue()
+    assert shop.count(shop.tables.lease) == 0
+    assert standing(shop) == {SENT: 1}
+
+
+def test_a_task_does_not_wait_for_its_lease_and_its_emails_go_back(shop: Shop) -> None:
+    shop.enqueue()
+    (made,) = shop.claim()
+    with vanished(shop, shop.tables.lease, made.token) as session:
+        report = in_time(lambda: send_batch(shop.runtime, made.token), session)
+        assert report.end is BatchEnd.STALE
+        begin = partial(start, shop.database, made.token, lease_seconds=LEASE, worker=WORKER)
+        again = partial(begin, process=ProcessId("boot", 7, 1), again=True)
+        assert in_time(again, session) is None
+        in_time(lambda: lease.decline(shop.database, made.token), session)
+    shop.rescue()
+    assert standing(shop) == {UNTOUCHED: 1}
+    assert shop.count(shop.tables.lease) == 0
+
+
+def test_a_batch_whose_lease_is_held_takes_no_connection_of_a_capped_server(shop: Shop) -> None:
+    shop.enqueue()
+    token, caps = shop.started().token, {"a": 1}
+    with vanished(shop, shop.tables.lease, token) as session:
+
+        def taken(*names: str, held: str | None = None) -> str | None:
+            return take_server(shop.database, token, names, caps, current=held)
+
+        assert in_time(lambda: taken("a"), session) is None
+        assert in_time(lambda: taken("a", "b"), session) is None
+        assert in_time(lambda: taken("b", current="a"), session) is None
+    assert take_server(shop.database, token, ["a"], caps) == "a"
+    assert shop.database.read(lambda c: in_flight(c, shop.database)) == {"a": 1}
+
+
+def test_a_renewal_of_the_same_process_leaves_no_lease_behind(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the row for a moment: whoever ends the batch then asks for the row again."""
+    shop.enqueue()
+    token, pauses = shop.started().token, list[float]()
+    with vanished(shop, shop.tables.lease, token) as session:
+
+        def release(seconds: float) -> None:
+            pauses.append(seconds)
+            session.rollback()
+
+        monkeypatch.setattr("outbox.store.connection.shared_rows.time.sleep", release)
+        in_time(lambda: finish(shop.database, token, [], worker=WORKER), session)
+    assert pauses
+    assert shop.count(shop.tables.lease) == 0
+
+
+def test_a_batch_whose_lease_is_held_at_its_end_ends_and_is_rescued_without_harm(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = shops.open(MAIL_PORT=catcher.port)
+    write(shop, 3)
+    token, run = shop.claim()[0].token, Sending.run
+    with shop.session() as session:
+
+        def held(sending: Sending) -> BatchEnd:
+            end = run(sending)
+            lock(shop, session, token)
+            return end
+
+        monkeypatch.setattr(Sending, "run", held)
+        report = in_time(lambda: send_batch(shop.runtime, token), session)
+        assert (report.end, report.settled) == (BatchEnd.DONE, 3)
+        session.rollback()
+    shop.rescue()
+    assert (standing(shop), len(catcher.emails)) == ({SENT: 3}, 3)
+    assert shop.count(shop.tables.lease) == 0
+
+
+def lock(shop: Shop, session: Session, token: UUID) -> None:
+    """Hold the row of this lease."""
+    table = shop.tables.lease
+    assert session.execute(table.select().where(table.c.token == token).with_for_update()).one()
+
+
+def test_what_the_vanished_host_held_goes_back_uncharged_once_it_is_free(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the lease and its emails, as a rescue does. The worker has sent none of them."""
+    shop = shops.open(MAIL_PORT=catcher.port)
+    ids = write(shop, 3)
+    token = shop.claim()[0].token
+    with shop.session() as session:
+
+        def stopped(_: Sending) -> BatchEnd:
+            lock(shop, session, token)
+            hold(shop, session, *ids)
+            return BatchEnd.LEASE_LOST
+
+        monkeypatch.setattr(Sending, "run", stopped)
+        in_time(lambda: send_batch(shop.runtime, token), session)
+        assert shop.statuses() == [Status.CLAIMED] * 3
+        session.rollback()
+    wait_until(lambda: standing(shop) == {UNTOUCHED: 3}, timeout=PATIENCE, what="they go back")
+    assert shop.count(shop.tables.lease) == 0
+
+
+def judge(shop: Shop) -> int:
+    return rescue(shop.database, shop.runtime.settings, random=lambda: 0.5).leases
+
+
+def test_a_lease_that_was_locked_is_judged_one_lease_after_it_is_free(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could renew it meanwhile, so its worker gets the time that it has after an outage."""
+    monkeypatch.setattr(locked_leases, "LONG", 0.0)
+    email = shop.enqueue()
+    token = shop.started().token
+    shop.later(LEASE + 1)
+    judge(shop)
+    shop.later(LEASE + 1)
+    with vanished(shop, shop.tables.lease, token) as session:
+        assert in_time(lambda: judge(shop), session) == 0
+    assert judge(shop) == 0
+    assert shop.status(email.id) is Status.CLAIMED
+    shop.later(LEASE - 5)
+    assert judge(shop) == 0
+    shop.later(10)
+    assert judge(shop) == 1
+    assert shop.mail(email.id).crashes == 1
+
+
+def test_a_lease_that_another_sweep_locks_for_a_moment_is_judged_at_once(shop: Shop) -> None:
+    shop.enqueue()
+    token = shop.started().token
+    shop.later(LEASE + 1)
+    judge(shop)
+    shop.later(LEASE + 1)
+    with vanished(shop, shop.tables.lease, token) as session:
+        assert in_time(lambda: judge(shop), session) == 0
+    assert judge(shop) == 1
