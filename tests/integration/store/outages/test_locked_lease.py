@@ -38,7 +38,7 @@ GIVEN_BACK: dict[str, Callable[[Shop, UUID], object]] = {
 
 
 @pytest.mark.parametrize("way", GIVEN_BACK)
-def test_emails_go_back_although_their_lease_is_held(shop: Shop, way: str) -> None:
+def test_emails_go_back_although_their_lease_is_locked(shop: Shop, way: str) -> None:
     shop.enqueue()
     token = shop.started().token
     with vanished(shop, shop.tables.lease, token) as session:
@@ -65,7 +65,7 @@ RECORDED: dict[str, Callable[[Shop, UUID, int], object]] = {
 
 
 @pytest.mark.parametrize("way", RECORDED)
-def test_results_are_recorded_although_their_lease_is_held(shop: Shop, way: str) -> None:
+def test_results_are_recorded_although_their_lease_is_locked(shop: Shop, way: str) -> None:
     email = shop.enqueue()
     token = shop.sending(email.id).token
     with vanished(shop, shop.tables.lease, token) as session:
@@ -91,13 +91,13 @@ def test_a_task_does_not_wait_for_its_lease_and_its_emails_go_back(shop: Shop) -
     assert shop.count(shop.tables.lease) == 0
 
 
-def test_a_batch_whose_lease_is_held_takes_no_connection_of_a_capped_server(shop: Shop) -> None:
+def test_a_batch_whose_lease_is_locked_takes_no_connection_of_a_capped_server(shop: Shop) -> None:
     shop.enqueue()
     token, caps = shop.started().token, {"a": 1}
     with vanished(shop, shop.tables.lease, token) as session:
 
-        def taken(*names: str, held: str | None = None) -> str | None:
-            return take_server(shop.database, token, names, caps, current=held)
+        def taken(*names: str, current: str | None = None) -> str | None:
+            return take_server(shop.database, token, names, caps, current=current)
 
         assert in_time(lambda: taken("a"), session) is None
         assert in_time(lambda: taken("a", "b"), session) is None
@@ -124,7 +124,7 @@ def test_a_renewal_of_the_same_process_leaves_no_lease_behind(
     assert shop.count(shop.tables.lease) == 0
 
 
-def test_a_batch_whose_lease_is_held_at_its_end_ends_and_is_rescued_without_harm(
+def test_a_batch_whose_lease_is_locked_at_its_end_ends_and_is_rescued_without_harm(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)
