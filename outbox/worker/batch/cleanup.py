@@ -54,7 +54,8 @@ class Cleanup:
             for entry in self.relief.take():
                 self._results.add(entry)
         self._record(patience)
-        rest_is_innocent = self.is_over or (self.window is not None and self.window.has_crashed)
+        is_known = (self.window is not None and self.window.has_crashed) or self._results.refused
+        rest_is_innocent = self.is_over or is_known  # it is known which email is at fault
         if rest_is_innocent or shutdown.is_nobodys_fault(error):
             self._give_back(patience)
 
