@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import inf
@@ -12,11 +11,10 @@ from ...domain.delivery.status import Status
 from ...store.connection.error_codes import is_refusal
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import advance
+from ..log_events import harmless_log
 from ..process.one_by_one import write_each
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
-
-_log = logging.getLogger("outbox")
 
 
 class Results:
@@ -107,7 +105,7 @@ class Results:
             self._record_each(partial(self._advance, following=()))
 
     def _record_each(self, write: Callable[[Sequence[EmailResult]], Progress]) -> None:
-        _log.warning("outbox: results were refused and are recorded again one by one")
+        harmless_log.warning("outbox: results were refused and are recorded again one by one")
         write_each(self._waiting, write, self.refused)
         self._is_held = bool(self._waiting)
 

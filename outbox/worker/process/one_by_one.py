@@ -5,14 +5,12 @@ So one email whose row refuses its result holds up no other.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 
 from ...store.connection.error_codes import describe, is_refusal
 from ...store.records import EmailResult, Progress
 from ...store.transitions.record import without_text
-
-_log = logging.getLogger("outbox")
+from ..log_events import harmless_log
 
 Write = Callable[[Sequence[EmailResult]], Progress]
 
@@ -36,7 +34,7 @@ def write_each(waiting: list[EmailResult], write: Write, refused: list[Exception
                     raise
                 refused.append(error)
                 text = "outbox: email %d cannot get its result: the database refuses that (%s)"
-                _log.error(text, entry.email_id, describe(error))
+                harmless_log.error(text, entry.email_id, describe(error))
             waiting.pop()
     finally:
         waiting += held

@@ -6,7 +6,6 @@ kept here, and written as soon as that transaction has ended.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,11 +18,10 @@ from ...store.connection.database import Database
 from ...store.connection.error_codes import describe, is_refusal
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import abandon, finish, record_last
+from ..log_events import harmless_log
 from . import shutdown
 from .one_by_one import write_each
 from .retry_writes import GRACE
-
-_log = logging.getLogger("outbox")
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 0.5
@@ -48,7 +46,9 @@ class Unrecorded:
         if not results:
             return
         wait = counted(len(results), "result waits", "results wait")
-        _log.info("outbox: %s to be recorded: their rows are held, or the database is away", wait)
+        harmless_log.info(
+            "outbox: %s to be recorded: their rows are held, or the database is away", wait
+        )
         write = partial(self._write, token, list(results), gives_back=gives_back)
         work = threading.Thread(target=write, name="outbox-unrecorded", daemon=True)
         try:
@@ -85,7 +85,7 @@ class Unrecorded:
             try:
                 held = end(self._database(), token, results, worker=self._worker()).held
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
-                _log.warning("outbox: results are not recorded yet (%s)", describe(error))
+                harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 if not results and is_refusal(error):
                     return  # what is left of the batch was not sent: the rescue gives it back
                 self._write_each(token, results, refused)
@@ -104,7 +104,7 @@ class Unrecorded:
             write = partial(record_last, self._database(), token, worker=self._worker())
             write_each(results, write, refused)
         except Exception as error:  # noqa: BLE001  (tried again)
-            _log.warning("outbox: a result is not recorded yet (%s)", describe(error))
+            harmless_log.warning("outbox: a result is not recorded yet (%s)", describe(error))
 
 
 def _give_back_the_claimed(
