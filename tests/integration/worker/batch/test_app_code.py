@@ -1,4 +1,4 @@
-"""A batch runs code of the app, its log filters: their errors cost no known result."""
+"""A batch runs code of the app, log filters and receivers: their errors cost no known result."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 
-from outbox import Status
+from outbox import Status, email_sent
 from tests.integration.store.outages.locks import PATIENCE, hold
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
@@ -15,7 +16,7 @@ from tests.support.shop.shop import Shop, Shops, addresses, sent
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
-SENT, FAILED = Status.SENT, Status.FAILED
+SENT, FAILED, PENDING = Status.SENT, Status.FAILED, Status.PENDING
 
 
 def outside_of_requests(_: logging.LogRecord) -> bool:
@@ -61,3 +62,23 @@ def test_a_filter_that_raises_ends_no_batch_behind_an_email_that_has_failed(
     catcher.reply_to_recipient = lambda address: "550 5.1.1 no" if address == gone else None
     motion.work()
     assert [motion.shop.status(i) for i in ids] == [FAILED, SENT, SENT, SENT]
+
+
+def test_a_time_limit_in_a_receiver_leaves_no_email_of_the_next_window_in_doubt(
+    shops: Shops, catcher: Catcher
+) -> None:
+    """It is called behind the commit that has opened that window."""
+    motion, ids = claimed(shops, catcher, 6)
+    shop = motion.shop
+
+    def out_of_time(_: object, **__: object) -> None:
+        raise SoftTimeLimitExceeded
+
+    with email_sent.connected_to(out_of_time), pytest.raises(SoftTimeLimitExceeded):
+        motion.work()
+    assert [shop.status(i) for i in ids] == [SENT] * 2 + [PENDING] * 4
+    motion.beat()
+    assert [shop.status(i) for i in ids] == [SENT] * 6
+    rows = shop.rows(shop.tables.email)
+    assert {(row.attempts, row.crashes, row.unknown_count) for row in rows} == {(1, 0, 0)}
+    assert set(catcher.copies().values()) == {1}
