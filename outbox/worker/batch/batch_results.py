@@ -29,6 +29,7 @@ class Results:
         self._waiting: list[EmailResult] = []
         self._is_held = False  # a person's transaction held a row of the last window
         self.counted: Callable[[EmailResult, int], None] | None = None
+        self.behind: list[Callable[[], object]] = []  # what is to be called behind the next record
         self.settled = 0  # emails whose result is in the table, or waits for it
         self.refused: list[Exception] = []  # for each email whose row can take no result
 
@@ -75,6 +76,8 @@ class Results:
         others are recorded then, and no window is opened.
         """
         opened = self._record(following, partial(self._write, patience=patience), patience)
+        while self.behind:
+            self.behind.pop()()
         if self.refused:
             raise self.refused[0]
         return opened
