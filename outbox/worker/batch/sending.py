@@ -74,7 +74,7 @@ class Sending:
         is_probe = self._batch.probed is not None and not left
         end = self._probe() if is_probe else None
         while left and end is None:
-            window = self._next.cut(left, before_wait=self._results.record)
+            window = self._next.cut(left, before_wait=self._record_known)
             if isinstance(window, BatchEnd):
                 # Urgent email that waits for a process cuts a wait for permits short too. It
                 # needs a sweep, which YIELDED brings, and which `window` alone would not.
@@ -100,6 +100,11 @@ class Sending:
         else:
             until_written(lambda: finish(database, self._token, [], worker=self._runtime.worker))
         return results.settled
+
+    def _record_known(self) -> None:
+        """Record what is known, before a wait in which it would be in doubt."""
+        if self._results.waiting:
+            self._results.record()
 
     def _open(self, window: Sequence[ClaimedEmail]) -> frozenset[int]:
         """Record the last window and open this one in one transaction; return what was opened.
