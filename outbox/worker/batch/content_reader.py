@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ...domain.message.merge_template import Template, merged
 from ...store.connection.database import Database
-from ...store.connection.error_codes import ANSWERS, describe
+from ...store.connection.error_codes import ANSWERS, code_of, describe
 from ...store.encryption.parts import Content, open_content, open_own, owner_of
 from ...store.inserts import contents
 from ...store.records import ClaimedEmail
@@ -123,7 +123,8 @@ class ContentReader:
                 return self._read([content_id])
             except ANSWERS as error:
                 failed_at.append(self._clock())
-                if failed_at[-1] - failed_at[0] > self._term and self._holds():
+                is_lasting = failed_at[-1] - failed_at[0] > self._term and self._holds()
+                if is_lasting and code_of(error) is not None:  # a pool without connections has none
                     raise UnreadableContent(describe(error)) from error
                 raise
 
