@@ -51,6 +51,17 @@ class Connection:
         if self._client is not None:
             self._client.progress, self._client.goes_on = progress, goes_on
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a session is open, as far as we know, that this process may still use."""
+        return (
+            self._client is not None
+            and self._client.ready
+            and self._process == os.getpid()
+            and self._emails < self._server.connection_emails
+            and self._age() < self._server.connection_seconds
+        )
+
     def connect(self, *, anew: bool = False) -> Transaction | None:
         """Make sure that a session is open, or return a HALT transaction that says why it is not.
 
@@ -124,15 +135,8 @@ class Connection:
 
     def _reusable(self) -> Client | None:
         """Return the open client if this process may still use it; close any other one."""
-        client = self._client
-        if (
-            client is not None
-            and client.ready
-            and self._process == os.getpid()
-            and self._emails < self._server.connection_emails
-            and self._age() < self._server.connection_seconds
-        ):
-            return client
+        if self.is_open:
+            return self._client
         self.close()
         return None
 

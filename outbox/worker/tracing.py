@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any, Self
 
@@ -85,17 +87,21 @@ class Span:
         """Whether what is told of it is kept: a sampler may have left it out."""
         return bool(self._span.is_recording())
 
-    def end(self, attributes: Attributes, error: str | None) -> None:
-        """End it with more attributes; `error` is the kind of the error that it ended with."""
+    def leave(self, attributes: Attributes, error: str | None) -> Callable[[], None]:
+        """Be the current one no more; take more attributes, and the kind of the error, if any.
+
+        It returns what ends the span, as of now. An exporter may run then, and take its time.
+        """
+        ended_at = time.time_ns()
         try:
             if attributes:
                 self._span.set_attributes(attributes)
             if error is not None:
                 self._span.set_attribute("error.type", error)
                 self._span.set_status(self._api.Status(self._api.StatusCode.ERROR))
-            self._span.end()
         finally:
             self._scope.__exit__(None, None, None)
+        return partial(self._span.end, ended_at)
 
 
 @contextmanager

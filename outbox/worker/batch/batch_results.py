@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import inf
@@ -11,12 +10,11 @@ from uuid import UUID
 from ...domain.delivery.status import Status
 from ...store.connection.error_codes import is_refusal
 from ...store.records import EmailResult, Progress
-from ...store.transitions.record import without_text
 from ...store.transitions.window import advance
+from ..log_events import harmless_log
+from ..process.one_by_one import write_each
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
-
-_log = logging.getLogger("outbox")
 
 
 class Results:
@@ -31,7 +29,9 @@ class Results:
         self._waiting: list[EmailResult] = []
         self._is_held = False  # a person's transaction held a row of the last window
         self.counted: Callable[[EmailResult, int], None] | None = None
+        self.behind: list[Callable[[], object]] = []  # what is to be called behind the next record
         self.settled = 0  # emails whose result is in the table, or waits for it
+        self.refused: list[Exception] = []  # for each email whose row can take no result
 
     def add(self, entry: EmailResult) -> None:
         """Note a result, to be written with the next `advance`."""
@@ -71,49 +71,51 @@ class Results:
     def record_and_open(self, following: Sequence[int], *, patience: float = inf) -> frozenset[int]:
         """Record the known results and open the next window in one transaction.
 
-        Returns the ids of the emails that were opened. Only these may be sent.
+        Returns the ids of the emails that were opened. Only these may be sent. Raises the error of
+        a result that the database refuses, so that its email is not given back as unsent. All
+        others are recorded then, and no window is opened.
         """
-        write = partial(self._write, patience=patience)
+        opened = self._record(following, partial(self._write, patience=patience), patience)
+        while self.behind:
+            self.behind.pop()()
+        if self.refused:
+            raise self.refused[0]
+        return opened
+
+    def _record(
+        self, following: Sequence[int], write: Callable[..., Progress], patience: float
+    ) -> frozenset[int]:
         # With others only if no row of its own is known to hold them up, and there is time.
         alone = self._is_held or patience < inf
+        following = () if self.refused else following
         try:
             progress = write(self._waiting, following, alone=alone)
         except Exception as error:
             if not is_refusal(error):
                 raise
-            _log.warning("outbox: results were refused and are recorded again without their texts")
-            self._record_without_texts(write)
-            return write([], following, alone=True).opened
+            self._record_each(partial(write, following=(), alone=True))
+            return frozenset() if self.refused else write([], following, alone=True).opened
         self._keep(progress.held)
         return progress.opened
 
     def record_once(self) -> None:
         """Try only once to record the known results: a server's reply may come meanwhile."""
-        self._keep(self._advance(self._waiting, ()).held)
+        try:
+            self._keep(self._advance(self._waiting, ()).held)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            self._record_each(partial(self._advance, following=()))
+
+    def _record_each(self, write: Callable[[Sequence[EmailResult]], Progress]) -> None:
+        harmless_log.warning("outbox: results were refused and are recorded again one by one")
+        write_each(self._waiting, write, self.refused)
+        self._is_held = bool(self._waiting)
 
     def _keep(self, held: Collection[int]) -> None:
         """Record the results of rows that a person's transaction holds with the next window."""
         self._waiting = [entry for entry in self._waiting if entry.email_id in held]
         self._is_held = bool(self._waiting)
-
-    def _record_without_texts(self, write: Callable[..., Progress]) -> None:
-        """Record each result alone. An email whose bare result is refused is left to the rescue."""
-        refused: list[Exception] = []
-        held: list[EmailResult] = []
-        try:
-            while self._waiting:
-                bare = without_text(self._waiting[0])
-                try:
-                    held += [bare] if write([bare], (), alone=True).held else []
-                except Exception as error:
-                    if not is_refusal(error):
-                        raise
-                    refused.append(error)
-                del self._waiting[0]
-        finally:
-            self._waiting += held
-        if refused:  # so that the email is not given back as unsent
-            raise refused[0]
 
     def _write(
         self,

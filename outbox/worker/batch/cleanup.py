@@ -50,13 +50,17 @@ class Cleanup:
     def _clean_up(self, error: BaseException) -> None:
         self._is_done = True  # a process that is ended has no time for it again, in an outer block
         patience = inf if isinstance(error, Exception) else HASTE
+        behind, self._results.behind = self._results.behind, []
         if self.relief is not None:  # else the rescue would take these for emails in doubt
             for entry in self.relief.take():
                 self._results.add(entry)
         self._record(patience)
-        rest_is_innocent = self.is_over or (self.window is not None and self.window.has_crashed)
+        is_known = (self.window is not None and self.window.has_crashed) or self._results.refused
+        rest_is_innocent = self.is_over or is_known  # it is known which email is at fault
         if rest_is_innocent or shutdown.is_nobodys_fault(error):
             self._give_back(patience)
+        for call in behind:
+            call()
 
     def _record(self, patience: float) -> None:
         """Record the known results. Those whose rows are locked are kept."""

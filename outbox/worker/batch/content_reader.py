@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ...domain.message.merge_template import Template, merged
 from ...store.connection.database import Database
+from ...store.connection.error_codes import ANSWERS, code_of, describe
 from ...store.encryption.parts import Content, open_content, open_own, owner_of
 from ...store.inserts import contents
 from ...store.records import ClaimedEmail
 from ..process.retry_writes import until_written
 
 
+class UnreadableContent(Exception):
+    """The database is well, but it cannot read this content, which it has."""
+
+
 class ContentReader:
     """Holds the contents of the next emails, of about `limit` bytes at a time."""
 
-    def __init__(self, database: Database, limit: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        limit: int,
+        *,
+        clock: Callable[[], float],
+        holds: Callable[[], bool],
+        term: float,
+    ) -> None:
+        """`holds` returns whether the lease holds, which is renewed for `term` seconds."""
         self._database = database
         self._limit = limit
+        self._clock = clock
+        self._holds = holds
+        self._term = term
         self._order: list[ClaimedEmail] = []
         self._place: dict[int, int] = {}
         self._held: dict[int, Content] = {}
@@ -80,11 +97,35 @@ class ContentReader:
             if wanted and size > self._limit:
                 break
             wanted.add(email.content_id)
-        database = self._database
         self._held = {}  # the last portion is freed before the next one is read
         self._decrypted = set()
         self._templates = {}
-        # It is read within a window: an error here must not lose results that are not yet written.
-        self._held = until_written(
-            lambda: database.read(lambda c: contents.read(c, database, wanted))
-        )
+        try:
+            self._held = self._read(wanted)
+        except ANSWERS:  # one of these contents may be at fault
+            self._held = self._read_alone(self._order[place].content_id)
+
+    def _read(self, wanted: Collection[int]) -> dict[int, Content]:
+        database = self._database
+        return database.read(lambda connection: contents.read(connection, database, wanted))
+
+    def _read_alone(self, content_id: int) -> dict[int, Content]:
+        """Read one content, whatever the database answers meanwhile.
+
+        It is read within a window: an error here must not lose results that are not yet written.
+        Raises UnreadableContent if the database took a renewal of the lease after the first error,
+        so that it is the content's own. Else its email would keep this batch, and then the next.
+        """
+        failed_at: list[float] = []
+
+        def read() -> dict[int, Content]:
+            try:
+                return self._read([content_id])
+            except ANSWERS as error:
+                failed_at.append(self._clock())
+                is_lasting = failed_at[-1] - failed_at[0] > self._term and self._holds()
+                if is_lasting and code_of(error) is not None:  # a pool without connections has none
+                    raise UnreadableContent(describe(error)) from error
+                raise
+
+        return until_written(read)

@@ -30,6 +30,7 @@ class NextWindow:
         self._choice = choice
         self._throttle = throttle
         self._heartbeat = heartbeat
+        self._before_session: Callable[[], object] = lambda: None
         self.max_emails = runtime.settings.window
 
     def cut(
@@ -38,8 +39,9 @@ class NextWindow:
         """Take the next emails off `left`, with their permits; or return why none can go.
 
         They go over the first server whose rate allows it, or over the one that does so soonest.
-        `before_wait` is called once, before a wait for permits.
+        `before_wait` is called before a wait for permits, and before one for a new session.
         """
+        self._before_session = before_wait
         if not self.open_session():
             return BatchEnd.NO_SERVER
         self._arrange(left)
@@ -92,6 +94,8 @@ class NextWindow:
     def _is_connected(self, *, anew: bool = False) -> bool:
         """Open a session with the chosen server; where that fails, leave the server for good."""
         runtime, watch = self._runtime, self._choice.watch
+        if not self._choice.connection.is_open:  # a server may be silent for as long as `until`
+            self._before_session()
         until = runtime.clock() + watch.session_seconds
         self._heartbeat.ask = lambda: runtime.clock() < until
         fault = self._choice.connection.connect(anew=anew)

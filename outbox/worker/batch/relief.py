@@ -10,10 +10,11 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 
-from ...store.connection.error_codes import describe
+from ...store.connection.error_codes import describe, is_refusal
 from ...store.records import EmailResult
 from ...store.transitions import release
 from ...store.transitions.window import advance
+from ..process.one_by_one import write_each
 from ..process.retry_writes import HASTE
 from ..process.runtime import Runtime
 from .batch_results import Results
@@ -66,8 +67,16 @@ class Relief:
 
     def _write(self) -> None:
         database, token, worker = self._runtime.database, self._token, self._runtime.worker
-        held = advance(database, token, self._unwritten, (), worker=worker).held
-        self._unwritten = [entry for entry in self._unwritten if entry.email_id in held]
+        write = partial(advance, database, token, following=(), worker=worker)
+        left = list(self._unwritten)
+        try:
+            held = write(left).held
+            left = [entry for entry in left if entry.email_id in held]
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            write_each(left, write, [])
+        self._unwritten = left
         database.run(partial(release.give_back_claimed, database=database, token=token))
         self._is_left = bool(self._unwritten)
 

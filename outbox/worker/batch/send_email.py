@@ -26,7 +26,14 @@ class EmailSender:
         self._began = began
         self._clock = runtime.clock
         self._redirect_to = runtime.settings.redirect_to
-        self._contents = ContentReader(runtime.database, runtime.settings.window_bytes)
+        settings = runtime.settings
+        self._contents = ContentReader(
+            runtime.database,
+            settings.window_bytes,
+            clock=runtime.clock,
+            holds=holds,
+            term=settings.lease,
+        )
         self._contents.prefetch(batch.emails)
         self._alarmed: set[str] = set()  # the encryption keys whose absence is logged
         self.touched: int | None = None  # the email whose content may have begun to leave

@@ -7,6 +7,7 @@ window's opening has committed. The next window opens in the transaction that re
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from .batch_results import Results
 from .cleanup import Cleanup
 from .next_window import NextWindow
 from .relief import Relief
-from .result_factory import ResultFactory
+from .result_factory import Outgoing, ResultFactory
 from .send_email import EmailSender
 from .send_window import Window
 from .server_choice import ServerChoice
@@ -73,14 +74,13 @@ class Sending:
         is_probe = self._batch.probed is not None and not left
         end = self._probe() if is_probe else None
         while left and end is None:
-            window = self._next.cut(left, before_wait=self._results.record)
+            window = self._next.cut(left, before_wait=self._record_known)
             if isinstance(window, BatchEnd):
                 # Urgent email that waits for a process cuts a wait for permits short too. It
                 # needs a sweep, which YIELDED brings, and which `window` alone would not.
                 end = BatchEnd.YIELDED if self._throttle.must_yield() else window
                 break
-            # One transaction records the last window and opens this one.
-            opened = self._results.record_and_open([email.id for email in window])
+            opened = self._open(window)
             if not opened and self._is_probe_by_email:  # it was withdrawn, or somebody holds it
                 self._give_back_probe()
             end = self._send([e for e in window if e.id in opened], left) or self._end()
@@ -102,6 +102,26 @@ class Sending:
             if until_written(lambda: finish(database, self._token, [], worker=worker)).left:
                 self._runtime.unended.keep(self._token)
         return results.settled
+
+    def _record_known(self) -> None:
+        """Record what is known, before a wait in which it would be in doubt."""
+        if self._results.waiting:
+            self._results.record()
+
+    def _open(self, window: Sequence[ClaimedEmail]) -> frozenset[int]:
+        """Record the last window and open this one in one transaction; return what was opened.
+
+        After an error it may be open all the same: a receiver of a signal is called behind the
+        commit, where the task's time limit may end it. None of these emails has left.
+        """
+        try:
+            return self._results.record_and_open([email.id for email in window])
+        except BaseException:
+            now = self._factory.now()
+            for email in window:
+                back = Outgoing(email=email, started_at=now)
+                self._results.add(self._factory.give_back(back))
+            raise
 
     def _send(self, opened: list[ClaimedEmail], left: deque[ClaimedEmail]) -> BatchEnd | None:
         """Send an open window; put the emails that it had no time for back into `left`."""

@@ -85,10 +85,9 @@ class _Recorded:
         if self._span is None:
             return
         with harmless():
-            if self._is_counting:
-                self._span.end(self._attributes(), self._error(error))
-            else:
-                self._span.end({}, None)
+            told = (self._attributes(), self._error(error)) if self._is_counting else ({}, None)
+            # An exporter may run at its end. The results are known, and do not wait for that.
+            self._results.behind.append(harmless()(self._span.leave(*told)))
 
     def _count(self, entry: EmailResult, by: int) -> None:
         if not entry.outcome.again:  # else another result of this email follows

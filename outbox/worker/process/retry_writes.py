@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from math import inf
 from typing import TypeVar
 
 from ...store.connection.error_codes import ANSWERS, describe, is_refusal
+from ..log_events import harmless_log
 from . import shutdown
 
 Result = TypeVar("Result")
-
-_log = logging.getLogger("outbox")
 
 FIRST_WAIT = 0.1
 LONGEST_WAIT = 2.0
@@ -50,7 +48,9 @@ def until_written(
                 stop_at = min(stop_at, time.monotonic() + GRACE)
             if time.monotonic() > stop_at:
                 raise
-            _log.warning("outbox: the database failed and is asked again (%s)", describe(error))
+            harmless_log.warning(
+                "outbox: the database failed and is asked again (%s)", describe(error)
+            )
             meanwhile()
             time.sleep(wait)
             wait = min(LONGEST_WAIT, wait * 2)

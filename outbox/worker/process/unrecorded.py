@@ -6,7 +6,6 @@ kept here, and written as soon as that transaction has ended.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,12 +17,11 @@ from ...domain.counted import counted
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe, is_refusal
 from ...store.records import EmailResult, Progress
-from ...store.transitions.record import without_text
-from ...store.transitions.window import finish, record_last
+from ...store.transitions.window import abandon, finish, record_last
+from ..log_events import harmless_log
 from . import shutdown
+from .one_by_one import write_each
 from .retry_writes import GRACE
-
-_log = logging.getLogger("outbox")
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 0.5
@@ -48,8 +46,10 @@ class Unrecorded:
         if not results:
             return
         wait = counted(len(results), "result waits", "results wait")
-        _log.info("outbox: %s to be recorded: their rows are held, or the database is away", wait)
-        write = partial(self._write, finish if gives_back else record_last, token, list(results))
+        harmless_log.info(
+            "outbox: %s to be recorded: their rows are held, or the database is away", wait
+        )
+        write = partial(self._write, token, list(results), gives_back=gives_back)
         work = threading.Thread(target=write, name="outbox-unrecorded", daemon=True)
         try:
             work.start()
@@ -70,23 +70,49 @@ class Unrecorded:
 
     def _write(
         self,
-        record: Callable[..., Progress],
         token: UUID,
         results: list[EmailResult],
+        *,
+        gives_back: bool,
         goes_on: Callable[[], bool] = lambda: True,
     ) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
-        while results and goes_on():
+        end = finish if gives_back else record_last
+        refused: list[Exception] = []
+        while goes_on():
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
             try:
-                held = record(self._database(), token, results, worker=self._worker()).held
+                held = end(self._database(), token, results, worker=self._worker()).held
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
-                _log.warning("outbox: results are not recorded yet (%s)", describe(error))
-                if is_refusal(error):
-                    results = [without_text(entry) for entry in results]
+                harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
+                if not results and is_refusal(error):
+                    return  # what is left of the batch was not sent: the rescue gives it back
+                self._write_each(token, results, refused)
+                if refused and gives_back:  # these emails are not known to be unsent
+                    end = _give_back_the_claimed
             else:
                 results = [entry for entry in results if entry.email_id in held]
+                if not results:
+                    return
+
+    def _write_each(
+        self, token: UUID, results: list[EmailResult], refused: list[Exception]
+    ) -> None:
+        """Write each result alone, and end no lease before; leave in `results` what is left."""
+        try:
+            write = partial(record_last, self._database(), token, worker=self._worker())
+            write_each(results, write, refused)
+        except Exception as error:  # noqa: BLE001  (tried again)
+            harmless_log.warning("outbox: a result is not recorded yet (%s)", describe(error))
+
+
+def _give_back_the_claimed(
+    database: Database, token: UUID, results: Sequence[EmailResult], *, worker: str
+) -> Progress:
+    progress = record_last(database, token, results, worker=worker)
+    abandon(database, token)
+    return progress
 
 
 def _until_the_grace_is_over() -> Callable[[], bool]:

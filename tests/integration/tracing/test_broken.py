@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from outbox.worker import tracing
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.shop import Shop
+from tests.support.shop.shop import Shop, Shops
 
 from .conftest import Recording
 
@@ -38,6 +38,18 @@ class Broken:
 class Exporter(SpanExporter):
     def export(self, spans: Any) -> SpanExportResult:
         raise RuntimeError(SECRET)
+
+
+class Looking(SpanExporter):
+    """Looks which statuses the emails have when the span of a window is exported."""
+
+    def __init__(self, shop: Shop, seen: list[list[str]]) -> None:
+        self._shop, self._seen = shop, seen
+
+    def export(self, spans: Any) -> SpanExportResult:
+        if any(span.name.startswith("send ") for span in spans):
+            self._seen.append(self._shop.statuses())
+        return SpanExportResult.SUCCESS
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +114,19 @@ def test_an_exporter_that_raises_changes_no_outcome(sending: Shop) -> None:
         drain(sending.runtime)
     assert sending.statuses() == ["sent"]
     assert len(recording.windows) == 1
+
+
+@pytest.mark.each_database
+def test_no_result_that_is_known_waits_for_an_exporter(shops: Shops, catcher: Catcher) -> None:
+    """One that hangs, in a worker that is killed then, would leave them unknown."""
+    shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=1, OUTBOX_SLOTS=1)
+    seen, recording = list[list[str]](), Recording()
+    recording.provider.add_span_processor(SimpleSpanProcessor(Looking(shop, seen)))
+    shop.enqueue()
+    shop.enqueue()
+    with recording.used():
+        drain(shop.runtime)
+    assert seen == [["sent", "sending"], ["sent", "sent"]]
 
 
 def test_the_outbox_does_not_import_it_and_works_where_it_is_not_installed(

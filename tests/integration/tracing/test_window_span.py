@@ -204,4 +204,5 @@ def test_a_result_that_is_taken_back_or_goes_on_is_not_counted(
     results.add(entry(3, refused, Verdict.FAIL))
     assert results.withdraw([3]) == {3}
     span.end()
+    results.record()  # it is exported behind that
     assert counts(recording.windows[0]) == {"sent": 1, "failed": 0, "unknown": 1, "waiting": 1}

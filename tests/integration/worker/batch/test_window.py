@@ -193,3 +193,21 @@ def test_a_batch_that_is_over_is_forgotten_at_once(sending: Shop) -> None:
     finally:
         gc.enable()
     assert left == []
+
+
+def test_no_result_that_is_known_waits_for_a_new_session(shops: Shops) -> None:
+    """Its server may be silent, and a worker that is killed then would leave doubts."""
+    seen = list[list[str]]()
+
+    def greet(dialogue: Dialogue) -> None:
+        seen.append(shop.statuses())
+        dialogue.say("220 stateful.example ESMTP")
+
+    with StatefulServer({"CONNECT 2": greet}) as one:
+        settings = {"OUTBOX_WINDOW": 2, "OUTBOX_CONNECTION_EMAILS": 2, "OUTBOX_SLOTS": 1}
+        shop = shops.open(MAIL_PORT=one.port, **settings)
+        write(shop, 4)
+        Motion(shop=shop).beat()
+        assert standing(shop) == {SENT: 4}
+        assert set(one.copies().values()) == {1}
+    assert seen == [["sent", "sent", "claimed", "claimed"]]

@@ -1,0 +1,51 @@
+"""Writes known results one by one, after the database has not taken them together.
+
+So one email whose row refuses its result holds up no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...store.connection.error_codes import describe, is_refusal
+from ...store.records import EmailResult, Progress
+from ...store.transitions.record import without_text
+from ..log_events import harmless_log
+
+Write = Callable[[Sequence[EmailResult]], Progress]
+
+
+def write_each(waiting: list[EmailResult], write: Write, refused: list[Exception]) -> None:
+    """Write each of these results alone; leave in `waiting` those whose rows are held.
+
+    An email whose result is refused even without its text is left to the rescue. The error is added
+    to `refused`, so that nobody takes the email for unsent. If another error ends this, what is not
+    written stays in `waiting`. The result that met the error comes last: it may be at fault itself.
+    """
+    held: list[EmailResult] = []
+    try:
+        while waiting:
+            entry = waiting.pop(0)
+            waiting.append(entry)
+            try:
+                held += _held(entry, write)
+            except Exception as error:
+                if not is_refusal(error):
+                    raise
+                refused.append(error)
+                text = "outbox: email %d cannot get its result: the database refuses that (%s)"
+                harmless_log.error(text, entry.email_id, describe(error))
+            waiting.pop()
+    finally:
+        waiting += held
+
+
+def _held(entry: EmailResult, write: Write) -> list[EmailResult]:
+    """Write one result, without its text if that is refused; return it if its row is held."""
+    try:
+        return [entry] if write([entry]).held else []
+    except Exception as error:
+        bare = without_text(entry)
+        if bare == entry or not is_refusal(error):
+            raise
+        return [bare] if write([bare]).held else []

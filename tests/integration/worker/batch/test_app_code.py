@@ -1,0 +1,84 @@
+"""A batch runs code of the app, log filters and receivers: their errors cost no known result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from celery.exceptions import SoftTimeLimitExceeded
+
+from outbox import Status, email_sent
+from tests.integration.store.outages.locks import PATIENCE, hold
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import Motion
+from tests.support.shop.shop import Shop, Shops, addresses, sent
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+SENT, FAILED, PENDING = Status.SENT, Status.FAILED, Status.PENDING
+
+
+def outside_of_requests(_: logging.LogRecord) -> bool:
+    raise RuntimeError("Working outside of request context.")
+
+
+@pytest.fixture
+def _raising_filter(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    caplog.set_level(logging.INFO, "outbox")
+    logger = logging.getLogger("outbox")
+    logger.addFilter(outside_of_requests)
+    yield
+    logger.removeFilter(outside_of_requests)
+
+
+def claimed(shops: Shops, catcher: Catcher, emails: int) -> tuple[Motion, list[int]]:
+    """Return a shop whose emails are one claimed batch of windows of two, and their ids."""
+    shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
+    ids = [shop.enqueue(address).id for address in addresses(emails)]
+    motion = Motion(shop=shop)
+    motion.sweep()
+    return motion, ids
+
+
+@pytest.mark.usefixtures("_raising_filter")
+def test_a_result_whose_row_is_held_outlives_a_filter_that_raises(shop: Shop) -> None:
+    email = shop.enqueue().id
+    token, unrecorded = shop.sending(email).token, shop.runtime.unrecorded
+    with shop.session() as session:
+        hold(shop, session, email)
+        unrecorded.keep(token, [sent(email)])
+        assert shop.status(email) is Status.SENDING
+    assert unrecorded.wait(PATIENCE)
+    assert shop.status(email) is SENT
+
+
+@pytest.mark.usefixtures("_raising_filter")
+def test_a_filter_that_raises_ends_no_batch_behind_an_email_that_has_failed(
+    shops: Shops, catcher: Catcher
+) -> None:
+    motion, ids = claimed(shops, catcher, 4)
+    gone = addresses(1)[0]
+    catcher.reply_to_recipient = lambda address: "550 5.1.1 no" if address == gone else None
+    motion.work()
+    assert [motion.shop.status(i) for i in ids] == [FAILED, SENT, SENT, SENT]
+
+
+def test_a_time_limit_in_a_receiver_leaves_no_email_of_the_next_window_in_doubt(
+    shops: Shops, catcher: Catcher
+) -> None:
+    """It is called behind the commit that has opened that window."""
+    motion, ids = claimed(shops, catcher, 6)
+    shop = motion.shop
+
+    def out_of_time(_: object, **__: object) -> None:
+        raise SoftTimeLimitExceeded
+
+    with email_sent.connected_to(out_of_time), pytest.raises(SoftTimeLimitExceeded):
+        motion.work()
+    assert [shop.status(i) for i in ids] == [SENT] * 2 + [PENDING] * 4
+    motion.beat()
+    assert [shop.status(i) for i in ids] == [SENT] * 6
+    rows = shop.rows(shop.tables.email)
+    assert {(row.attempts, row.crashes, row.unknown_count) for row in rows} == {(1, 0, 0)}
+    assert set(catcher.copies().values()) == {1}
