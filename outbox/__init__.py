@@ -8,7 +8,7 @@ from .domain.errors import (
     KeyConflict,
     KeyContention,
     OutboxError,
-    RowsHeld,
+    RowsLocked,
     SentAgain,
 )
 from .domain.figures.figures import FailureCount, Figures, FiguresPoint, TimeToAccepted
@@ -103,7 +103,7 @@ __all__ = [
     "RecipientDetails",
     "Released",
     "Restored",
-    "RowsHeld",
+    "RowsLocked",
     "SentAgain",
     "ServerStatus",
     "Stats",

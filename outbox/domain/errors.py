@@ -71,7 +71,7 @@ class SentAgain(OutboxError):
     """The email was sent again since the person looked who asks for it once more; see `seen`."""
 
 
-class RowsHeld(OutboxError):
+class RowsLocked(OutboxError):
     """Another transaction holds a row that a verb needs; the verb has waited two seconds for it.
 
     The transaction of the verb that met it has changed nothing. Call the verb again once the other

@@ -12,7 +12,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from ..domain.errors import RowsHeld
+from ..domain.errors import RowsLocked
 from .backend import backend_of
 from .connection.database import Database
 from .connection.error_codes import is_lock_timeout
@@ -24,7 +24,7 @@ SECONDS = 2
 
 
 def run_bounded(database: Database, work: Callable[[Connection], Result]) -> Result:
-    """Run `work` as `Database.run` does. Raises RowsHeld where others hold a row that it needs."""
+    """Run `work` as `Database.run` does. Raises RowsLocked if a row stays locked."""
     bounded = backend_of(database.dialect).bounded
 
     def attempt(connection: Connection) -> Result:
@@ -35,7 +35,7 @@ def run_bounded(database: Database, work: Callable[[Connection], Result]) -> Res
                 return work(connection)
         except DBAPIError as error:
             if is_lock_timeout(error):
-                raise RowsHeld from error
+                raise RowsLocked from error
             raise
 
     return database.run(attempt)

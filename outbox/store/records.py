@@ -139,7 +139,7 @@ class Progress:
     opened: frozenset[int] = frozenset()  # they may be sent
     written: frozenset[int] = frozenset()  # results that this write has put into the table
     lost: frozenset[int] = frozenset()  # results that came after their lease was lost
-    held: frozenset[int] = frozenset()  # results to record again: the row was locked
+    locked: frozenset[int] = frozenset()  # results to record again: the row was locked
     left: bool = False  # emails to be given back again: their rows and their lease's were locked
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..domain.counted import counted
-from ..domain.errors import OutboxError, RowsHeld
+from ..domain.errors import OutboxError, RowsLocked
 from ..domain.jobs.pace import LEAST, next_size
 from ..store.bounded_waits import run_bounded
 from ..store.connection.error_codes import describe, is_missing_table, is_outage, is_too_long
@@ -115,7 +115,7 @@ def _note_error(runtime: Runtime, job_id: int, error: Exception) -> None:
 def _is_the_jobs(error: Exception) -> bool:
     """Return whether a job's next step would fail again. Only what is known to pass lets it run."""
     away = isinstance(error, OSError) or is_outage(error) or is_missing_table(error)
-    return not (away or isinstance(error, RowsHeld))
+    return not (away or isinstance(error, RowsLocked))
 
 
 def _stop(runtime: Runtime, job_id: int, told: str) -> None:

@@ -13,7 +13,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import StatementError
 from werkzeug.exceptions import HTTPException
 
-from ...domain.errors import ConfigurationError, InvalidMessage, RowsHeld
+from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...store.connection.error_codes import describe
 from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
@@ -144,7 +144,7 @@ def _failed(error: Exception) -> ResponseReturnValue:
         return error_page(400, "forged")
     if isinstance(error, InvalidMessage):
         return error_page(400, "refused", told=str(error))
-    if isinstance(error, RowsHeld):
+    if isinstance(error, RowsLocked):
         return error_page(503, "held")
     if current_app.debug or current_app.testing:
         raise error

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.counted import counted
-from ...domain.errors import ConfigurationError, InvalidMessage, RowsHeld
+from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...store.bounded_waits import run_bounded
 from ...store.connection.error_codes import describe
 from ...store.instance.examine import look
@@ -50,7 +50,7 @@ class CommandGroup(click.Group):
         """Run the command; exit with 1 and the remedy where its database cannot serve it."""
         try:
             return super().invoke(ctx)
-        except (ConfigurationError, RowsHeld) as error:
+        except (ConfigurationError, RowsLocked) as error:
             raise click.ClickException(str(error)) from error
         except SQLAlchemyError as error:  # its text quotes values, which belong in no log
             raise click.ClickException(f"the database: {describe(error)}") from error

@@ -9,7 +9,7 @@ only one connection. There each verb but these two raises ConfigurationError whi
 yours is open.
 
 A verb that writes waits two seconds at most for a row that another transaction holds, and then
-raises RowsHeld.
+raises RowsLocked.
 """
 
 from __future__ import annotations

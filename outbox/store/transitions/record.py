@@ -38,7 +38,7 @@ def record(
 ) -> Progress:
     """Record the results of one window; return which were written, lost and locked.
 
-    A result is `held` if another transaction has locked its row: keep it and record it again. A
+    A result is `locked` if another transaction has locked its row: keep it and record it again. A
     result is lost if the lease was lost, and then nothing is written. The one exception is a late
     250: it resolves the doubt that the rescue declared, until the email is claimed again. A result
     that is already in the table, because the reply to a commit was lost, does not count as lost.
@@ -67,7 +67,7 @@ def record(
     resolved, waiting = _record_late(connection, database, token, lost)
     _log_attempts(connection, database, _of(lost, resolved), worker)
     gone = frozenset(entry.email_id for entry in lost) - waiting
-    return Progress(written=mine, held=locked | waiting, lost=gone)
+    return Progress(written=mine, locked=locked | waiting, lost=gone)
 
 
 def ending(entry: EmailResult) -> Ending:

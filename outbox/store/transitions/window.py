@@ -40,7 +40,7 @@ def advance(
 
     An id that is not among the opened ones must not be sent. It was withdrawn, has expired, was
     lost with its lease, is locked by another transaction, or has a result among these. Pass results
-    that are `held` to the next call again. This function never waits for another transaction.
+    that are `locked` to the next call again. This function never waits for another transaction.
 
     Where one statement can do it, it is left to `together`, if that is given.
     """
@@ -120,7 +120,7 @@ def finish(
 
     Every sent email is in `results` or was recorded before. So emails that still carry the token
     are known to be unsent. The lease stays if another transaction has locked a row. The rescue ends
-    it then, or the next call if a result is `held`. So it is where the lease's own row is locked:
+    it then, or the next call if a result is `locked`. So it is where the lease's own row is locked:
     the result says so if emails are `left` with it.
     """
 
@@ -128,16 +128,16 @@ def finish(
 
     def work(connection: Connection) -> tuple[Progress, bool]:
         progress = record.record(connection, database, token, results, worker=worker)
-        if release.give_back(connection, database, token, but=progress.held):
+        if release.give_back(connection, database, token, but=progress.locked):
             is_free = lease.end(connection, database, token)
         else:
-            is_free = leave(connection, unsent=not progress.held)
+            is_free = leave(connection, unsent=not progress.locked)
             progress = replace(progress, left=True)
         _count(connection, database, results, progress)
         return progress, is_free
 
     progress, is_free = database.run(work)
-    otherwise = partial(leave, unsent=not progress.held)
+    otherwise = partial(leave, unsent=not progress.locked)
     if is_free or lease.end_soon(database, token, otherwise):
         return replace(progress, left=False)
     return progress
@@ -149,19 +149,19 @@ def record_last(
     """Record results of a batch that an error has ended, and give nothing back.
 
     Another email of it may have left without a result. The lease ends with the batch's last email.
-    As long as a result is `held`, each call puts the rescue off, which would take it for unknown.
+    As long as a result is `locked`, each call puts the rescue off, which would take it for unknown.
     """
 
     def work(connection: Connection) -> tuple[Progress, bool]:
         progress = record.record(connection, database, token, results, worker=worker)
-        if progress.held:
+        if progress.locked:
             lease.put_off_rescue(connection, database, token)
         is_over = lease.end_if_over(connection, database, token)
         _count(connection, database, results, progress)
         return progress, is_over
 
     progress, is_over = database.run(work)
-    if not (is_over or progress.held):
+    if not (is_over or progress.locked):
         lease.end_soon(database, token)
     return progress
 

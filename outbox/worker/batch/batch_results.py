@@ -27,7 +27,7 @@ class Results:
         self._together = runtime.recorder.write if database.is_shared else None
         self._progress = progress
         self._waiting: list[EmailResult] = []
-        self._is_held = False  # a person's transaction held a row of the last window
+        self._is_locked = False  # another transaction had locked a row of the last window
         self.counted: Callable[[EmailResult, int], None] | None = None
         self.behind: list[Callable[[], object]] = []  # what is to be called behind the next record
         self.settled = 0  # emails whose result is in the table, or waits for it
@@ -60,7 +60,7 @@ class Results:
         waiting, self._waiting = self._waiting, []
         return waiting
 
-    def holds(self, email_id: int) -> bool:
+    def has_unwritten(self, email_id: int) -> bool:
         """Return whether a result of this email is not written yet."""
         return any(entry.email_id == email_id for entry in self._waiting)
 
@@ -86,7 +86,7 @@ class Results:
         self, following: Sequence[int], write: Callable[..., Progress], patience: float
     ) -> frozenset[int]:
         # With others only if no row of its own is known to hold them up, and there is time.
-        alone = self._is_held or patience < inf
+        alone = self._is_locked or patience < inf
         following = () if self.refused else following
         try:
             progress = write(self._waiting, following, alone=alone)
@@ -95,13 +95,13 @@ class Results:
                 raise
             self._record_each(partial(write, following=(), alone=True))
             return frozenset() if self.refused else write([], following, alone=True).opened
-        self._keep(progress.held)
+        self._keep(progress.locked)
         return progress.opened
 
     def record_once(self) -> None:
         """Try only once to record the known results: a server's reply may come meanwhile."""
         try:
-            self._keep(self._advance(self._waiting, ()).held)
+            self._keep(self._advance(self._waiting, ()).locked)
         except Exception as error:
             if not is_refusal(error):
                 raise
@@ -110,12 +110,12 @@ class Results:
     def _record_each(self, write: Callable[[Sequence[EmailResult]], Progress]) -> None:
         harmless_log.warning("outbox: results were refused and are recorded again one by one")
         write_each(self._waiting, write, self.refused)
-        self._is_held = bool(self._waiting)
+        self._is_locked = bool(self._waiting)
 
-    def _keep(self, held: Collection[int]) -> None:
+    def _keep(self, locked: Collection[int]) -> None:
         """Record the results of rows that a person's transaction holds with the next window."""
-        self._waiting = [entry for entry in self._waiting if entry.email_id in held]
-        self._is_held = bool(self._waiting)
+        self._waiting = [entry for entry in self._waiting if entry.email_id in locked]
+        self._is_locked = bool(self._waiting)
 
     def _write(
         self,

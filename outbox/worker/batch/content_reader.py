@@ -37,9 +37,9 @@ class ContentReader:
         self._term = term
         self._order: list[ClaimedEmail] = []
         self._place: dict[int, int] = {}
-        self._held: dict[int, Content] = {}
+        self._contents: dict[int, Content] = {}
         self._decrypted: set[int] = set()  # those of them that are in clear by now
-        self._templates: dict[int, Template] = {}  # of the contents that are held
+        self._templates: dict[int, Template] = {}  # of the contents at hand
 
     def prefetch(self, emails: Sequence[ClaimedEmail]) -> None:
         """Set which emails will be asked for, in their order."""
@@ -51,9 +51,9 @@ class ContentReader:
 
         Raises MissingKey.
         """
-        if email.content_id not in self._held:
+        if email.content_id not in self._contents:
             self._read_from(self._place[email.id])
-        stored = self._held.get(email.content_id)
+        stored = self._contents.get(email.content_id)
         if stored is None:
             return None
         try:
@@ -77,7 +77,8 @@ class ContentReader:
         if email.content_id in self._decrypted:
             return stored
         owner = owner_of(email.headers, email.message_id)
-        opened = self._held[email.content_id] = open_content(self._database.cipher, stored, owner)
+        opened = open_content(self._database.cipher, stored, owner)
+        self._contents[email.content_id] = opened
         self._decrypted.add(email.content_id)
         return opened
 
@@ -97,13 +98,13 @@ class ContentReader:
             if wanted and size > self._limit:
                 break
             wanted.add(email.content_id)
-        self._held = {}  # the last portion is freed before the next one is read
+        self._contents = {}  # the last portion is freed before the next one is read
         self._decrypted = set()
         self._templates = {}
         try:
-            self._held = self._read(wanted)
+            self._contents = self._read(wanted)
         except ANSWERS:  # one of these contents may be at fault
-            self._held = self._read_alone(self._order[place].content_id)
+            self._contents = self._read_alone(self._order[place].content_id)
 
     def _read(self, wanted: Collection[int]) -> dict[int, Content]:
         database = self._database

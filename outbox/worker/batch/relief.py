@@ -70,8 +70,8 @@ class Relief:
         write = partial(advance, database, token, following=(), worker=worker)
         left = list(self._unwritten)
         try:
-            held = write(left).held
-            left = [entry for entry in left if entry.email_id in held]
+            locked = write(left).locked
+            left = [entry for entry in left if entry.email_id in locked]
         except Exception as error:
             if not is_refusal(error):
                 raise

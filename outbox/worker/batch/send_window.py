@@ -211,7 +211,7 @@ class Window:
         self._done.append(out)
         if rest is not None:
             self._results.record()  # so that a recipient who has the email never gets it again
-            if self._results.holds(out.email.id):  # a person's transaction has locked its row
+            if self._results.has_unwritten(out.email.id):  # another transaction has locked its row
                 return None
         return rest
 

@@ -16,19 +16,19 @@ Write = Callable[[Sequence[EmailResult]], Progress]
 
 
 def write_each(waiting: list[EmailResult], write: Write, refused: list[Exception]) -> None:
-    """Write each of these results alone; leave in `waiting` those whose rows are held.
+    """Write each of these results alone; leave in `waiting` those whose rows are locked.
 
     An email whose result is refused even without its text is left to the rescue. The error is added
     to `refused`, so that nobody takes the email for unsent. If another error ends this, what is not
     written stays in `waiting`. The result that met the error comes last: it may be at fault itself.
     """
-    held: list[EmailResult] = []
+    locked: list[EmailResult] = []
     try:
         while waiting:
             entry = waiting.pop(0)
             waiting.append(entry)
             try:
-                held += _held(entry, write)
+                locked += _locked(entry, write)
             except Exception as error:
                 if not is_refusal(error):
                     raise
@@ -37,15 +37,15 @@ def write_each(waiting: list[EmailResult], write: Write, refused: list[Exception
                 harmless_log.error(text, entry.email_id, describe(error))
             waiting.pop()
     finally:
-        waiting += held
+        waiting += locked
 
 
-def _held(entry: EmailResult, write: Write) -> list[EmailResult]:
-    """Write one result, without its text if that is refused; return it if its row is held."""
+def _locked(entry: EmailResult, write: Write) -> list[EmailResult]:
+    """Write one result, without its text if that is refused; return it if its row is locked."""
     try:
-        return [entry] if write([entry]).held else []
+        return [entry] if write([entry]).locked else []
     except Exception as error:
         bare = without_text(entry)
         if bare == entry or not is_refusal(error):
             raise
-        return [bare] if write([bare]).held else []
+        return [bare] if write([bare]).locked else []

@@ -47,7 +47,7 @@ class Unrecorded:
             return
         wait = counted(len(results), "result waits", "results wait")
         harmless_log.info(
-            "outbox: %s to be recorded: their rows are held, or the database is away", wait
+            "outbox: %s to be recorded: their rows are locked, or the database is away", wait
         )
         write = partial(self._write, token, list(results), gives_back=gives_back)
         work = threading.Thread(target=write, name="outbox-unrecorded", daemon=True)
@@ -83,7 +83,7 @@ class Unrecorded:
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
             try:
-                held = end(self._database(), token, results, worker=self._worker()).held
+                locked = end(self._database(), token, results, worker=self._worker()).locked
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 if not results and is_refusal(error):
@@ -92,7 +92,7 @@ class Unrecorded:
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:
-                results = [entry for entry in results if entry.email_id in held]
+                results = [entry for entry in results if entry.email_id in locked]
                 if not results:
                     return
 

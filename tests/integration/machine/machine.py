@@ -175,7 +175,7 @@ class Machine(Transactions):
         write = advance_in_steps if in_steps else advance
         progress = write(self.shop.database, worker.token, entries, following, worker=WORKER)
         opened = progress.opened
-        assert not progress.held
+        assert not progress.locked
         assert opened == self.model.open(worker.token, following)
         worker.window = {i: worker.left[i] for i in opened}
         worker.left = {i: mail for i, mail in worker.left.items() if i not in following}

@@ -114,9 +114,9 @@ def test_no_rescue_overtakes_a_result_that_is_tried_again(shop: Shop) -> None:
     with shop.session() as session:
         hold(shop, session, email.id)
         assert sweep() == 0
-        assert record_last(database, made.token, results, worker=WORKER).held == {email.id}
+        assert record_last(database, made.token, results, worker=WORKER).locked == {email.id}
         session.rollback()
     assert sweep() == 0
-    assert not record_last(database, made.token, results, worker=WORKER).held
+    assert not record_last(database, made.token, results, worker=WORKER).locked
     assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.SENT, 0)
     assert shop.count(shop.tables.lease) == 0

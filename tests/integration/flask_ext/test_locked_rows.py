@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from outbox import JobState, RowsHeld
+from outbox import JobState, RowsLocked
 from outbox.store.bounded_waits import run_bounded
 from outbox.store.connection.database import Database
 from tests.integration.dashboard.desk import Desk
@@ -52,21 +52,21 @@ VERBS: dict[str, tuple[str, Callable[[Shop], Any]]] = {
     "restored, with a job": ("job", lambda shop: shop.outbox.restored()),
     "restored, with a lease": ("lease", lambda shop: shop.outbox.restored()),
 }
-"""A verb, and the table whose rows are held."""
+"""A verb, and the table whose rows are locked."""
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_ends_soon_although_a_row_is_held_and_does_its_work_later(
+def test_a_verb_ends_soon_although_a_row_is_locked_and_does_its_work_later(
     shop: Shop, verb: str
 ) -> None:
     table, act = VERBS[verb]
-    held = vanished(shop, getattr(shop.tables, table))
-    with held as session, pytest.raises(RowsHeld):
+    locked = vanished(shop, getattr(shop.tables, table))
+    with locked as session, pytest.raises(RowsLocked):
         in_time(lambda: act(shop), session)
     act(shop)
 
 
-def test_a_job_that_is_held_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
+def test_a_locked_job_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
     run = runner(shop)
     with vanished(shop, shop.tables.job) as session:
         stop = in_time(lambda: run("job", "stop", 1, code=1), session)
