@@ -17,6 +17,8 @@ class Priority(IntEnum):
     @classmethod
     def of(cls, value: object) -> Priority:
         """Read a priority, its number or its name in any case, or raise InvalidMessage."""
+        if isinstance(value, cls):
+            return value
         if isinstance(value, str):
             member = cls.__members__.get(value.upper())
             if member is not None:

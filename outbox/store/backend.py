@@ -25,7 +25,17 @@ from .mysql import place as mysql_place
 from .mysql import server as mysql_server
 from .mysql import sums as mysql_sums
 from .new_email import Values
-from .postgresql import backlog, claim, copy, insert, lane_keys, pending_writes, permits, window
+from .postgresql import (
+    backlog,
+    claim,
+    copy,
+    insert,
+    lane_keys,
+    marks,
+    pending_writes,
+    permits,
+    window,
+)
 from .postgresql import lock_wait as postgresql_lock_wait
 from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
@@ -122,6 +132,9 @@ DeletePairs = Callable[[Connection, Database, Table, Sequence[tuple[int, int]]],
 DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], None]
 """Takes a column, its keys, and the index that begins with the column."""
 
+RenewMark = Callable[[Database, str, float], int | None]
+"""Takes a mark's name, and the seconds for which it counts as new: see `beat.renew_in_steps`."""
+
 Fold = Callable[[Connection, Database, int], int]
 """Takes the most tallies to sum up; returns how many it has summed up and removed."""
 
@@ -145,6 +158,7 @@ class Backend:
     lane_keys: LaneKeys | None = None
     backlog: Backlog | None = None
     claim_due: ClaimDue | None = None
+    renew_mark: RenewMark | None = None
     fold: Fold | None = None
     add_to_sums: AddToSums | None = None
 
@@ -184,6 +198,7 @@ _POSTGRESQL = Backend(
     lane_keys=lane_keys,
     backlog=backlog,
     claim_due=claim.claim_due,
+    renew_mark=marks.renew,
     fold=postgresql_sums.fold,
     waiting=postgresql_waiting.emails,
     take_permits=permits.take,

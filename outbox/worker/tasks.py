@@ -88,13 +88,16 @@ def send(self: Task[Any, Any], token: str) -> None:
         report = send_batch(runtime, claimed)
         tell_if_foreign(runtime, self.request.get(ORIGIN))
         if report.is_worth_a_sweep and not shutdown.requested():
-            go_on(runtime)
+            go_on(runtime, has_sent=True)
 
 
-def go_on(runtime: Runtime) -> int:
-    """Sweep and send as `_claim_and_send` does; then sum the figures up, which no email awaits."""
+def go_on(runtime: Runtime, *, has_sent: bool = False) -> int:
+    """Sweep and send as `_claim_and_send` does; then sum the figures up, which no email awaits.
+
+    `has_sent`: the task has sent emails already.
+    """
     claimed = _claim_and_send(runtime)
-    fold_tallies(runtime)
+    fold_tallies(runtime, is_idle=not (claimed or has_sent))
     return claimed
 
 

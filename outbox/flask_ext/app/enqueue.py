@@ -10,6 +10,7 @@ from itertools import count, repeat
 from operator import itemgetter
 from typing import Any
 
+from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
@@ -61,8 +62,8 @@ class Writing:
     def enqueue(self, message: object, envelope: GivenEnvelope | None = None) -> Email:
         """Write one email; its headers tell the envelope unless one is given."""
         new = self._new(self.renderer.render(message, envelope), self.options)
-        with self._writer() as writer:
-            email = writer.add(new)
+        with tables_needed(), self.state.writing(self.session) as connection:
+            email = self._writer_on(connection).add(new)
         self._note(int(email.created))
         return email
 
@@ -175,19 +176,23 @@ class Writing:
 
     @contextmanager
     def _writer(self) -> Iterator[Writer]:
-        runtime = self.state.runtime
+        """Lend a writer of many emails: an error of one tells its place."""
         try:
             with tables_needed(), self.state.writing(self.session) as connection:
-                yield Writer(
-                    connection=connection,
-                    database=runtime.database,
-                    reuse_size=runtime.settings.reuse_size,
-                    indexed=runtime.settings.indexed,
-                )
+                yield self._writer_on(connection)
         except KeyConflict as error:
             if error.key not in self.places:
                 raise
             raise error.at(*self.places[error.key]) from None
+
+    def _writer_on(self, connection: Connection) -> Writer:
+        runtime = self.state.runtime
+        return Writer(
+            connection=connection,
+            database=runtime.database,
+            reuse_size=runtime.settings.reuse_size,
+            indexed=runtime.settings.indexed,
+        )
 
     @property
     def _caller(self) -> Caller:

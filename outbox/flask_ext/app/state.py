@@ -160,9 +160,9 @@ def _tell_kept(emails: int, origin: str) -> None:
 def state_of(app: Flask | None = None) -> State:
     """Return the state of the current app, or of `app` outside an app context."""
     found = current_app if has_app_context() else app
-    if found is None or "outbox" not in found.extensions:
+    state: State | None = None if found is None else found.extensions.get("outbox")
+    if state is None:
         raise MissingApp("the outbox has no app: call outbox.init_app(app, …) first")
-    state: State = found.extensions["outbox"]
     return state
 
 

@@ -8,8 +8,8 @@ its code in a different place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
@@ -150,14 +150,27 @@ def _lack(error: BaseException) -> str | None:
     return OLD_TABLES if code in _NO_COLUMN or is_column else None
 
 
-@contextmanager
-def tables_needed() -> Iterator[None]:
+class _TablesNeeded:
+    """A class, because a generator would cost each enqueue and each read more."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Do nothing: only errors matter."""
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, SQLAlchemyError):
+            refuse_missing_tables(error)
+
+
+_TABLES_NEEDED = _TablesNeeded()
+
+
+def tables_needed() -> AbstractContextManager[None]:
     """Raise MissingTables for statements of the block that lack the outbox's tables."""
-    try:
-        yield
-    except SQLAlchemyError as error:
-        refuse_missing_tables(error)
-        raise
+    return _TABLES_NEEDED
 
 
 def describe(error: BaseException) -> str:

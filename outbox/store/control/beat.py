@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
+from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.shared_rows import insert_alone
 from ..schema.clock import utc
@@ -54,16 +55,24 @@ def ages(connection: Connection, database: Database) -> Ages:
 
 
 def _note(database: Database, name: str, every: float) -> None:
-    """Look at the mark, and replace it if it is not from just now.
+    renew = backend_of(database.dialect).renew_mark or renew_in_steps
+    now = renew(database, name, every)
+    if now is not None:
+        insert_alone(database, database.tables.counter, name=name, value=now)
+
+
+def renew_in_steps(database: Database, name: str, every: float) -> int | None:
+    """Look at the mark, and replace it if it is not from just now; if there is none, tell the time.
 
     One from the future was left while the clock was ahead. A locked mark is passed over.
     """
     found = database.read(lambda connection: _look(connection, database, name))
     now = _seconds(found.now)
     if found.value is None:
-        insert_alone(database, database.tables.counter, name=name, value=now)
-    elif not 0 <= now - found.value < every:
+        return now
+    if not 0 <= now - found.value < every:
         _replace(database, name, found.value, now)
+    return None
 
 
 def _replace(database: Database, name: str, old: int, new: int) -> None:

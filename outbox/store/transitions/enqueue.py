@@ -177,9 +177,9 @@ class Writer:
 
     def _is_divided(self, new: NewEmail) -> bool:
         """Whether an error or a commit could leave only a part of the email's rows."""
-        is_looked_up = not LOOKED_UP.isdisjoint(self.indexed)
-        several = is_looked_up or len(new.message.recipients) > 1
-        return several and not emails.is_one_statement(self.connection)
+        if emails.is_one_statement(self.connection):
+            return False
+        return len(new.message.recipients) > 1 or not LOOKED_UP.isdisjoint(self.indexed)
 
     def _insert(self, new: NewEmail) -> Email:
         message, options = new.message, new.options

@@ -14,7 +14,8 @@ from outbox.store.backend import backend_of
 from outbox.store.control import counter
 from outbox.store.rollup import fold as folding
 from outbox.store.rollup.fold import EVERY, fold
-from outbox.worker.fold import fold_tallies
+from outbox.worker.fold import IDLE, fold_tallies
+from outbox.worker.tasks import go_on
 from tests.support.shop.recount import counted
 from tests.support.shop.shop import Shop, Shops
 
@@ -208,6 +209,37 @@ def test_a_process_tries_once_in_five_seconds_and_no_error_stops_it(
     now += EVERY
     fold_tallies(shop.runtime)
     assert sums(shop) == all_of(1)
+
+
+def test_an_idle_process_looks_for_tallies_twice_a_minute(shops: Shops) -> None:
+    """What its own batches counted is summed up without that wait."""
+    shop, now = shops.open(), 1000.0
+    shop.runtime.clock = lambda: now
+    go_on(shop.runtime)
+    tallied(shop, 1)
+    now += IDLE - 1
+    go_on(shop.runtime)
+    assert sums(shop) == {}
+    now += 1
+    go_on(shop.runtime)
+    assert sums(shop) == all_of(1)
+    shop.later(EVERY + 1)
+    tallied(shop, 1)
+    now += EVERY
+    go_on(shop.runtime, has_sent=True)
+    assert sums(shop) == all_of(2)
+
+
+def test_of_more_tallies_than_fit_an_idle_process_sums_up_the_rest_at_once(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "FOLDED_AT_ONCE", 2)
+    shop = shops.open()
+    tallied(shop, 1, 1, 1)
+    go_on(shop.runtime)
+    assert sums(shop) == all_of(2)
+    go_on(shop.runtime)
+    assert sums(shop) == all_of(3)
 
 
 def test_both_ways_to_fold_give_the_same_sums(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
