@@ -18,6 +18,7 @@ from flask_mail import Mail
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Column, Integer, String, Table
 
+from benchmarks.instruments.removal import WITHOUT, remove
 from outbox import Outbox
 from tests.support.celery_app import make_celery
 from webapp import sqlite
@@ -60,7 +61,9 @@ def create_app(config: Mapping[str, Any]) -> App:
 def __getattr__(name: str) -> Celery:
     """Make `app` when Celery asks for it, so that an import alone needs no environment."""
     if name in ("app", "celery"):
-        app = create_app(json.loads(os.environ[CONFIG]))
+        config = json.loads(os.environ[CONFIG])
+        remove(config.get(WITHOUT, ()))
+        app = create_app(config)
         globals()[name] = app.celery
         return app.celery
     raise AttributeError(name)

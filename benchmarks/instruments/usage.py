@@ -9,10 +9,12 @@ from pathlib import Path
 
 import redis
 
+from benchmarks.measure import rate
 from benchmarks.ours import Ours
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.server import Server
+from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _OWN, _ENDED = slice(11, 13), slice(13, 15)
@@ -85,6 +87,19 @@ class System:
 
     def _figure(self, statement: str) -> float:
         return float(self.made.scalar(statement))
+
+
+def rate_and_time(
+    made: Ours, postgres: Postgres, worker: Server, sink: SmtpSink, emails: int
+) -> tuple[float, float]:
+    """Drain; return the rate, and the processor time of worker and PostgreSQL for an email, in µs.
+
+    Whole drains vary by a tenth, and this time by less.
+    """
+    before = processor_time(worker) + processor_time(postgres)
+    figure = rate(sink, emails, made.sweep)
+    used = processor_time(worker) + processor_time(postgres) - before
+    return figure, used * 1e6 / emails
 
 
 def processor_time(server: Server) -> float:

@@ -12,6 +12,7 @@ from benchmarks.scenarios.cost import (
     idle,
     lanes,
     memory,
+    rollup,
     roundtrips,
     saturation,
 )
@@ -48,6 +49,7 @@ SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "idle": idle.run,
     "lanes": lanes.run,
     "rules": rules.run,
+    "rollup": rollup.run,
     "saturation": saturation.run,
     "roundtrips": roundtrips.run,
     "memory": memory.run,

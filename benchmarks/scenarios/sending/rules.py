@@ -11,9 +11,9 @@ from itertools import islice
 import flask_mail
 
 from benchmarks.bench import Bench
-from benchmarks.instruments.usage import processor_time
+from benchmarks.instruments.usage import rate_and_time
 from benchmarks.load import message_to
-from benchmarks.measure import milliseconds, rate
+from benchmarks.measure import milliseconds
 from benchmarks.ours import PROCESSES, Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
 from outbox.store.control.barring.barred import barred_among
@@ -97,11 +97,8 @@ def _drain(
             _enqueue(made, emails, tags)
             if checks is not None:
                 checks.append(_check(made, bench.size(_TIMES, least=5)))
-            worker = made.worker()
-            before = processor_time(worker) + processor_time(bench.postgres)
-            figure = rate(sink, emails, made.sweep)
-            used = processor_time(worker) + processor_time(bench.postgres) - before
-            times.append(used * 1e6 / emails)
+            figure, time = rate_and_time(made, bench.postgres, made.worker(), sink, emails)
+            times.append(time)
             return figure
 
 

@@ -18,6 +18,9 @@ from .cipher import Cipher, Part
 IN_HEADERS = ""
 """Stands in the place of values that are encrypted together with the headers."""
 
+# Read once: before Python 3.12 it takes long to read a member from its enumeration.
+_HEADERS, _MERGED = Part.HEADERS, Part.MERGED
+
 _BREAK = b"\0"
 """No header may have a NUL."""
 
@@ -47,8 +50,8 @@ def seal_own(
     if cipher.key_id is None or not headers:
         return headers, merge
     if merge is None:
-        return cipher.seal(Part.HEADERS, headers, message_id), None
-    return cipher.seal(Part.MERGED, headers + _BREAK + merge.encode(), message_id), IN_HEADERS
+        return cipher.seal(_HEADERS, headers, message_id), None
+    return cipher.seal(_MERGED, headers + _BREAK + merge.encode(), message_id), IN_HEADERS
 
 
 def seal_content(cipher: Cipher, octets: bytes, owner: str) -> Content:

@@ -173,7 +173,8 @@ class Writer:
             raise KeyContention(_CONTENTION) from None
 
     def _entries(self, chunk: Iterable[NewEmail]) -> Iterator[Entry]:
-        return (new.entry(self.database.cipher, self.indexed) for new in chunk)
+        cipher = self.database.cipher.for_many()
+        return (new.entry(cipher, self.indexed) for new in chunk)
 
     def _is_divided(self, new: NewEmail) -> bool:
         """Whether an error or a commit could leave only a part of the email's rows."""

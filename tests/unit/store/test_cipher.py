@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -44,6 +45,34 @@ def test_under_another_key_as_another_part_or_for_another_owner_it_is_not_decryp
     sealed = cipher.seal(Part.CONTENT, b"x", OWNER)
     with pytest.raises(ValueError, match="not what was encrypted"):
         cipher.open(key_id, part, sealed, owner)
+
+
+def test_no_two_values_have_the_same_nonce() -> None:
+    cipher = Cipher(KEYS)
+    ciphers = [cipher.for_many(), cipher.for_many(), cipher]
+    sealed = [each.seal(Part.HEADERS, b"x", OWNER) for each in ciphers for _ in range(300)]
+    assert len({found[:12] for found in sealed}) == 900
+    assert {cipher.open("new", Part.HEADERS, found, OWNER) for found in sealed} == {b"x"}
+
+
+def test_only_a_cipher_for_many_holds_nonces_that_were_not_used_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+    given = os.urandom
+
+    def random(size: int) -> bytes:
+        read.append(size)
+        return given(size)
+
+    monkeypatch.setattr(os, "urandom", random)
+    cipher = Cipher(KEYS)
+    many = cipher.for_many()
+    assert not read
+    for each in (cipher, many):
+        for _ in range(3):
+            each.seal(Part.CONTENT, b"x", OWNER)
+    assert read == [12, 12, 12, 64 * 12]
 
 
 @pytest.mark.parametrize("length", [0, 5, 12, 20, 28])
