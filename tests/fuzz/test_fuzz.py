@@ -46,6 +46,7 @@ def test_bad_input_is_refused_or_harmless(kind: str, record_property: Told, shar
         tried(kind, url, record_property, share)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_bad_mail_is_refused_or_goes_out_as_it_was_given(
     database_url: str, record_property: Told, share: float

@@ -54,6 +54,7 @@ def test_a_class_ends_by_its_lifetime_where_others_are_taken_now_and_then(shops:
         assert max(made.waits("good")) <= LATEST
 
 
+@pytest.mark.long
 def test_who_was_taken_some_time_ago_speaks_against_nobody_in_an_outage(shops: Shops) -> None:
     with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:
         write(made, *map(from_the_sender, range(5)))
@@ -86,6 +87,7 @@ def test_nor_does_who_was_taken_while_the_databases_clock_was_ahead(shops: Shops
         assert {row.attempts for row in made.emails("bad")} == {0}
 
 
+@pytest.mark.long
 def test_two_of_a_class_in_a_row_stop_no_email_while_others_were_just_taken(shops: Shops) -> None:
     """A large provider halts what it gets, and each email is gone before the next one comes."""
     with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:

@@ -55,6 +55,7 @@ def test_emails_in_a_row_to_a_domain_that_refuses_us_stop_no_other(
     play(case, shops)
 
 
+@pytest.mark.long
 def test_an_email_that_is_not_tried_as_all_like_it_are_halted_does_not_end_by_that(
     shops: Shops,
 ) -> None:
@@ -151,6 +152,7 @@ def weak(how: str) -> ClassServer:
     return server
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["EHLO", "HELO"])
 def test_an_email_that_needs_more_than_its_server_offers_waits_with_an_alert(
     how: str, shops: Shops
@@ -169,6 +171,7 @@ def test_an_email_that_needs_more_than_its_server_offers_waits_with_an_alert(
         assert server.connections < 100
 
 
+@pytest.mark.long
 def test_emails_that_lack_the_same_are_not_charged_and_go_once_the_server_is_mended(
     shops: Shops,
 ) -> None:

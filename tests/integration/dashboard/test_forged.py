@@ -118,6 +118,7 @@ def test_an_app_without_a_secret_key_is_told_so(
     assert "a page of the dashboard failed" in caplog.text
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_too_much_is_refused_before_it_is_read(desk: Desk) -> None:
     page = desk.client.post("/outbox/pauses/pause", data={"scope": "x" * 10_000_000})

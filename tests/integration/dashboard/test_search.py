@@ -85,6 +85,7 @@ def test_the_ends_of_the_calendar_are_days_like_others(desk: Desk, name: str, da
     assert (": 1 message<" in page) is is_open
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_a_long_search_is_refused_and_not_printed(desk: Desk) -> None:
     for name, most in LONGEST.items():

@@ -52,6 +52,7 @@ def on_sqlalchemy(app: Flask, url: str) -> None:
         session().commit()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("made", [on_flask_sqlalchemy, on_sqlalchemy])
 def test_an_app_that_nobody_holds_is_freed_with_all_that_it_has(
     made: Callable[[Flask, str], None], database_url: str, catcher: Catcher

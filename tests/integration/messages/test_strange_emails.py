@@ -61,6 +61,7 @@ def test_an_attachment_of_25_megabytes(sending: Shop, catcher: Catcher) -> None:
     assert part.get_content() == data
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_a_thousand_recipients(sending: Shop, catcher: Catcher) -> None:
     everybody = [f"reader{number:04}@x.example" for number in range(1000)]
@@ -70,6 +71,7 @@ def test_a_thousand_recipients(sending: Shop, catcher: Catcher) -> None:
     assert set(sending.recipients(1).values()) == {"sent"}
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_a_thousand_recipients_of_flask_mail(shops: Shops, catcher: Catcher) -> None:
     shop, db = shops.open_flask(MAIL_PORT=catcher.port)

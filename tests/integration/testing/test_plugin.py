@@ -112,6 +112,7 @@ def test_a_forgotten_commit_is_not_seen_in_an_open_context_and_the_fixture_warns
     result.stdout.fnmatch_lines(["*OpenContextWarning: an app context is open around this test*"])
 
 
+@pytest.mark.long
 def test_the_tester_needs_no_pytest_and_the_package_no_tester() -> None:
     program = (
         "import sys; sys.modules['pytest'] = None\n"

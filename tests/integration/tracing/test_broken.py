@@ -129,6 +129,7 @@ def test_no_result_that_is_known_waits_for_an_exporter(shops: Shops, catcher: Ca
     assert seen == [["sent", "sending"], ["sent", "sent"]]
 
 
+@pytest.mark.long
 def test_the_outbox_does_not_import_it_and_works_where_it_is_not_installed(
     catcher: Catcher,
 ) -> None:

@@ -45,6 +45,7 @@ def go_on(shop: Shop, *, seconds: float) -> None:
         shop.later(31)
 
 
+@pytest.mark.long
 @PIPELINING
 @pytest.mark.parametrize(
     ("server", "order", "reply", "others"),
@@ -111,6 +112,7 @@ def test_a_lifetime_that_is_over_ends_the_email_and_keeps_what_each_was_told(sho
     assert told == [("failed", 550), ("failed", 421)]
 
 
+@pytest.mark.long
 @PIPELINING
 @pytest.mark.parametrize("server", [postfix, strict, exim], ids=["postfix", "strict", "exim"])
 @pytest.mark.parametrize("batch", [100, 2], ids=["in one batch", "in several"])

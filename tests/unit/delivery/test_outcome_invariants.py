@@ -91,6 +91,7 @@ NOBODY = (V.HALT, V.SUSPECT, V.LACKING, V.UNSENT)
 """Verdicts that judge no recipient."""
 
 
+@pytest.mark.long
 @given(cases())
 def test_a_mail_with_unresolved_doubt_ends_unknown(
     case: tuple[EmailState, Transaction, float],

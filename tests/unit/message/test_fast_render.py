@@ -106,6 +106,7 @@ messages = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.long
 @given(messages, st.sampled_from([None, MOMENT]))
 def test_the_short_way_says_what_the_long_way_says_or_nothing(
     fields: dict[str, Any], send_at: datetime | None

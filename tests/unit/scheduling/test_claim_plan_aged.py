@@ -57,6 +57,7 @@ def test_of_no_priority_all_waits_for_long_and_nothing_is_on_its_way(
     assert beyond <= len(aged | {U})
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 @given(st.integers(1, 6), st.integers(1, 5), st.lists(st.integers(1, 900), min_size=1, max_size=30))
 def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(

@@ -105,6 +105,7 @@ print(entered, turns._free, len(turns._waiting))
 """
 
 
+@pytest.mark.long
 def test_a_greenlet_that_is_ended_while_it_waits_passes_its_turn_on() -> None:
     assert printed_by(KILLED) == "['last'] 1 0"
 

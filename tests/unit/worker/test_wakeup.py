@@ -173,6 +173,7 @@ print(made)
 """
 
 
+@pytest.mark.long
 def test_greenlets_that_wake_at_once_block_nobody_though_the_lock_is_an_unpatched_one() -> None:
     """Starting a thread yields to the next greenlet."""
     pytest.importorskip("gevent", reason="the oldest packages are tried without it")

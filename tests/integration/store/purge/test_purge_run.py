@@ -280,6 +280,7 @@ def test_a_mark_that_was_removed_by_hand_begins_anew(shop: Shop) -> None:
     assert stragglers(shop) == [kept]
 
 
+@pytest.mark.long
 @SERVERS
 def test_an_email_that_became_visible_behind_the_mark_is_removed_in_its_time(shop: Shop) -> None:
     """Its transaction was open while a purge passed its id."""

@@ -118,6 +118,7 @@ def results(number: int) -> st.SearchStrategy[EmailResult]:
     return st.builds(result, st.sampled_from(list(_ENDS)), DELAYS, texts, verdict, took)
 
 
+@pytest.mark.long
 @made_up
 @given(data=st.data())
 def test_a_window_is_recorded_and_opened_alike(twins: Twins, data: st.DataObject) -> None:
@@ -179,6 +180,7 @@ def _first_due(rows: list[dict[str, Any]], share: ClaimRequest) -> Mark | None:
     return min(own, key=lambda mark: (mark.due_at, mark.id), default=None)
 
 
+@pytest.mark.long
 @made_up
 @given(data=st.data())
 def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
@@ -209,6 +211,7 @@ def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
     assert own == other
 
 
+@pytest.mark.long
 @made_up
 @given(data=st.data())
 def test_what_is_due_is_found_and_counted_alike(twins: Twins, data: st.DataObject) -> None:
@@ -222,6 +225,7 @@ def test_what_is_due_is_found_and_counted_alike(twins: Twins, data: st.DataObjec
     assert own == other
 
 
+@pytest.mark.long
 @made_up
 @given(data=st.data())
 def test_what_waits_is_counted_alike_for_the_metrics(twins: Twins, data: st.DataObject) -> None:
@@ -246,6 +250,7 @@ def bucket(draw: st.DrawFn, name: str) -> dict[str, Any]:
     return {"name": name, "tat": at(draw(LAGS)), "taken_at": taken_at}
 
 
+@pytest.mark.long
 @made_up
 @given(data=st.data())
 def test_permits_are_taken_alike(twins: Twins, data: st.DataObject) -> None:

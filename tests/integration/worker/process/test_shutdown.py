@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _PROGRAM = """
 import os
 import sys
@@ -36,6 +38,7 @@ print(forked(asked_to_stop), int(requested()), forked(other))
 """
 
 
+@pytest.mark.long
 def test_two_workers_that_one_process_has_forked_do_not_stop_each_other() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, timeout=60

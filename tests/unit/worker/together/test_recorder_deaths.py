@@ -134,5 +134,6 @@ print(writes, sorted(opened), recorder._leader, len(recorder._queue))
 """
 
 
+@pytest.mark.long
 def test_a_greenlet_that_is_ended_leaves_nobody_behind() -> None:
     assert printed_by(KILLED) == "[[1], [4, 5, 6, 7], [6], [7]] [1, 6, 7] None 0"
