@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from ...domain.config.search_terms import LOOKED_UP, Term
 from ...domain.search.digests import digests
+from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..connection.row_locks import kept
@@ -35,15 +36,16 @@ def fill(database: Database, indexed: Collection[Term]) -> Iterator[Filled]:
     """Index all emails by these terms; yield what was done after each transaction.
 
     Emails that are indexed already stay so. The generator may be closed between two transactions.
+    Raises RowsLocked if a content's row stays locked, for example by an enqueue on MariaDB.
     """
     passed, subjects = 0, FillSubjects(database)
     while ids := database.read(partial(_ahead, database=database, passed=passed)):
         before, passed = passed, ids[-1]
         work = partial(_index, database=database, indexed=indexed, ids=ids, subjects=subjects)
-        done = database.run(work)
+        done = run_bounded(database, work)
         yield Filled(passed=passed - before, indexed=done, locked=len(ids) - done)
     for agreed in subjects.agreed():
-        database.run(partial(subjects.store, subjects=agreed))
+        run_bounded(database, partial(subjects.store, subjects=agreed))
         yield Filled(passed=0, indexed=0, locked=0)
 
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
-from outbox import JobState, RowsLocked
+from outbox import JobState, Outbox, Priority, Restored, RowsLocked
 from outbox.store.bounded_waits import run_bounded
 from outbox.store.connection.database import Database
+from outbox.store.control import pause as pauses
+from outbox.store.control import suppression
 from tests.integration.dashboard.desk import Desk
 from tests.integration.store.jobs.work import now, written
 from tests.integration.store.outages.locks import in_time
-from tests.integration.store.outages.test_locked_shared_rows import vanished
+from tests.integration.store.outages.test_locked_shared_rows import OURS, vanished
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
-ADA = "ada@x.example"
+ADA, BOB = "ada@x.example", "bob@x.example"
+ALL_HELD = Restored(held=2, locked=0)
+Locks: TypeAlias = Callable[[Shop], AbstractContextManager[Session]]
 
 
 @pytest.fixture
@@ -37,33 +43,93 @@ def shop(shops: Shops) -> Shop:
     outbox.send_again(1, by="ada", seen=0)
     shop.enqueue(ADA)
     shop.claim()
+    with shop.engine.begin() as connection:  # as it was before subjects were indexed
+        connection.execute(sa.update(shop.tables.content).values(subject=None))
     return shop
 
 
-VERBS: dict[str, tuple[str, Callable[[Shop], Any]]] = {
-    "send again": ("counter", lambda shop: shop.outbox.send_again(1, by="bob", seen=99)),
-    "erase, suppressed": ("suppression", lambda shop: shop.outbox.erase(ADA)),
-    "erase, with a job": ("job", lambda shop: shop.outbox.erase(ADA)),
-    "erase, in the audit": ("audit", lambda shop: shop.outbox.erase(ADA)),
-    "readmit": ("erased", lambda shop: shop.outbox.readmit(ADA)),
-    "stop a job": ("job", lambda shop: shop.outbox.stop_job(1)),
-    "unsuppress": ("suppression", lambda shop: shop.outbox.unsuppress(ADA)),
-    "resume": ("pause", lambda shop: shop.outbox.resume()),
-    "restored, with a job": ("job", lambda shop: shop.outbox.restored()),
-    "restored, with a lease": ("lease", lambda shop: shop.outbox.restored()),
+def locked(table: str) -> Locks:
+    """Lock all rows of this table."""
+    return lambda shop: vanished(shop, getattr(shop.tables, table))
+
+
+def beside(insert: Callable[[sa.Connection, Database], object]) -> Locks:
+    """Insert a row and commit nothing: an INSERT of the same key waits for it."""
+
+    @contextmanager
+    def inserted(shop: Shop) -> Iterator[Session]:
+        with shop.session() as session:
+            assert insert(session.connection(execution_options=OURS), shop.database)
+            yield session
+            session.rollback()
+
+    return inserted
+
+
+def indexed(shop: Shop) -> tuple[int, int]:
+    return shop.outbox.index(), len(shop.outbox.list(subject="news").emails)
+
+
+def sent_again(shop: Shop) -> str:
+    return shop.status(shop.outbox.send_again(1, by="bob", seen=99).id)
+
+
+def erased(shop: Shop) -> tuple[int, bool, bool]:
+    done = shop.outbox.erase(ADA)
+    return done.emails, done.is_whole, done.was_suppressed
+
+
+VERBS: dict[str, tuple[Locks, Callable[[Shop], Any], Any]] = {
+    "send again": (locked("counter"), sent_again, "pending"),
+    "erase, suppressed": (locked("suppression"), erased, (1, True, True)),
+    "erase, with a job": (locked("job"), erased, (1, True, False)),
+    "erase, in the audit": (locked("audit"), erased, (0, True, False)),
+    "readmit": (locked("erased"), lambda shop: shop.outbox.readmit(ADA), True),
+    "stop a job": (locked("job"), lambda shop: shop.outbox.stop_job(1), True),
+    "suppress": (
+        beside(lambda c, db: suppression.suppress(c, db, BOB, "elsewhere")),
+        lambda shop: shop.outbox.suppress(BOB),
+        True,
+    ),
+    "unsuppress": (locked("suppression"), lambda shop: shop.outbox.unsuppress(ADA), True),
+    "pause": (
+        beside(lambda c, db: pauses.pause(c, db, Priority.BULK)),
+        lambda shop: shop.outbox.pause("bulk"),
+        True,
+    ),
+    "resume": (locked("pause"), lambda shop: shop.outbox.resume(), True),
+    "index": (locked("content"), indexed, (0, 2)),
+    "restored, with a job": (locked("job"), lambda shop: shop.outbox.restored(), ALL_HELD),
+    "restored, with a lease": (locked("lease"), lambda shop: shop.outbox.restored(), ALL_HELD),
 }
-"""A verb, and the table whose rows are locked."""
+"""What another transaction has locked, the verb, and what it returns once that has ended."""
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_ends_soon_although_a_row_is_locked_and_does_its_work_later(
     shop: Shop, verb: str
 ) -> None:
-    table, act = VERBS[verb]
-    locked = vanished(shop, getattr(shop.tables, table))
-    with locked as session, pytest.raises(RowsLocked):
+    locks, act, done = VERBS[verb]
+    with locks(shop) as session, pytest.raises(RowsLocked):
         in_time(lambda: act(shop), session)
-    act(shop)
+    assert act(shop) == done
+
+
+@pytest.mark.parametrize(
+    ("prepare", "act"),
+    [
+        (Outbox.stats, lambda shop: shop.outbox.cancel_now(3).changed),
+        (Outbox.restored, lambda shop: shop.outbox.release(3).emails),
+    ],
+    ids=["cancel now", "release"],
+)
+def test_a_verb_passes_over_a_locked_email_and_does_its_work_later(
+    shop: Shop, prepare: Callable[[Outbox], object], act: Callable[[Shop], Any]
+) -> None:
+    prepare(shop.outbox)
+    with vanished(shop, shop.tables.email, 3) as session:
+        assert not in_time(lambda: act(shop), session)
+    assert act(shop)
 
 
 def test_a_locked_job_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
