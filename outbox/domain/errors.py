@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class OutboxError(Exception):
-    """The base of all errors raised by the library."""
+    """The base of all errors raised by the library.
+
+    A process pool of yours may pickle one, and reads the same error. Only its `value` is None.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text and the attributes: `__init__` takes others than `args` has."""
+        kept = self.__dict__ | ({"value": None} if "value" in self.__dict__ else {})
+        return _unpickled, (type(self), self.args, kept)
+
+
+def _unpickled(kind: type[OutboxError], args: tuple[Any, ...], kept: dict[str, Any]) -> OutboxError:
+    """Return the error that was pickled, without its `value`: an address, or a whole message."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(kept)
+    return error
 
 
 class InvalidMessage(OutboxError, ValueError):
@@ -71,15 +89,19 @@ class SentAgain(OutboxError):
     """The email was sent again since the person looked who asks for it once more; see `seen`."""
 
 
-class RowsLocked(OutboxError):
-    """Another transaction holds a row that a verb needs; the verb has waited two seconds for it.
+_LOCKED = "another transaction has locked a row that is needed: try again later"
 
-    The transaction of the verb that met it has changed nothing. Call the verb again once the other
-    transaction has ended: a verb that works in several transactions goes on where it stopped.
+
+class RowsLocked(OutboxError):
+    """Another transaction has locked a row that a verb needs; the verb has waited two seconds.
+
+    The transaction of the verb that met it has changed nothing. A verb that works in several
+    transactions has committed those before. Their results are not told, and stay. Call the verb
+    again once the other transaction has ended: it does the rest.
     """
 
-    def __init__(self) -> None:
-        super().__init__("another transaction holds a row that this needs: try again later")
+    def __init__(self, text: str = _LOCKED) -> None:
+        super().__init__(text)
 
 
 class ConfigurationError(OutboxError):

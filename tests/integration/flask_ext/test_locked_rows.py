@@ -137,7 +137,7 @@ def test_a_locked_job_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
     with vanished(shop, shop.tables.job) as session:
         stop = in_time(lambda: run("job", "stop", 1, code=1), session)
     assert stop.output == (
-        "Error: another transaction holds a row that this needs: try again later\n"
+        "Error: another transaction has locked a row that is needed: try again later\n"
     )
     assert now(shop, shop.outbox.jobs()[0]).state is JobState.RUNNING
     run("job", "stop", 1)
