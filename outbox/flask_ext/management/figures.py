@@ -15,6 +15,7 @@ from ...domain.figures.spans import Period
 from ...store.control import beat
 from ...store.control.pause import paused
 from ...store.instance import examine
+from ...store.instance.held import first_held
 from ...store.queries import progress as queries
 from ...store.queries import reports, standstill, waiting
 from ...store.queries.inspect_schema import older_schema
@@ -140,7 +141,8 @@ def _examined(
         *missing_soon(runtime),
         *_problems(runtime, health, overdue, fleet, place.refusal, ask=ask),
     )
-    held = (HELD,) if place.instance is not None and place.instance.has_held else ()
+    may_hold = place.instance is not None and place.instance.has_held
+    held = (HELD,) if may_hold and database.read(lambda c: first_held(c, database)) else ()
     lost = crashing_emails(runtime)
     amiss = (text for text in fleet.problems if text not in problems)
     warnings = (*held, *map(crashing_line, lost), *amiss)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import MAX_TAG, check_name
-from ...domain.errors import InvalidMessage
+from ...domain.errors import InvalidMessage, RowsLocked
 from ...domain.priority import Priority
 from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
@@ -149,10 +150,14 @@ def _releasing(deed: Deed | None, only: int | None = None) -> Change[int]:
 
 
 def note_end(runtime: Runtime) -> None:
-    """Note that nothing is held any more, if that is so."""
+    """Note that nothing is held any more, if that is so.
+
+    If the row stays locked, the next release does it: what this one has done is told in any case.
+    """
     database = runtime.database
     if database.read(lambda connection: first_held(connection, database)) is None:
-        run_bounded(database, lambda connection: row.change(connection, database, held_at=None))
+        with suppress(RowsLocked):
+            run_bounded(database, lambda connection: row.change(connection, database, held_at=None))
 
 
 def what(tag: str | None, priority: Priority | None, *, scheduled: bool) -> dict[str, Any]:

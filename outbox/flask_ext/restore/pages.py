@@ -52,6 +52,7 @@ def release_part(
     email = database.tables.email
     lowest = database.read(lambda connection: first_held(connection, database))
     if lowest is None:
+        holding.note_end(runtime)
         return Part(changed=0, locked=0, next=None)
     wanted = is_held(email)
     if which is not None:

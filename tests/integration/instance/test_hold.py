@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import sqlalchemy as sa
 
-from outbox import InvalidMessage, JobState, Status
+from outbox import InvalidMessage, JobState, Released, Status
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.fleet import BEAT
+from outbox.flask_ext.restore.pages import release_part
 from outbox.store.control import circuit_breaker
 from outbox.worker.beat_mark import note_beat
 from outbox.worker.drain import drain
 from tests.integration.instance import live
 from tests.integration.store.jobs.work import now, written
+from tests.integration.store.outages.locks import in_time
+from tests.integration.store.outages.test_locked_shared_rows import vanished
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.fleet import row, settings_of
 from tests.support.shop.fleet import written as seen
@@ -20,6 +26,8 @@ from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.each_database
+
+ALL: dict[str, Any] = {"tag": None, "priority": None, "scheduled": False, "everything": True}
 
 
 def test_what_was_due_claimed_sending_or_scheduled_is_held_and_new_emails_go(
@@ -130,6 +138,30 @@ def test_ids_are_released_once_and_held_emails_can_be_withdrawn(sending: Shop) -
         session.commit()
     assert sending.status(before["claimed"]) is Status.CANCELLED
     assert "0 emails are released" in runner(sending)("release", "--tag", "orders", code=1).output
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda shop: shop.outbox.release(everything=True).emails,
+        lambda shop: release_part(shop.runtime, **ALL, after=None, by="ada").changed,
+    ],
+    ids=["verb", "dashboard"],
+)
+def test_a_release_tells_what_it_did_although_the_instance_is_locked(
+    sending: Shop, again: Callable[[Shop], int]
+) -> None:
+    live.fill(sending)
+    sending.outbox.restored()
+    instance = sending.tables.instance
+    with vanished(sending, instance) as session:
+        released = in_time(lambda: sending.outbox.release(everything=True), session)
+        assert released == Released(emails=4)
+        assert sending.outbox.health().warnings == ()
+    assert sending.rows(instance)[0].held_at, "the next release notes that nothing is held"
+    assert again(sending) == 0
+    assert sending.rows(instance)[0].held_at is None
 
 
 @pytest.mark.databases("postgresql", "mariadb")
