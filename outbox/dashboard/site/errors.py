@@ -25,9 +25,9 @@ ERRORS: dict[int | str, tuple[str, str]] = {
         "Nothing was changed. The page was open for long, or you have logged in anew since."
         " Go back, load the page again, and repeat what you did.",
     ),
-    "held": (
+    "locked": (
         "That cannot be done now",
-        "Another transaction holds what it would change, and this one has changed nothing."
+        "Another transaction holds a row that this needs. What was done before that stays done."
         " Try again in a minute. If it stays so, tell who looks after this app.",
     ),
     "refused": ("That cannot be done", "Nothing was changed."),

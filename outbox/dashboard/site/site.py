@@ -145,7 +145,8 @@ def _failed(error: Exception) -> ResponseReturnValue:
     if isinstance(error, InvalidMessage):
         return error_page(400, "refused", told=str(error))
     if isinstance(error, RowsLocked):
-        return error_page(503, "held")
+        _log.info("outbox: a page of the dashboard met a locked row: %s", request.endpoint)
+        return error_page(503, "locked")
     if current_app.debug or current_app.testing:
         raise error
     _log.error("outbox: a page of the dashboard failed", exc_info=_without_rows(error))

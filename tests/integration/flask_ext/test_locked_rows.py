@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -146,13 +147,19 @@ def test_a_locked_job_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
     run("job", "resume", 1)
 
 
-def test_the_dashboard_says_that_it_cannot_be_done_now(shops: Shops) -> None:
+def test_the_dashboard_says_that_it_cannot_be_done_now(
+    shops: Shops, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "outbox")
     desk = Desk(shops)
     written(desk.shop, 1)
     job = desk.shop.outbox.start_job("retry", status="failed")
     stop = partial(desk.post, f"/jobs/{job.id}/stop", f"/jobs/{job.id}", 503)
     with vanished(desk.shop, desk.shop.tables.job) as session:
-        assert "That cannot be done now" in in_time(stop, session).text
+        page = in_time(stop, session).text
+        assert "That cannot be done now" in page
+        assert "What was done before that stays done" in page
+    assert "a page of the dashboard met a locked row: outbox_dashboard.job_stop" in caplog.text
     desk.post(f"/jobs/{job.id}/stop", f"/jobs/{job.id}")
     assert now(desk.shop, job).state is JobState.STOPPED
 
