@@ -70,7 +70,8 @@ class Outbox(Watching, WithPreviews, Asynchronous):
     Where `OUTBOX_SERVERS` lists no servers, Flask-Mail's `MAIL_SERVER`, `MAIL_PORT`,
     `MAIL_USERNAME`, `MAIL_PASSWORD`, `MAIL_USE_TLS` and `MAIL_USE_SSL` are read, too. The Celery
     app is that of `outbox.celery_config.configure`, or that in `app.extensions["celery"]`. It is
-    looked up when it is needed.
+    looked up when it is needed. A verb that writes passes over locked emails. For any other locked
+    row it waits two seconds at most, and then raises RowsLocked.
     """
 
     def __init__(self, app: Flask | None = None, db: Any = None, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""The verbs that change emails: in short transactions of their own, and without waiting for locks.
+"""The verbs that change emails: in short transactions of their own, past locked emails.
 
 Each transaction first locks the emails that are free (`on_free`), and changes only these. Emails
 that another transaction holds are tried once more at the end, and then reported.

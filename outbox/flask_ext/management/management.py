@@ -7,9 +7,6 @@ ConfigurationError. On SQLite a verb that writes raises it while a session of th
 written and is not committed: it would wait for that session's lock. A SQLite database in memory has
 only one connection. There each verb but these two raises ConfigurationError while a transaction of
 yours is open.
-
-A verb that writes waits two seconds at most for a row that another transaction holds, and then
-raises RowsLocked.
 """
 
 from __future__ import annotations
@@ -41,7 +38,12 @@ from .verbs import unwatched
 
 
 class Management(Searching, PrivacyVerbs):
-    """The verbs; `Outbox` inherits them. A wrong argument raises InvalidMessage, which names it."""
+    """The verbs; `Outbox` inherits them. A wrong argument raises InvalidMessage, which names it.
+
+    A verb that changes emails passes over those that another transaction has locked, and tells how
+    many. For any other locked row a verb that writes waits two seconds at most, and then raises
+    RowsLocked. What it has committed before stays.
+    """
 
     def get(self, id: int) -> EmailDetails | None:  # noqa: A002  (the public name)
         """Return a committed email with its recipients and attempts, or None if it is missing.
@@ -66,8 +68,8 @@ class Management(Searching, PrivacyVerbs):
         each email that is unchanged.
 
         It commits transactions of at most a thousand emails each. If the database fails half-way,
-        those that are committed stay changed. It does not wait for other transactions: the emails
-        that they hold are unchanged. For a `status`, `progress` is called with how many emails
+        those that are committed stay changed. Emails that another transaction has locked are passed
+        over, and unchanged. For a `status`, `progress` is called with how many emails
         that need a person have been gone through, and of about how many. With many emails,
         `start_job` does the same without keeping you waiting.
         """
@@ -80,16 +82,16 @@ class Management(Searching, PrivacyVerbs):
 
         An email ends `sent` in any case if a recipient surely has a copy. It is `pending` again if
         it has recipients that were not tried yet. The result has the new status of each email. Like
-        `retry` it commits, and does not wait for other transactions.
+        `retry` it commits, and passes over locked emails.
         """
         return corrections.resolve(self._writer_runtime, ids, outcome, by)
 
     def cancel_now(self, ids: int | Iterable[int], *, by: str | None = None) -> Corrections:
         """Withdraw emails that are not sent yet, in transactions of its own.
 
-        `cancel` does so in your session's transaction. Like `retry` this one commits, does not wait
-        for other transactions, and gives the reason for each email that is unchanged. An email in
-        doubt ends `unknown`.
+        `cancel` does so in your session's transaction. Like `retry` this one commits, passes over
+        locked emails, and gives the reason for each email that is unchanged. An email in doubt ends
+        `unknown`.
         """
         return corrections.cancel(self._writer_runtime, ids, by)
 

@@ -54,7 +54,7 @@ class Restoring(Management):
 
         With `scheduled` only those whose `send_at` is yet to come: nobody has sent them. A released
         email is due when it first was, so most are sent at once. Like `retry` it commits
-        transactions of at most a thousand emails, and does not wait for other transactions.
+        transactions of at most a thousand emails, and passes over locked ones.
         """
         return holding.release(
             self._writer_runtime,

@@ -32,8 +32,8 @@ _REFUSED_CLASSES = frozenset({"22", "23", "54", "P0"})
 _REFUSED_NUMBERS = frozenset(
     {1048, 1062, 1153, 1264, 1265, 1292, 1300, 1364, 1366, 1406, 1451, 1452, 1644, 3819, 4025}
 )
-"""MariaDB, MySQL: NULL, duplicate, too large a packet; out of range, truncated, wrong, too long, a
-character that the column lacks. Also foreign keys, a trigger's own error, CHECK."""
+"""MariaDB, MySQL: NULL, a duplicate, too large a packet; values that are out of range, truncated,
+wrong or too long; a character that the column lacks; foreign keys, a trigger's own error, CHECK."""
 
 _MISTAKES: frozenset[int | str] = frozenset(
     {"0A", "26", "3F", "42", "SQLITE_ERROR", 1052, 1054, 1064, 1142, 1143, 1146, 1305}

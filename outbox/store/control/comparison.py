@@ -200,7 +200,8 @@ def ranked_probes(
 def first_free(database: Database, ranked: Sequence[Candidate]) -> Candidate | None:
     """Return the first of these emails whose row is free; None if all are locked.
 
-    Mostly it is the very first. So no other row is locked, even for a moment, unless it is locked.
+    Mostly it is the very first. The others are locked only where another transaction has locked
+    the first.
     """
     if not ranked or database.facts.one_writer:  # there nobody locks one without locking all
         return next(iter(ranked), None)

@@ -32,9 +32,8 @@ def take_server(
     lease has a connection to its `current` server, and that has a cap: then the connection becomes
     free. The lease keeps its connection as long as it lasts.
 
-    A server whose row stays locked counts as full: nobody can count, because a host may have
-    vanished that has locked it.
-    A lease whose row stays locked counts as lost.
+    A server whose row stays locked counts as full, because nobody can count its batches: the host
+    that has locked it may have vanished. A lease whose row stays locked counts as lost.
     """
     if candidates and candidates[0] not in caps and current not in caps:
         return candidates[0]

@@ -125,8 +125,8 @@ def test_the_email_that_needs_the_fewest_classes_is_tried_next() -> None:
 
 
 def test_of_several_that_tell_as_much_one_that_was_not_delayed_before_is_tried_next() -> None:
-    held_back, fresh = replace(UNLIKE[1], is_fresh=False), UNLIKE[2]
-    assert Suspicion(UNLIKE[0]).pick([held_back, fresh], HALF) == 1
+    delayed, fresh = replace(UNLIKE[1], is_fresh=False), UNLIKE[2]
+    assert Suspicion(UNLIKE[0]).pick([delayed, fresh], HALF) == 1
     draws = iter([0.9, 0.2, 0.5])
     assert Suspicion(UNLIKE[0]).pick([UNLIKE[1], fresh, UNLIKE[3]], lambda: next(draws)) == 1
 

@@ -1,4 +1,4 @@
-"""Erases one person, in short transactions that wait for nobody."""
+"""Erases one person, in short transactions that pass over locked emails."""
 
 from __future__ import annotations
 

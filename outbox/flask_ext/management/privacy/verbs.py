@@ -30,9 +30,10 @@ class PrivacyVerbs(Verbs):
         result names the emails that are left, with the reason: one that is being sent, or is in
         doubt, or waits for other recipients. Call it again for these.
 
-        It commits transactions of at most 200 emails each, and waits for nobody. `scan` is as in
-        `export`. `by` names a person for the audit, which does not get the address. Raises
-        ConfigurationError without an OUTBOX_ERASE_KEY and a SECRET_KEY.
+        It commits transactions of at most 200 emails each. Emails that another transaction has
+        locked are passed over, and are `left`. `scan` is as in `export`. `by` names a person for
+        the audit, which does not get the address. Raises ConfigurationError without an
+        OUTBOX_ERASE_KEY and a SECRET_KEY.
         """
         return erase.erase(self._writer_runtime, address, scan, by)
 
