@@ -83,8 +83,10 @@ def trip(
     named: float | None = None,
     refusal: str | None = None,
     suspect_id: int | None = None,
-) -> None:
+) -> bool:
     """Open the breaker; if it is already open, keep its count and note the newest reason.
+
+    Returns whether that is news: it was not open, or it had no alert and has one now.
 
     So workers that meet the same outage at the same time count as one failure. A failed probe was
     counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
@@ -113,11 +115,17 @@ def trip(
     again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
     opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
 
+    is_open = select(table.c.alert).where(is_in(database, server, BreakerState.OPEN))
+    found: bool | None = None  # None: it is not open
+
     def work(connection: Connection) -> bool:
+        nonlocal found
         lock_breaker(connection, database, server)
+        found = connection.execute(is_open).scalar_one_or_none()
         return any(connection.execute(change).rowcount for change in (again, opened))
 
     change_or_insert(database, work, table, server=server, **first)
+    return found is None or (alert and not found)
 
 
 def lock_breaker(connection: Connection, database: Database, server: str) -> Row[Any] | None:
