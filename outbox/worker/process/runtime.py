@@ -95,6 +95,7 @@ class Runtime:
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.task_noted_until = 0.0  # until then it leaves no mark of any task
         self.foreign_told_until = 0.0  # until then it tells of no task of another outbox
+        self.missing_told_until = 0.0  # until then it does not tell again that tables are missing
         self.calm_until = 0.0  # until then no urgent email waits, as a batch of this process saw
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.has_jobs = False  # as the last sweep of this process saw it
