@@ -115,17 +115,20 @@ def trip(
     again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
     opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
 
-    is_open = select(table.c.alert).where(is_in(database, server, BreakerState.OPEN))
-    found: bool | None = None  # None: it is not open
+    known_alert = select(table.c.alert).where(is_in(database, server, BreakerState.OPEN))
+    is_news = True
 
     def work(connection: Connection) -> bool:
-        nonlocal found
+        nonlocal is_news
         lock_breaker(connection, database, server)
-        found = connection.execute(is_open).scalar_one_or_none()
-        return any(connection.execute(change).rowcount for change in (again, opened))
+        had_alert = connection.execute(known_alert).scalar_one_or_none()
+        # Another worker may open it just now: so the update tells whether it was open.
+        was_open = connection.execute(again).rowcount > 0
+        is_news = not was_open or (alert and not had_alert)
+        return was_open or connection.execute(opened).rowcount > 0
 
     change_or_insert(database, work, table, server=server, **first)
-    return found is None or (alert and not found)
+    return is_news
 
 
 def lock_breaker(connection: Connection, database: Database, server: str) -> Row[Any] | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 import pytest
 
 from outbox import Status
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
+from outbox.store.control import circuit_breaker
 from outbox.worker.batch.watch.server_breaker import ServerBreaker
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
@@ -103,6 +106,19 @@ def test_a_server_that_many_batches_halt_at_once_is_logged_once_and_its_alert_to
         ("breaker_opened", False, logging.WARNING),
         ("breaker_opened", True, logging.ERROR),
     ]
+
+
+def test_of_many_that_open_a_breaker_at_once_one_learns_that_it_was_closed(shop: Shop) -> None:
+    database, together = shop.database, Barrier(4)
+
+    def trip(_: int) -> bool:
+        together.wait(30)
+        return circuit_breaker.trip(database, "mx", cause=Cause.SESSION, reason="away")
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            assert sum(pool.map(trip, range(4))) == 1
+            circuit_breaker.close(database, "mx")
 
 
 def test_a_server_that_lacks_what_an_email_needs_is_an_error(
