@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+_Entry = TypeVar("_Entry")
 
 
 class OutboxError(Exception):
@@ -111,3 +114,24 @@ class ConfigurationError(OutboxError):
     could leave without its order. Nothing was written, and the caller's transaction is usable. Only
     where the outbox's tables are missing must it be rolled back.
     """
+
+
+def note_place(error: Exception, name: str, place: int) -> None:
+    """Note in an error of the app's own code at which place of the list with this name it was."""
+    error.add_note(f"outbox: at {name}[{place}], counted from 0")
+
+
+def placed(name: str, entries: Iterable[_Entry]) -> Iterable[_Entry]:
+    """Return the entries; an error of the code that yields them gets a note of the place."""
+    return entries if isinstance(entries, (list, tuple)) else _placed(name, entries)
+
+
+def _placed(name: str, entries: Iterable[_Entry]) -> Iterator[_Entry]:
+    place = 0
+    try:
+        for entry in entries:
+            yield entry
+            place += 1
+    except Exception as error:
+        note_place(error, name, place)
+        raise

@@ -52,6 +52,12 @@ class Connection:
             self._client.progress, self._client.goes_on = progress, goes_on
 
     @property
+    def has_session(self) -> bool:
+        """Whether a session is open, as far as we know. Another thread may ask."""
+        client = self._client
+        return client is not None and client.ready and self._process == os.getpid()
+
+    @property
     def is_open(self) -> bool:
         """Whether a session is open, as far as we know, that this process may still use."""
         return (

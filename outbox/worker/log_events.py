@@ -73,6 +73,16 @@ def log_unreached(server: str, cause: str, *, seconds: float) -> None:
     _log.error(text, server, cause, seconds, extra={"outbox": values})
 
 
+def log_crowded(server: str, cause: str) -> None:
+    """Log that a server takes no more sessions than this process has; it goes on with those."""
+    values = {"event": "server_crowded", "server": server, "cause": cause}
+    text = (
+        "outbox: server %s refused a further connection (%s) and takes emails over the others: if"
+        ' it allows fewer than the workers have slots, set its "connections" in OUTBOX_SERVERS'
+    )
+    _log.warning(text, server, cause, extra={"outbox": values})
+
+
 def log_alert(server: str, email_id: int) -> None:
     """Log that emails need what a server does not offer, so that a person must see to it."""
     values = {"event": "server_lacks", "server": server, "email_id": email_id}

@@ -241,4 +241,12 @@ def _room(runtime: Runtime, state: Survey, server: ServerSettings) -> float:
     # rate.
     if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
         return 0
-    return min(inf if limit is None else limit, inf if cap is None else cap)
+    if (spare := runtime.spare(server.name)) < inf:
+        spare += _in_flight(runtime, state, server)
+    return min(inf if limit is None else limit, inf if cap is None else cap, spare)
+
+
+def _in_flight(runtime: Runtime, state: Survey, server: ServerSettings) -> int:
+    """Return how many batches are in flight that may go over the server."""
+    lanes = ((route_of_lane(lane), found.batches) for (lane, _), found in state.flight.items())
+    return sum(n for route, n in lanes if server in runtime.routes.servers_of(route))

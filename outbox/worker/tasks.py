@@ -12,7 +12,12 @@ from celery import Task, shared_task
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..domain.priority import Priority
-from ..store.connection.error_codes import describe, is_outage, refuse_missing_tables
+from ..store.connection.error_codes import (
+    describe,
+    is_missing_table,
+    is_outage,
+    refuse_missing_tables,
+)
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .beat_mark import note_beat, note_task
@@ -39,15 +44,30 @@ _log = logging.getLogger("outbox")
 def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
     """Log an outage in one line: a traceback each second tells no more. Other errors are raised.
 
-    A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out.
+    A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out. Missing
+    tables are told of, with the remedy, once in `_EVERY` seconds.
     """
     try:
         yield
     except SQLAlchemyError as error:
+        if is_missing_table(error) and not _is_told_now(runtime_of(task.app)):
+            return
         refuse_missing_tables(error)
         if not is_outage(error):
             raise
         _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))
+
+
+_EVERY = 60.0
+
+
+def _is_told_now(runtime: Runtime) -> bool:
+    """Return whether this process is to tell that tables are missing: a worker may start first."""
+    now = runtime.clock()
+    if now < runtime.missing_told_until:
+        return False
+    runtime.missing_told_until = now + _EVERY
+    return True
 
 
 _OPTIONS: dict[str, Any] = {"bind": True, "ignore_result": True, "Strategy": CHECKED}

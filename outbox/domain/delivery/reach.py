@@ -20,6 +20,9 @@ WITNESS_MAX = 120.0
 HALT = 10.0
 """Seconds for which this process claims nothing for a server whose breaker it could not open."""
 
+CROWDED = 30.0
+"""Seconds for which this process opens no further session with a server that refused one more."""
+
 PAUSE_FIRST, PAUSE_MAX = 10.0, 60.0
 """Seconds until this process tries the server again: after its first failure, and at most."""
 
@@ -38,6 +41,7 @@ class Reach:
         self._clock = clock
         self._failing: dict[str, _Failing] = {}
         self._halted: dict[str, float] = {}  # by server: until when nothing is claimed for it
+        self._crowded: dict[str, float] = {}  # by server: until when no further session is opened
         self._tried: dict[str, object] = {}  # by server: the try that is under way
 
     def has_left(self, server: str) -> bool:
@@ -78,6 +82,19 @@ class Reach:
     def is_halted(self, server: str) -> bool:
         """Return whether this process claims nothing for the server for now."""
         return self._clock() < self._halted.get(server, 0.0)
+
+    def crowd(self, server: str) -> bool:
+        """Open no further session with the server for a while; return whether it is the first time.
+
+        It has refused one more, but takes emails over those that this process has.
+        """
+        is_first = server not in self._crowded
+        self._crowded[server] = self._clock() + CROWDED
+        return is_first
+
+    def is_crowded(self, server: str) -> bool:
+        """Return whether this process opens no further session with the server for now."""
+        return self._clock() < self._crowded.get(server, 0.0)
 
     @contextmanager
     def trying(self, servers: Iterable[str]) -> Iterator[str | None]:

@@ -79,6 +79,10 @@ BEFORE_DOT = MAILING - DOT
 THROTTLE = _text(
     r"throttl|rate.?limit|sending (rate|quota)|too (many|much|fast|quickly)|slow.?down"
 )
+CONNECTIONS = _text(
+    r"(too many|maximum|concurrent)( \w+){0,3} (connections|sessions)"
+    r"|(connection|session)s?( \w+){0,2} (limit|exceeded)"
+)
 CLIENT_THROTTLE = _text(r"too many recipients from")  # Postfix's own limit on a client
 SES_THROTTLE = _text(r"throttling failure")
 GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down")

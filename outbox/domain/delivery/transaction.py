@@ -90,6 +90,11 @@ class Transaction:
     converted: bool = False  # its 8 bits went as 7: the server does not offer 8BITMIME
     mixed: bool = False  # before it ended early, a recipient was accepted or put off
 
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the server greeted with a 4xx: it may only have too many sessions for now."""
+        return self.phase is Phase.GREETING and 400 <= self.reply.code < 500
+
     def refused_early(self, doubtful: Collection[str] = ()) -> tuple[RecipientResult, ...]:
         """Return who was refused for good before the server ended the transaction early.
 

@@ -7,7 +7,7 @@ from itertools import count
 from secrets import token_hex
 from typing import Any
 
-from ..errors import InvalidMessage
+from ..errors import InvalidMessage, note_place
 from ..header.address import CONTROL, check_address, id_domain
 from ..header.fields import MAX_MAILBOX, written
 from ..mime.line_endings import has_long_line, header_names
@@ -78,6 +78,9 @@ def individuals(
                 own += header_of(given)
         except InvalidMessage as error:
             raise error.at("recipients", place, recipient) from None
+        except Exception as error:  # of the app's own function
+            note_place(error, "recipients", place)
+            raise
         yield RenderedMessage(
             sender=sender,
             recipients=(address,),

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
 from ...domain.config.search_terms import Term
-from ...domain.errors import InvalidMessage, KeyConflict
+from ...domain.errors import InvalidMessage, KeyConflict, note_place, placed
 from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Fields
 from ...domain.message.personalize import Recipient, address_of
@@ -69,6 +69,7 @@ class Writing:
 
     def enqueue_many(self, messages: Iterable[object], key: KeyOf | None) -> int:
         """Write an email for each message; return how many are new."""
+        messages = placed("messages", messages)
         with midst(self.session), self._writer() as writer:
             given: Iterable[tuple[int, object, Options]]
             if key is None:
@@ -90,6 +91,7 @@ class Writing:
         fields: Fields = None,
     ) -> int:
         """Write an email of one content for each recipient; return how many are new."""
+        recipients = placed("recipients", recipients)
         shared = self.renderer.render_shared(message, fields)
         write = partial(shared.write, places=count())  # it goes on from chunk to chunk
         with midst(self.session), self._writer() as writer:
@@ -130,6 +132,9 @@ class Writing:
                 rendered = self.renderer.render(message)
             except InvalidMessage as error:
                 raise error.at("messages", place, message) from None
+            except Exception as error:  # of a message of the app's own class
+                note_place(error, "messages", place)
+                raise
             yield self._new(rendered, options)
 
     def _own(
@@ -167,6 +172,9 @@ class Writing:
                 pairs.append((_key(key_of(one)), place))
             except InvalidMessage as error:
                 raise error.at(name, place, one) from None
+            except Exception as error:  # of the app's own function
+                note_place(error, name, place)
+                raise
         pairs.sort(key=itemgetter(0))
         self.places = {key: (name, place, chosen[place]) for key, place in pairs}
         return pairs

@@ -7,18 +7,19 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
+from flask.cli import ScriptInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.counted import counted
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...store.bounded_waits import run_bounded
-from ...store.connection.error_codes import describe
 from ...store.instance.examine import look
 from ...store.queries.inspect_schema import older_schema
 from ...store.schema.audit_tables import WHO_LENGTH
 from ..alarm.verbs import Watching
 from ..app.state import state_of
+from ..management.database_line import database_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,9 @@ class CommandGroup(click.Group):
         except (ConfigurationError, RowsLocked) as error:
             raise click.ClickException(str(error)) from error
         except SQLAlchemyError as error:  # its text quotes values, which belong in no log
-            raise click.ClickException(f"the database: {describe(error)}") from error
+            with ctx.ensure_object(ScriptInfo).load_app().app_context():  # the command's has ended
+                line = database_line(current_runtime().database.engine, error)
+            raise click.ClickException(line) from error
 
 
 def current_runtime() -> Runtime:

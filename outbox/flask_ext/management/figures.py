@@ -29,6 +29,7 @@ from .checks.database import database_findings
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, still_findings, unheard_findings
 from .checks.privacy import missing_soon
+from .database_line import database_line
 from .results import Fleet, Health
 from .server_lines import SUPPRESSED
 from .workers import workers
@@ -89,7 +90,7 @@ def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
     try:
         return _examined(runtime, limit, ask=ask)
     except SQLAlchemyError as error:
-        problems = _faults(runtime) or (f"the database: {type(error).__name__}",)
+        problems = _faults(runtime) or (database_line(runtime.database.engine, error),)
         return Health(healthy=False, limit=limit, problems=problems)
 
 

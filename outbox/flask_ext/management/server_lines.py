@@ -6,7 +6,7 @@ from datetime import datetime
 
 from ...domain.counted import counted
 from ...domain.delivery.breaker_timing import BreakerState
-from ...domain.delivery.reply_table import THROTTLE
+from ...domain.delivery.reply_table import CONNECTIONS, THROTTLE
 from ...domain.delivery.transaction import Phase
 from ...store.report_records import ServerStatus
 
@@ -37,6 +37,10 @@ _THROTTLED = (
     "it throttles: no email is lost or charged, and it is tried again by itself; lower its rate"
     " if it stays so"
 )
+_CROWDED = (
+    "no email is lost or charged, and it is tried again by itself; if it takes fewer connections"
+    ' than your workers have slots, set its "connections" in OUTBOX_SERVERS'
+)
 _AWAY = "no email is lost or charged, and it is tried again by itself"
 
 
@@ -46,7 +50,14 @@ def _remedy(server: ServerStatus) -> str:
         return ""
     if server.alert:
         return f" ({_LOGIN if server.reason.startswith(Phase.AUTH) else _PERSON})"
+    if _takes_few_connections(server.reason):
+        return f" ({_CROWDED})"
     return f" ({_THROTTLED if THROTTLE.search(server.reason) else _AWAY})"
+
+
+def _takes_few_connections(reason: str) -> bool:
+    """Return whether the server refused a session that it might take with fewer of them."""
+    return reason.startswith(f"{Phase.GREETING}: 4") or bool(CONNECTIONS.search(reason))
 
 
 def _second(moment: datetime) -> str:

@@ -83,8 +83,10 @@ def trip(
     named: float | None = None,
     refusal: str | None = None,
     suspect_id: int | None = None,
-) -> None:
+) -> bool:
     """Open the breaker; if it is already open, keep its count and note the newest reason.
+
+    Returns whether that is news: it was not open, or it had no alert and has one now.
 
     So workers that meet the same outage at the same time count as one failure. A failed probe was
     counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
@@ -113,11 +115,20 @@ def trip(
     again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
     opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
 
+    known_alert = select(table.c.alert).where(is_in(database, server, BreakerState.OPEN))
+    is_news = True
+
     def work(connection: Connection) -> bool:
+        nonlocal is_news
         lock_breaker(connection, database, server)
-        return any(connection.execute(change).rowcount for change in (again, opened))
+        had_alert = connection.execute(known_alert).scalar_one_or_none()
+        # Another worker may open it just now: so the update tells whether it was open.
+        was_open = connection.execute(again).rowcount > 0
+        is_news = not was_open or (alert and not had_alert)
+        return was_open or connection.execute(opened).rowcount > 0
 
     change_or_insert(database, work, table, server=server, **first)
+    return is_news
 
 
 def lock_breaker(connection: Connection, database: Database, server: str) -> Row[Any] | None:

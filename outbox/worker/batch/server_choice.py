@@ -120,6 +120,10 @@ class ServerChoice:
     def _take(self, names: list[str]) -> bool:
         self._lent.close()
         current, self._taken = self._taken, None
+        if self._batch.probed is None:
+            names = [name for name in names if self._runtime.spare(name) > 0]
+        if not names:
+            return False
         database = self._runtime.database
         name = until_written(
             lambda: take_server(database, self._token, names, self._caps, current=current)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from math import inf
 
 from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
@@ -95,6 +96,7 @@ class Runtime:
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.task_noted_until = 0.0  # until then it leaves no mark of any task
         self.foreign_told_until = 0.0  # until then it tells of no task of another outbox
+        self.missing_told_until = 0.0  # until then it does not tell again that tables are missing
         self.calm_until = 0.0  # until then no urgent email waits, as a batch of this process saw
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.has_jobs = False  # as the last sweep of this process saw it
@@ -116,6 +118,7 @@ class Runtime:
         self._engine = engine
         self._engines = engines
         self._idle: dict[str, list[Connection]] = defaultdict(list)
+        self._lent: dict[str, set[Connection]] = defaultdict(set)
         self._lock = threading.Lock()
         self.number = next(_numbers)
         _runtimes.add(self)
@@ -193,13 +196,36 @@ class Runtime:
         with self._lock:
             idle = self._idle[server.name]
             lent = idle.pop() if idle else Connection(server, clock=self.clock)
+            self._lent[server.name].add(lent)
         try:
             yield lent
         finally:
             if server.connections is not None:
                 lent.close()
             with self._lock:
+                self._lent[server.name].discard(lent)
                 self._idle[server.name].append(lent)
+
+    def has_sessions(self, server: str) -> bool:
+        """Return whether this process has sessions with a server that has no cap."""
+        is_capped = any(one.name == server and one.connections is not None for one in self.servers)
+        return not is_capped and self._sessions(server)[0] > 0
+
+    def spare(self, server: str) -> float:
+        """Return how many more batches of this process the server takes now.
+
+        While it refuses further sessions, each of those that are open takes one.
+        """
+        if not self.reach.is_crowded(server):
+            return inf
+        open_, lent = self._sessions(server)
+        return max(0, max(1, open_) - lent)
+
+    def _sessions(self, server: str) -> tuple[int, int]:
+        """Return how many sessions are open, and how many connections batches have."""
+        with self._lock:
+            lent, idle = self._lent[server], self._idle[server]
+            return sum(one.has_session for one in (*lent, *idle)), len(lent)
 
     def disconnect(self) -> None:
         """Close the connection to the broker, and the SMTP connections that no batch is using.

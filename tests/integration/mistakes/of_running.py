@@ -287,3 +287,18 @@ def _(trial: Trial) -> None:
             client.config_get("maxmemory-policy")
         except ResponseError:  # fakeredis
             missing("a Redis that tells its settings", "apt install redis-server")
+
+
+@mistake(
+    "a Redis whose memory is full",
+    check="Redis's memory is full (maxmemory 1024), so it takes no task: raise maxmemory",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    url = trial.broker()
+    trial.celery.conf.broker_url = url
+    with Redis.from_url(url) as client:
+        try:
+            client.config_set("maxmemory", "1024")
+        except ResponseError:  # fakeredis
+            missing("a Redis that has settings", "apt install redis-server")

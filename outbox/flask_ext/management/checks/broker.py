@@ -1,17 +1,35 @@
-"""Examines the broker: does a Redis throw queued tasks away when its memory is full?"""
+"""Examines the broker: is a Redis full, and does it throw queued tasks away then?"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery import Celery
 from kombu.connection import Connection
 
 from ....worker.fleet.inquiry import NoAnswer, asked
 from .codes import Code
-from .finding import Finding, ok, warn
+from .finding import Finding, error, ok, warn
 
 _SAFE = "noeviction"
+
+
+class _Memory(NamedTuple):
+    """What a Redis tells of its memory; "" and 0 where it does not."""
+
+    policy: str
+    used: int = 0
+    most: int = 0  # 0: there is no limit
+
+    @property
+    def is_full(self) -> bool:
+        return 0 < self.most <= self.used
+
+
+_ROOM = (
+    "raise maxmemory, or remove what else it keeps; no email is lost by it, but they wait, and"
+    " workers cannot be asked"
+)
 
 
 def broker_findings(app: Celery) -> list[Finding]:
@@ -23,14 +41,18 @@ def broker_findings(app: Celery) -> list[Finding]:
     if app.conf.task_always_eager:
         return []
     try:
-        policy = asked(app, _policy)
+        memory = asked(app, _memory)
     except NoAnswer:
         return []
-    if policy is None:
+    if memory is None:
         return []
+    policy = memory.policy
     if policy == "":
         text = "Redis does not show its maxmemory-policy (ACL or provider)"
         return [warn(f"{text}: see to it that it is {_SAFE}", Code.BROKER_MEMORY)]
+    if policy == _SAFE and memory.is_full:
+        text = f"Redis's memory is full (maxmemory {memory.most}), so it takes no task: {_ROOM}"
+        return [error(text, Code.BROKER_MEMORY)]
     if policy == _SAFE:
         return [
             ok(f"Redis keeps queued tasks when its memory is full ({_SAFE})", Code.BROKER_MEMORY)
@@ -45,8 +67,8 @@ def broker_findings(app: Celery) -> list[Finding]:
     ]
 
 
-def _policy(connection: Connection) -> str | None:
-    """Return the policy; "" where Redis does not show it, and None for another broker."""
+def _memory(connection: Connection) -> _Memory | None:
+    """Return what a Redis tells of its memory; None for another broker."""
     if connection.transport.driver_type != "redis":
         return None
     from redis.exceptions import ResponseError  # it is a fifth of the time of `import outbox`
@@ -61,5 +83,6 @@ def _policy(connection: Connection) -> str | None:
             continue
         for name in ("maxmemory_policy", "maxmemory-policy"):
             if told.get(name):
-                return str(told[name])
-    return ""
+                used, most = (int(told.get(key) or 0) for key in ("used_memory", "maxmemory"))
+                return _Memory(str(told[name]), used, most)
+    return _Memory("")

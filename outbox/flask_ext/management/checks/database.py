@@ -25,6 +25,7 @@ from ....store.queries.inspect_schema import (
 )
 from ....store.queries.server_status import alerts, standings
 from ....store.schema.version import VERSION
+from ..database_line import database_line
 from ..server_lines import standing_line
 from .codes import Code
 from .finding import Finding, error, ok, warn
@@ -51,7 +52,7 @@ def database_findings(runtime: Runtime) -> list[Finding]:
     except ConfigurationError as refusal:
         return [error(str(refusal), Code.DATABASE)]
     except SQLAlchemyError as failure:
-        return [error(f"the database: {type(failure).__name__}", Code.DATABASE)]
+        return [error(database_line(runtime.database.engine, failure), Code.DATABASE)]
 
 
 def _version(schema: Schema) -> list[Finding]:

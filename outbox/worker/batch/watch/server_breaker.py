@@ -106,12 +106,17 @@ class ServerBreaker:
         self._written(partial(look, needed=settings.refused_alike, lifetime=lifetime))
 
     def _trip(self, why: str, **known: object) -> None:
-        """Open it; log `why`, in words without an address, if it was not open already."""
-        is_new = not (self.was_open or self.is_tripped)
+        """Open it; log `why`, in words without an address, if it was not open already.
+
+        All batches on a server that fails come here at once, and one of them finds it closed.
+        """
         self.is_tripped = True
-        if not self._write(circuit_breaker.trip, **known):
+        is_news = list[bool]()
+        if not self._write(
+            lambda *at, **k: is_news.append(circuit_breaker.trip(*at, **k)), **known
+        ):
             self._reach.halt(self._server)
-        elif is_new:
+        elif any(is_news):
             log_breaker(self._server, why, alert=bool(known.get("alert")))
 
     def _suspect(self, **known: object) -> None:

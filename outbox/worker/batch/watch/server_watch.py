@@ -11,11 +11,12 @@ from ....domain.delivery.breaker_timing import (
     probe_seconds,
     session_seconds,
 )
+from ....domain.delivery.reach import WITNESS
 from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
-from ...log_events import log_unreached
+from ...log_events import log_crowded, log_unreached
 from ...process.runtime import Runtime
 from .diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
 from .lacking import Lacking
@@ -55,6 +56,7 @@ class Watch:
         self._worker = runtime.worker
         self._reach = runtime.reach
         self._slots = runtime.slots
+        self._has_sessions = runtime.has_sessions
         self._random = runtime.random
         self._breaker = ServerBreaker(runtime, server, breaker)
         self._others = OtherEmails(runtime.database, server, lanes)
@@ -141,14 +143,25 @@ class Watch:
     def session_failed(self, fault: Transaction) -> None:
         """Note that no session could be opened, or that an open one ended.
 
-        If another host has just sent over this server, only this process leaves it for a while.
+        If another host has just sent over this server, only this process leaves it for a while. If
+        the server takes no more sessions than this process has, the others go on.
         """
+        if self._is_crowded(fault):
+            if self._reach.crowd(self._server):
+                log_crowded(self._server, why(fault))
+            return
         seconds = self._reach.witness_seconds(self._server)
         if self._breaker.was_open or not self._others.sent_elsewhere(self._worker, seconds=seconds):
             self._breaker.trip(Cause.SESSION, fault)
             return
         seconds = self._reach.leave(self._server)
         log_unreached(self._server, why(fault), seconds=seconds)
+
+    def _is_crowded(self, fault: Transaction) -> bool:
+        """Return whether the server refused one session, and has just sent over others of ours."""
+        if self._breaker.was_open or not fault.is_put_off or not self._has_sessions(self._server):
+            return False
+        return self._others.just_taken(lambda _: True, seconds=WITNESS) is not None
 
     def session_opened(self) -> None:
         """Note that a probe without an email opened a session; this may close the breaker."""

@@ -69,6 +69,22 @@ def test_a_missing_table_is_told_in_full(
     assert "run your migrations" in caplog.text
 
 
+def test_missing_tables_are_told_once_a_minute(
+    shop: Shop, celery: Celery, caplog: pytest.LogCaptureFixture
+) -> None:
+    with shop.engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE outbox_bucket"))
+        connection.execute(sa.text("DROP TABLE outbox_lease"))
+    moment = 1000.0
+    shop.runtime.clock = lambda: moment
+    assert [run(celery, "outbox.sweep").failed() for _ in range(3)] == [True, False, False]
+    assert sum(record.exc_info is not None for record in caplog.records) == 1
+    moment += 59
+    assert run(celery, "outbox.sweep").successful()
+    moment += 2
+    assert run(celery, "outbox.sweep").failed()
+
+
 def told(caplog: pytest.LogCaptureFixture, result: Any, error: str) -> None:
     assert result.successful(), result.traceback
     warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]

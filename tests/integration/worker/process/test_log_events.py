@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
 
 import pytest
 
 from outbox import Status
+from outbox.domain.delivery.breaker_timing import Cause
+from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
+from outbox.store.control import circuit_breaker
+from outbox.worker.batch.watch.server_breaker import ServerBreaker
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
 from tests.support.servers.smtp.catcher import Catcher
@@ -80,6 +87,38 @@ def test_a_server_that_is_away_is_logged_once_whatever_its_probes_find(
     assert breaker.failures == 3
     found = [(values["event"], values["server"], level) for _, level, values in events(caplog)]
     assert found == [("breaker_opened", shop.runtime.servers[0].name, logging.WARNING)]
+
+
+def test_a_server_that_many_batches_halt_at_once_is_logged_once_and_its_alert_too(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = shop.runtime.servers[0].name
+    batches = [ServerBreaker(shop.runtime, name, None) for _ in range(4)]  # each found it closed
+    away = Transaction(
+        verdict=Verdict.HALT, phase=Phase.GREETING, reply=Reply(code=421, text="busy")
+    )
+    for batch in batches[:2]:
+        batch.trip(Cause.SESSION, away)
+    for batch in batches[2:]:
+        batch.trip(Cause.SESSION, replace(away, alert=True))
+    found = [(values["event"], values["alert"], level) for _, level, values in events(caplog)]
+    assert found == [
+        ("breaker_opened", False, logging.WARNING),
+        ("breaker_opened", True, logging.ERROR),
+    ]
+
+
+def test_of_many_that_open_a_breaker_at_once_one_learns_that_it_was_closed(shop: Shop) -> None:
+    database, together = shop.database, Barrier(4)
+
+    def trip(_: int) -> bool:
+        together.wait(30)
+        return circuit_breaker.trip(database, "mx", cause=Cause.SESSION, reason="away")
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            assert sum(pool.map(trip, range(4))) == 1
+            circuit_breaker.close(database, "mx")
 
 
 def test_a_server_that_lacks_what_an_email_needs_is_an_error(

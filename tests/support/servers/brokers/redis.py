@@ -41,7 +41,8 @@ class RedisServer(Broker):
 
     def empty(self) -> None:
         self.flushall()
-        # A test may have set another policy. fakeredis has no settings, and refuses the command.
+        # A test may have set others. fakeredis has no settings, and refuses the commands.
+        self.ask(b"CONFIG SET maxmemory 0")
         self.ask(b"CONFIG SET maxmemory-policy noeviction")
 
     def waiting(self) -> int:

@@ -30,7 +30,7 @@ max_client_conn = 500
 
 
 class PgBouncer(Server):
-    """A few `connections` to the PostgreSQL on `target`, lent for a transaction or a session.
+    """A few `connections` to the PostgreSQL on `target`, each lent for what `mode` says.
 
     Which of them a client gets is chance: its next transaction may find another, or one on which
     another client has left something.
@@ -40,7 +40,11 @@ class PgBouncer(Server):
     owner: ClassVar[int | None] = UNPRIVILEGED
 
     def __init__(
-        self, target: int, mode: Literal["transaction", "session"], *, connections: int = 4
+        self,
+        target: int,
+        mode: Literal["transaction", "session", "statement"],
+        *,
+        connections: int = 4,
     ) -> None:
         self.port = free_port()
         self._target = target

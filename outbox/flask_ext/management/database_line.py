@@ -1,0 +1,57 @@
+"""The line that tells people why the database does not serve, and what to do."""
+
+from __future__ import annotations
+
+from sqlalchemy import URL, Engine
+
+from ...store.connection.error_codes import Failure, describe, failure_of
+
+_TOLD = {
+    Failure.NO_DATABASE: (
+        "does not exist",
+        "create it, or mend the database's name in the engine's URL",
+    ),
+    Failure.NO_LOGIN: (
+        "refuses the login",
+        "mend the user name or the password in the engine's URL, or let this user in",
+    ),
+    Failure.NO_FILE: (
+        "cannot be opened",
+        "mend the path in the engine's URL, or make the folder and let this user write there",
+    ),
+    Failure.FULL: (
+        "takes no more connections",
+        "raise its limit, or have fewer processes and smaller pools",
+    ),
+    Failure.POOL: (
+        "was not asked, because the engine's pool has no free connection",
+        "raise its pool_size, or find who keeps the connections",
+    ),
+    Failure.STATEMENT_MODE: (
+        "allows no transactions, because the pool before it is in statement mode",
+        "set pool_mode = transaction in PgBouncer",
+    ),
+    Failure.NO_CONNECTION: (
+        "cannot be reached",
+        "start it, or mend the host, the port or the login in the engine's URL",
+    ),
+    Failure.OTHER: ("failed", "see its own log, and try again"),
+}
+
+
+def database_line(engine: Engine, error: BaseException) -> str:
+    """Return which database does not serve, why, and the remedy, in one line."""
+    told, remedy = _TOLD[failure_of(error)]
+    return f"the database {_name(engine.url)} {told} ({describe(error)}): {remedy}"
+
+
+def _name(url: URL) -> str:
+    """Return the database's address without user, password and options.
+
+    A password with an @ that is not escaped spills over into the host and the database.
+    """
+    spills = any("@" in str(part) for part in (url.host, url.database, *url.query))
+    if url.username is not None and spills:
+        return f"{url.get_backend_name()}://…"
+    bare = URL.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
+    return str(bare)

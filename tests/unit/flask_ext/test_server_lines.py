@@ -1,0 +1,72 @@
+"""What a halted server's line tells a person to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from outbox.domain.delivery.breaker_timing import BreakerState
+from outbox.flask_ext.management.server_lines import standing_line
+from outbox.store.report_records import ServerStatus
+
+MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CONNECTIONS = 'set its "connections" in OUTBOX_SERVERS'
+RATE = "lower its rate"
+
+
+def line(reason: str) -> str:
+    return standing_line(
+        ServerStatus(
+            server="mx.example:25",
+            state=BreakerState.OPEN,
+            failures=3,
+            since=MOMENT,
+            next_probe=MOMENT,
+            alert=False,
+            reason=reason,
+            batches_allowed=None,
+            connections=0,
+            configured=True,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "greeting: 421 Too many concurrent SMTP connections; please try again later",
+        "greeting: 421 4.7.0 mx.example Error: too many connections from 192.0.2.7",
+        "greeting: 450 busy",
+        "ehlo: 421 4.4.5 Maximum number of connections exceeded",
+        "mail: 421 4.7.0 Too many concurrent connections from your host",
+        "auth: 421 connection limit reached",
+    ],
+)
+def test_a_server_that_takes_few_connections_is_told_of_the_setting(reason: str) -> None:
+    told = line(reason)
+    assert CONNECTIONS in told
+    assert RATE not in told
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "rcpt: 421 4.7.0 too many messages in this connection, slow down",
+        "mail: 450 4.7.1 rate limit exceeded",
+        "mail: 454 Throttling failure: maximum sending rate exceeded",
+    ],
+)
+def test_a_throttle_names_the_rate(reason: str) -> None:
+    told = line(reason)
+    assert RATE in told
+    assert CONNECTIONS not in told
+
+
+@pytest.mark.parametrize(
+    "reason", ["connect: 0 ConnectionRefusedError: refused", "greeting: 554 5.7.1 you are listed"]
+)
+def test_another_failure_names_neither(reason: str) -> None:
+    told = line(reason)
+    assert RATE not in told
+    assert CONNECTIONS not in told
