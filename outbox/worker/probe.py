@@ -16,6 +16,7 @@ from ..store.queries.sweep.server_limits import HALF_OPEN
 from ..store.queries.sweep.sweep_snapshot import Survey
 from ..store.records import Breaker, Claim
 from ..store.transitions.claim import claim_probe
+from ..store.transitions.claim_apart import passed_over
 from .process.runtime import Runtime
 
 
@@ -69,9 +70,10 @@ def _choose(
     is_usable: Callable[[ServerSettings], bool],
 ) -> Candidate | None:
     database = runtime.database
+    failing = passed_over(database)
     suspect = database.read(lambda c: claimed_batch.suspects(c, database, [breaker]))
     ranked = ranked_probes(
-        candidates(database, ways),
+        [one for one in candidates(database, ways) if one.id not in failing],
         suspect.get(breaker.server),
         breaker.suspect_id,
         usable_elsewhere={w[0] for w in ways if any(map(is_usable, _servers(runtime, w)))},

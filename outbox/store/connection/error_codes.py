@@ -45,6 +45,14 @@ classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
 _TOO_LONG: frozenset[int | str] = frozenset({"57014", 1969, 3024})
 """PostgreSQL, MariaDB, MySQL: the statement took longer than the database allows."""
 
+_OF_THE_WHOLE = frozenset(
+    {"08", "0A", "25", "26", "28", "3D", "40", "42P05", "53", "55", "57", "58"}
+    | {1020, 1021, 1030, 1037, 1040, 1041, 1053, 1105, 1114, 1180, 1205, 1206, 1213, 1290, 1317}
+    | {1792, 1836, 1927, *range(1152, 1162), *range(2000, 3000)}
+)
+"""PostgreSQL: connection, plans, read-only, resources, locks, shutdown, system. The numbers of
+MariaDB and MySQL for the same. Such an error is of the database, and not of one row."""
+
 _LOCK_TIMEOUT: frozenset[int | str] = frozenset({"55P03", 1205})
 """PostgreSQL; MariaDB and MySQL: others held a row for longer than a statement waits for it."""
 
@@ -168,6 +176,26 @@ def failure_of(error: BaseException) -> Failure:
             return failure
     # SQLAlchemy names the statement, and there is none before a connection is open.
     return Failure.NO_CONNECTION if error.statement is None else Failure.OTHER
+
+
+def may_be_of_a_row(error: BaseException) -> bool:
+    """Return whether the row of one email may be what fails, and the database is well.
+
+    Refused data is one such error. Another is that of a user's trigger, which has any code, or of
+    row security, which has that of a missing right. Whoever asks has to find out whether the other
+    rows pass.
+    """
+    if is_refusal(error):
+        return True
+    if not isinstance(error, DBAPIError) or error.connection_invalidated:
+        return False
+    code = code_of(error)
+    if code is None or is_transient(error) or str(code).startswith("SQLITE"):
+        return False
+    if code in _TOO_LONG:
+        return True
+    is_state = isinstance(code, str)
+    return code not in _OF_THE_WHOLE and (not is_state or str(code)[:2] not in _OF_THE_WHOLE)
 
 
 class MissingTables(ConfigurationError, SQLAlchemyError):

@@ -1,17 +1,25 @@
-"""Isolates emails whose rows the database refuses, so that they do not stop the others."""
+"""Isolates emails whose rows the database refuses, so that they do not stop the others.
+
+A trigger of the app's may raise any error for a row, so the code alone does not tell: an error is a
+row's own if other rows pass.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from sqlalchemy import Connection
 
 from ...domain.counted import counted
 from .endings import taken_back_on_error
-from .error_codes import describe, is_refusal
+from .error_codes import describe, is_refusal, may_be_of_a_row
 
 _log = logging.getLogger("outbox")
+
+MOST = 20
+"""Emails that fail one after the other, none of them with refused data, until the database itself
+is taken for what fails."""
 
 
 def each_for_itself(
@@ -19,20 +27,26 @@ def each_for_itself(
     ids: Collection[int],
     work: Callable[[frozenset[int]], object],
     what: str,
+    *,
+    most: float = MOST,
 ) -> frozenset[int]:
     """Do `work` for these emails; return the ids of those whose rows the database refuses.
 
     If the work is refused, it is rolled back and repeated for each half of the emails, until each
-    faulty email is alone. One line in the log tells that they could not be `what`: "expired".
+    faulty email is alone. So it is after an error that may be a row's own, unless the first `most`
+    of the emails fail so. One line in the log tells that they could not be `what`: "expired".
     """
     faulty: dict[int, BaseException] = {}
+    passed: list[int] = []
 
     def attempt(some: list[int]) -> None:
         try:
             with taken_back_on_error(connection), connection.begin_nested():
                 work(frozenset(some))
+            passed.append(len(some))
         except Exception as error:
-            if not is_refusal(error):
+            is_lasting = not passed and len(faulty) >= most and not is_refusal(error)
+            if is_lasting or not may_be_of_a_row(error):
                 raise
             if len(some) == 1:
                 faulty[some[0]] = error
@@ -44,7 +58,11 @@ def each_for_itself(
     if ids:
         attempt(sorted(ids))
     if faulty:
-        first, error = next(iter(faulty.items()))
-        text = "outbox: %s could not be %s, email %d first: the database refuses that (%s)"
-        _log.error(text, counted(len(faulty), "email"), what, first, describe(error))
+        _tell(faulty, what)
     return frozenset(faulty)
+
+
+def _tell(faulty: Mapping[int, BaseException], what: str) -> None:
+    first, error = next(iter(faulty.items()))
+    text = "outbox: %s could not be %s, email %d first: the database refuses that (%s)"
+    _log.error(text, counted(len(faulty), "email"), what, first, describe(error))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from uuid import UUID, uuid4
 
@@ -25,12 +27,21 @@ from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..backend import backend_of
 from ..connection.database import Database
+from ..connection.error_codes import describe, may_be_of_a_row
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids
 from ..due_emails import claimed, due_statement, most_alone, taken
 from ..records import Claim, Mark
 from ..schema.clock import clock
 from ..schema.tables import Tables
+from .claim_apart import pass_over, passed_over, take_apart
+
+_log = logging.getLogger("outbox")
+
+Take = Callable[
+    [Connection, Database, ClaimRequest, UUID], Sequence[tuple[int, int] | Row[int, int]]
+]
+"""Claims one batch under a token; returns each email's id and crashes."""
 
 
 def claim(
@@ -56,17 +67,26 @@ def claim_requested(
 
     `since` has the marks at which the sweep saw each lane's first due email. Only the claim on
     PostgreSQL uses them: emails that were due before their mark wait there for a later sweep.
+
+    An email whose row alone fails is passed over for a while, and keeps no other one.
     """
 
-    def work(connection: Connection) -> list[Claim]:
+    def work(connection: Connection, *, apart: bool) -> list[Claim]:
         claims: list[Claim] = []
         for request in requests:
             mark = since.get((request.lane, request.priority))
-            claims += _batches(connection, database, request, mark)
+            take = take_apart if apart else partial(_take, since=mark)
+            claims += _batches(connection, database, request, take)
         _lease(connection, database, claims, lease_seconds)
         return claims
 
-    return database.run(work) if requests else []
+    if requests and not passed_over(database):
+        try:
+            return database.run(partial(work, apart=False))
+        except Exception as error:
+            if not may_be_of_a_row(error):
+                raise
+    return database.run(partial(work, apart=True)) if requests else []
 
 
 def claim_probe(
@@ -75,7 +95,8 @@ def claim_probe(
     """Claim one email as a probe for `lease_seconds`; without an id the probe is a mere session.
 
     Returns None if the email is no longer due, because another claim was faster. Returns None, too,
-    if another transaction has locked its row: no sweep waits for that.
+    if another transaction has locked its row: no sweep waits for that. So it does if the row alone
+    fails: the next probe is another email.
     """
     (lane, priority), token = way, uuid4()
 
@@ -91,11 +112,18 @@ def claim_probe(
         _lease(connection, database, [made], lease_seconds)
         return made
 
-    return database.run(work)
+    try:
+        return database.run(work)
+    except Exception as error:
+        if email_id is None or not may_be_of_a_row(error):
+            raise
+        _log.error("outbox: email %d could not be claimed (%s)", email_id, describe(error))
+        pass_over(database, [email_id])
+        return None
 
 
 def _batches(
-    connection: Connection, database: Database, request: ClaimRequest, since: Mark | None
+    connection: Connection, database: Database, request: ClaimRequest, take: Take
 ) -> list[Claim]:
     """Claim the batches of one request; one email that goes alone may come on top of them.
 
@@ -109,10 +137,10 @@ def _batches(
     left = request.batches
     while left > 0:
         request = replace(request, batches=left)
-        batch, lone = _batch(connection, database, request, since)
+        batch, lone = _batch(connection, database, request, take)
         if lone and 2 * batch.emails < request.size:
             request = replace(request, passes_lone=True)
-            batch = _filled(connection, database, batch, request, since)
+            batch = _filled(connection, database, batch, request, take)
         made = [batch, *lone] if batch.emails else lone
         if not made:  # other sweeps have claimed the rest
             break
@@ -122,11 +150,11 @@ def _batches(
 
 
 def _batch(
-    connection: Connection, database: Database, request: ClaimRequest, since: Mark | None
+    connection: Connection, database: Database, request: ClaimRequest, take: Take
 ) -> tuple[Claim, list[Claim]]:
     """Claim one batch, which may be empty, and the emails that go alone; return both."""
     token = uuid4()
-    rows = _take(connection, database, request, token, since)
+    rows = take(connection, database, request, token)
     together = [email_id for email_id, crashes in rows if crashes < ALONE_FROM]
     alone = [email_id for email_id, crashes in rows if crashes >= ALONE_FROM]
     batch = Claim(token=token, priority=request.priority, emails=len(together), lane=request.lane)
@@ -134,15 +162,11 @@ def _batch(
 
 
 def _filled(
-    connection: Connection,
-    database: Database,
-    batch: Claim,
-    request: ClaimRequest,
-    since: Mark | None,
+    connection: Connection, database: Database, batch: Claim, request: ClaimRequest, take: Take
 ) -> Claim:
     """Add more emails to this batch, up to its size; return it."""
     rest = replace(request, size=request.size - batch.emails)
-    more = _take(connection, database, rest, batch.token, since)
+    more = take(connection, database, rest, batch.token)
     return replace(batch, emails=batch.emails + len(more))
 
 
@@ -151,6 +175,7 @@ def _take(
     database: Database,
     request: ClaimRequest,
     token: UUID,
+    *,
     since: Mark | None,
 ) -> Sequence[tuple[int, int] | Row[int, int]]:
     """Claim one batch; return each email's id and crashes. Each variant relies on the guard."""

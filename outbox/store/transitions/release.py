@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, Update, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ..connection.database import Database
 from ..connection.list_parts import among, parts
-from ..connection.row_locks import lock, lock_claim, lock_ids, seen
+from ..connection.one_by_one import each_for_itself
+from ..connection.row_locks import Locked, lock, lock_claim, lock_ids, seen
 from ..due_times import first_due
 from ..end_emails import end_emails
 from ..recipients import having
@@ -30,7 +31,7 @@ def give_back(
     """
     ours = database.tables.email.c.token == token
     free = lock_claim(connection, database, ours) - frozenset(but)
-    give_back_locked(connection, database, token, free)
+    _give_back_each(connection, database, token, free)
     return not seen(connection, database, ours)
 
 
@@ -38,7 +39,18 @@ def give_back_claimed(connection: Connection, database: Database, token: UUID) -
     """Give back the emails that wait for a window. The batch goes on with its open window."""
     email = database.tables.email.c
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
-    give_back_locked(connection, database, token, lock_claim(connection, database, claimed))
+    _give_back_each(connection, database, token, lock_claim(connection, database, claimed))
+
+
+def _give_back_each(
+    connection: Connection, database: Database, token: UUID, ids: Collection[int]
+) -> None:
+    """Give back these emails; one whose row alone fails keeps its token, and no other one."""
+
+    def work(some: frozenset[int]) -> None:
+        give_back_locked(connection, database, token, some)
+
+    each_for_itself(connection, ids, work, "given back")
 
 
 def give_back_locked(
@@ -67,11 +79,14 @@ def give_back_to_lanes(database: Database, token: UUID, homes: Mapping[str, Sequ
     def work(connection: Connection) -> None:
         for lane, ids in sorted(homes.items()):
             free = lock_ids(connection, database, ours & among(database, ids))
-            connection.execute(
-                update(email)
-                .where(ours, among(database, free))
-                .values(status=Status.PENDING, token=None, due_at=first_due(email), lane=lane)
+            back = update(email).values(
+                status=Status.PENDING, token=None, due_at=first_due(email), lane=lane
             )
+
+            def move(some: frozenset[int], back: Update = back) -> None:
+                connection.execute(back.where(ours, among(database, some)))
+
+            each_for_itself(connection, free, move, "given back")
 
     database.run(work)
 
@@ -82,17 +97,32 @@ def suppress(
     token: UUID,
     ids: Sequence[int],
     partly: Mapping[int, Collection[str]] = MappingProxyType({}),
-) -> None:
+) -> frozenset[int]:
     """End the claimed emails `ids`, whose remaining recipients are all suppressed.
 
     Such an email fails if a recipient was refused before, because not all recipients are on the
     list. `partly` names the suppressed recipients of other emails. They are left out before
-    anything is sent, so that a worker that is lost later leaves no doubt about them.
+    anything is sent, so that a worker that is lost later leaves no doubt about them. Returns the
+    emails whose rows alone fail: none of them may be sent.
     """
     email, both = database.tables.email.c, [*ids, *partly]
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
     # Lock first: if the lease was lost meanwhile, the recipients must not change either.
     locked = lock(connection, database, claimed & among(database, both))
+
+    def work(some: frozenset[int]) -> None:
+        rows = [row for row in locked if row.id in some]
+        _suppress(connection, database, rows, partly)
+
+    return each_for_itself(connection, [row.id for row in locked], work, "suppressed")
+
+
+def _suppress(
+    connection: Connection,
+    database: Database,
+    locked: Sequence[Locked],
+    partly: Mapping[int, Collection[str]],
+) -> None:
     over = [row for row in locked if row.id not in partly]
     several = [row.id for row in over if row.recipients > 1]
     refused = having(connection, database, several, RecipientStatus.FAILED)

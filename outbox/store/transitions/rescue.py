@@ -7,6 +7,7 @@ can anybody while a host that vanished keeps its row locked: it is judged one le
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
 from ..connection.database import Database
 from ..connection.endings import Ending, note_endings
+from ..connection.error_codes import describe, may_be_of_a_row
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, seen
@@ -35,6 +37,8 @@ from ..queries.crashing import note_crashing, prepare_mark
 from ..rollup.tally import count_logged
 from ..schema.clock import utc
 from .release import give_back_locked
+
+_log = logging.getLogger("outbox")
 
 RESCUED = "leases_rescued"
 _LOST_WORKER = "the worker was lost before it recorded a reply"
@@ -52,14 +56,23 @@ class Rescued:
 def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> Rescued:
     """Judge the leases that ran out; return how many, and how many emails."""
     _note_overdue(database)
-    done, judged = list[Rescued](), _judged(database, settings.lease)
+    done, failed, judged = list[Rescued](), list[Exception](), _judged(database, settings.lease)
     locked_leases.keep(database, judged)
     prepare_mark(database, judged)
     for token in judged:
         work = partial(
             _rescue_one, database=database, settings=settings, token=token, random=random
         )
-        done.append(database.run(work))
+        try:
+            done.append(database.run(work))
+        except Exception as error:
+            if not may_be_of_a_row(error):
+                raise
+            failed.append(error)
+    if failed and not done:  # nothing tells that it is not the database
+        raise failed[0]
+    for one in failed:
+        _log.error("outbox: a lease could not be rescued (%s)", describe(one))
     return Rescued(
         leases=sum(one.leases for one in done),
         emails=sum(one.emails for one in done),
@@ -154,7 +167,10 @@ def _rescue_one(
         # The lost worker has no connection and makes no probe any more. Emails locked by a user's
         # transaction are judged after its end, and those that caused an error one lease later.
         forget_prober(connection, database, token)
-        again = {"suspected_at": database.now()} if faulty else {}
+        due = {"suspected_at": database.now()}
+        if row.started_at is None:
+            due = {"expires_at": database.now(settings.lease)}
+        again = due if faulty else {}
         left = update(lease).where(lease.c.token == token)
         connection.execute(left.values(server=None, **again))
         return Rescued(leases=0, emails=emails, in_doubt=in_doubt)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from math import inf
 from uuid import UUID
 
 from ...domain.delivery.status import Status
-from ...store.connection.error_codes import is_refusal
+from ...store.connection.error_codes import is_refusal, may_be_of_a_row
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import advance
 from ..log_events import harmless_log
-from ..process.one_by_one import write_each
+from ..process.one_by_one import Write, open_each, tell, write_each
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 
@@ -20,13 +20,25 @@ from ..process.runtime import Runtime
 class Results:
     """The results of a batch's emails that are known, and not yet in the table."""
 
-    def __init__(self, runtime: Runtime, token: UUID, *, progress: Callable[[], object]) -> None:
-        """`progress` is called while a write waits for the database: the batch is still alive."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        token: UUID,
+        *,
+        progress: Callable[[], object],
+        holds: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`progress` is called while a write waits for the database: the batch is still alive.
+
+        `holds` returns whether the lease holds. It is renewed for a term again and again.
+        """
         database = runtime.database
         self._advance = partial(advance, database, token, worker=runtime.worker)
         self._together = runtime.recorder.write if database.is_shared else None
         self._progress = progress
+        self._clock, self._term, self._holds = runtime.clock, runtime.settings.lease, holds
         self._waiting: list[EmailResult] = []
+        self._aside: list[EmailResult] = []  # their rows alone fail: not to be tried again here
         self._is_locked = False  # another transaction had locked a row of the last window
         self.counted: Callable[[EmailResult, int], None] | None = None
         self.behind: list[Callable[[], object]] = []  # what is to be called behind the next record
@@ -57,7 +69,7 @@ class Results:
 
     def take(self) -> Sequence[EmailResult]:
         """Return the results that are not written yet, which the caller is to have written."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._aside = [*self._waiting, *self._aside], [], []
         return waiting
 
     def has_unwritten(self, email_id: int) -> bool:
@@ -72,8 +84,8 @@ class Results:
         """Record the known results and open the next window in one transaction.
 
         Returns the ids of the emails that were opened. Only these may be sent. Raises the error of
-        a result that the database refuses, so that its email is not given back as unsent. All
-        others are recorded then, and no window is opened.
+        a result that the database refuses, so that its email is not given back as unsent; or of one
+        whose row alone fails, which is kept. All others are recorded then, and no window is opened.
         """
         opened = self._record(following, partial(self._write, patience=patience), patience)
         while self.behind:
@@ -89,31 +101,82 @@ class Results:
         alone = self._is_locked or patience < inf
         following = () if self.refused else following
         try:
-            progress = write(self._waiting, following, alone=alone)
+            progress = write(self._waiting, following, alone=alone, ends=may_be_of_a_row)
         except Exception as error:
-            if not is_refusal(error):
+            if not may_be_of_a_row(error):
                 raise
-            self._record_each(partial(write, following=(), alone=True))
-            return frozenset() if self.refused else write([], following, alone=True).opened
+            one = partial(write, alone=True, ends=may_be_of_a_row)
+            self._record_each(partial(one, following=()), patience)
+            following = () if self.refused else following
+            return self._open_each(following, partial(one, ()), patience)
         self._keep(progress.locked)
         return progress.opened
+
+    def _open_each(
+        self, following: Sequence[int], open_: Callable[[Sequence[int]], Progress], patience: float
+    ) -> frozenset[int]:
+        """Open a window's emails one by one. One whose row alone fails is not opened.
+
+        The end of the batch gives it back. If no other passes, its error is raised: its lease runs
+        out, and the rescue charges a crash.
+        """
+        began = self._clock()
+
+        def attempt() -> frozenset[int]:
+            opened, failed = open_each(following, open_)
+            if failed and not opened:
+                raise failed[0]
+            return opened
+
+        def ends(error: BaseException) -> bool:
+            return is_refusal(error) or (may_be_of_a_row(error) and self._is_lasting(began))
+
+        return until_written(attempt, meanwhile=self._progress, patience=patience, ends=ends)
 
     def record_once(self) -> None:
         """Try only once to record the known results: a server's reply may come meanwhile."""
         try:
             self._keep(self._advance(self._waiting, ()).locked)
         except Exception as error:
-            if not is_refusal(error):
+            if not may_be_of_a_row(error):
                 raise
-            self._record_each(partial(self._advance, following=()))
+            write_each(self._waiting, partial(self._advance, following=()), self.refused)
+            self._is_locked = bool(self._waiting)
 
-    def _record_each(self, write: Callable[[Sequence[EmailResult]], Progress]) -> None:
+    def _record_each(self, write: Write, patience: float) -> None:
+        """Record the results one by one; set those aside whose rows alone fail.
+
+        An error may be a row's own if the code does not tell of an outage. It is, if the result of
+        another is written, or if the lease is renewed long after the row first failed.
+        """
         harmless_log.warning("outbox: results were refused and are recorded again one by one")
-        write_each(self._waiting, write, self.refused)
+        began = self._clock()
+
+        def attempt() -> None:
+            before = len(self._waiting) + len(self.refused)
+            failed = write_each(self._waiting, write, self.refused)
+            passed = before > len(self._waiting) + len(self.refused)
+            if failed and not (passed or self._is_lasting(began)):
+                raise next(iter(failed.values()))
+            self._set_aside(failed)
+
+        until_written(attempt, meanwhile=self._progress, patience=patience)
         self._is_locked = bool(self._waiting)
 
+    def _is_lasting(self, began: float) -> bool:
+        """Return whether the lease was renewed meanwhile, long after this moment."""
+        return self._clock() - began > self._term and self._holds()
+
+    def _set_aside(self, failed: Mapping[int, Exception]) -> None:
+        for entry in self._waiting:
+            if entry.email_id in failed:
+                tell(entry, "its row alone fails, and the result is kept", failed[entry.email_id])
+        self._aside += [entry for entry in self._waiting if entry.email_id in failed]
+        self._waiting = [entry for entry in self._waiting if entry.email_id not in failed]
+        self.refused += failed.values()
+
     def _keep(self, locked: Collection[int]) -> None:
-        """Record the results of rows that a person's transaction holds with the next window."""
+        """Record the results of rows that another transaction has locked with the next window."""
         self._waiting = [entry for entry in self._waiting if entry.email_id in locked]
         self._is_locked = bool(self._waiting)
 
@@ -124,6 +187,7 @@ class Results:
         *,
         alone: bool,
         patience: float,
+        ends: Callable[[BaseException], bool] = is_refusal,
     ) -> Progress:
         first = [] if alone else [self._together]
 
@@ -132,7 +196,7 @@ class Results:
             together = first.pop() if first else None
             return self._advance(results, following, together=together)
 
-        return until_written(write, meanwhile=self._progress, patience=patience)
+        return until_written(write, meanwhile=self._progress, patience=patience, ends=ends)
 
 
 def _settles(entry: EmailResult) -> bool:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 
-from ...store.connection.error_codes import describe, is_refusal
+from ...store.connection.error_codes import describe, may_be_of_a_row
 from ...store.records import EmailResult
 from ...store.transitions import release
 from ...store.transitions.window import advance
@@ -73,7 +73,7 @@ class Relief:
             locked = write(left).locked
             left = [entry for entry in left if entry.email_id in locked]
         except Exception as error:
-            if not is_refusal(error):
+            if not may_be_of_a_row(error):
                 raise
             write_each(left, write, [])
         self._unwritten = left

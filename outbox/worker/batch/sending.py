@@ -207,5 +207,6 @@ class Sending:
         if barred or partly:
             database = self._runtime.database
             bar = partial(release.suppress, database=database, token=self._token)
-            until_written(lambda: database.run(partial(bar, ids=barred, partly=partly)))
+            faulty = until_written(lambda: database.run(partial(bar, ids=barred, partly=partly)))
+            sendable = [email for email in sendable if email.id not in faulty]
         return sendable

@@ -1,13 +1,14 @@
 """Writes known results one by one, after the database has not taken them together.
 
-So one email whose row refuses its result holds up no other.
+So one email whose row refuses its result holds up no other. Nor does one whose row answers with an
+error that no code tells from an outage, such as that of a trigger of the app's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...store.connection.error_codes import describe, is_refusal
+from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.records import EmailResult, Progress
 from ...store.transitions.record import without_text
 from ..log_events import harmless_log
@@ -15,29 +16,62 @@ from ..log_events import harmless_log
 Write = Callable[[Sequence[EmailResult]], Progress]
 
 
-def write_each(waiting: list[EmailResult], write: Write, refused: list[Exception]) -> None:
+def write_each(
+    waiting: list[EmailResult], write: Write, refused: list[Exception]
+) -> dict[int, Exception]:
     """Write each of these results alone; leave in `waiting` those whose rows are locked.
+
+    Those stay there, too, that fail with an error that may be their rows' own, though it does not
+    say so. These errors are returned by the emails' ids.
 
     An email whose result is refused even without its text is left to the rescue. The error is added
     to `refused`, so that nobody takes the email for unsent. If another error ends this, what is not
     written stays in `waiting`. The result that met the error comes last: it may be at fault itself.
     """
-    locked: list[EmailResult] = []
+    kept: list[EmailResult] = []
+    failed: dict[int, Exception] = {}
     try:
         while waiting:
             entry = waiting.pop(0)
             waiting.append(entry)
             try:
-                locked += _locked(entry, write)
+                kept += _locked(entry, write)
             except Exception as error:
-                if not is_refusal(error):
+                if not may_be_of_a_row(error):
                     raise
-                refused.append(error)
-                text = "outbox: email %d cannot get its result: the database refuses that (%s)"
-                harmless_log.error(text, entry.email_id, describe(error))
+                if is_refusal(error):
+                    refused.append(error)
+                    tell(entry, "the database refuses that", error)
+                else:
+                    failed[entry.email_id] = error
+                    kept.append(entry)
             waiting.pop()
     finally:
-        waiting += locked
+        waiting += kept
+    return failed
+
+
+def open_each(
+    ids: Sequence[int], open_: Callable[[Sequence[int]], Progress]
+) -> tuple[frozenset[int], list[Exception]]:
+    """Open each of these emails alone; return which are open, and the errors of rows that fail."""
+    opened, failed = frozenset[int](), list[Exception]()
+    for email_id in ids:
+        try:
+            opened |= open_([email_id]).opened
+        except Exception as error:
+            if not may_be_of_a_row(error):
+                raise
+            failed.append(error)
+            text = "outbox: email %d cannot be sent: its row does not open (%s)"
+            harmless_log.error(text, email_id, describe(error))
+    return opened, failed
+
+
+def tell(entry: EmailResult, why: str, error: Exception) -> None:
+    """Log that an email cannot get its result."""
+    text = "outbox: email %d cannot get its result: %s (%s)"
+    harmless_log.error(text, entry.email_id, why, describe(error))
 
 
 def _locked(entry: EmailResult, write: Write) -> list[EmailResult]:

@@ -29,20 +29,21 @@ def until_written(
     *,
     meanwhile: Callable[[], object] = lambda: None,
     patience: float = inf,
+    ends: Callable[[BaseException], bool] = is_refusal,
 ) -> Result:
     """Run `write` until the database takes it, whatever it answers meanwhile; return its result.
 
     A worker cannot work without its database, and an email whose result is not recorded is in
     doubt. Writes are guarded by their token, so a repeated one does no harm. An error is raised
-    only where the data is refused, `GRACE` seconds after a shutdown was requested, or after
-    `patience` seconds. `meanwhile` is called before each wait.
+    only where it `ends` the tries, as that of refused data does, `GRACE` seconds after a shutdown
+    was requested, or after `patience` seconds. `meanwhile` is called before each wait.
     """
     wait, stop_at = FIRST_WAIT, time.monotonic() + patience
     while True:
         try:
             return write()
         except ANSWERS as error:
-            if is_refusal(error):
+            if ends(error):
                 raise
             if shutdown.requested():
                 stop_at = min(stop_at, time.monotonic() + GRACE)

@@ -7,7 +7,7 @@ kept here, and written as soon as that transaction has ended.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import inf
 from time import monotonic
@@ -15,7 +15,7 @@ from uuid import UUID
 
 from ...domain.counted import counted
 from ...store.connection.database import Database
-from ...store.connection.error_codes import describe, is_refusal
+from ...store.connection.error_codes import describe, may_be_of_a_row
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import abandon, finish, record_last
 from ..log_events import harmless_log
@@ -27,6 +27,10 @@ FIRST_WAIT = 0.05
 LONGEST_WAIT = 0.5
 """Seconds between two tries. Each try shows the rescue that the results are known: the rescue waits
 a whole lease after the last one."""
+
+FAILING_WAIT = 5.0
+"""The same where the rows alone fail. Such a result is kept until it is written, or until another
+claim has its email."""
 
 
 class Unrecorded:
@@ -86,9 +90,10 @@ class Unrecorded:
                 locked = end(self._database(), token, results, worker=self._worker()).locked
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
-                if not results and is_refusal(error):
+                if not results and may_be_of_a_row(error):
                     return  # what is left of the batch was not sent: the rescue gives it back
-                self._write_each(token, results, refused)
+                failed = self._write_each(token, results, refused, gives_back=gives_back)
+                wait = FAILING_WAIT if 0 < len(failed) == len(results) else wait
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:
@@ -97,14 +102,28 @@ class Unrecorded:
                     return
 
     def _write_each(
-        self, token: UUID, results: list[EmailResult], refused: list[Exception]
-    ) -> None:
-        """Write each result alone, and end no lease before; leave in `results` what is left."""
+        self,
+        token: UUID,
+        results: list[EmailResult],
+        refused: list[Exception],
+        *,
+        gives_back: bool,
+    ) -> Collection[int]:
+        """Write each result alone, and end no lease before; leave in `results` what is left.
+
+        Returns the emails whose rows alone fail. The rest of the batch does not wait for them.
+        """
+        failed: Collection[int] = ()
         try:
-            write = partial(record_last, self._database(), token, worker=self._worker())
-            write_each(results, write, refused)
+            database = self._database()
+            failed = write_each(
+                results, partial(record_last, database, token, worker=self._worker()), refused
+            )
+            if failed and gives_back:
+                abandon(database, token)
         except Exception as error:  # noqa: BLE001  (tried again)
             harmless_log.warning("outbox: a result is not recorded yet (%s)", describe(error))
+        return failed
 
 
 def _give_back_the_claimed(

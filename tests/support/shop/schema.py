@@ -13,19 +13,26 @@ from outbox.store.schema.tables import define
 
 _TRIGGERS = {
     "sqlite": (
-        "CREATE TRIGGER {name} BEFORE UPDATE ON {table} WHEN {illegal}"
+        "CREATE TRIGGER {name} BEFORE {event} ON {table} WHEN {illegal}"
         " BEGIN SELECT RAISE(ABORT, 'illegal step'); END",
     ),
     "postgresql": (
         "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {illegal} THEN"
-        " RAISE EXCEPTION 'illegal step'; END IF; RETURN NEW; END $$",
-        "CREATE TRIGGER {name} BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()",
+        " RAISE EXCEPTION 'illegal step'{code}; END IF;"
+        " IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()",
     ),
     "mariadb": (
-        "CREATE TRIGGER {name} BEFORE UPDATE ON {table} FOR EACH ROW BEGIN IF {illegal} THEN"
-        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'illegal step'; END IF; END",
+        "CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW BEGIN IF {illegal} THEN"
+        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'illegal step'{code}; END IF; END",
     ),
 }
+
+_CODES = {
+    "postgresql": " USING ERRCODE = '{code}'",
+    "mariadb": ", MYSQL_ERRNO = {code}",
+}
+"""How a trigger raises an error of its own code."""
 
 
 def orders(metadata: sa.MetaData) -> sa.Table:
@@ -91,21 +98,36 @@ def _lifecycle(dialect: str) -> list[str]:
     return _trigger(dialect, "legal", "outbox_email", f"NOT ({legal})")
 
 
-def _trigger(dialect: str, name: str, table: str, illegal: str) -> list[str]:
+def _trigger(
+    dialect: str, name: str, table: str, illegal: str, *, event: str = "UPDATE", code: str = ""
+) -> list[str]:
+    code = _CODES[dialect].format(code=code) if code else ""
     return [
-        statement.format(name=name, table=table, illegal=illegal)
+        statement.format(name=name, table=table, illegal=illegal, event=event, code=code)
         for statement in _TRIGGERS[dialect]
     ]
 
 
 @contextmanager
-def refusing(engine: sa.Engine, table: str, condition: str) -> Iterator[None]:
-    """Have the database refuse each change of a row that fulfils this, as it does faulty data."""
+def refusing(
+    engine: sa.Engine, table: str, condition: str, *, event: str = "UPDATE", code: str = ""
+) -> Iterator[None]:
+    """Have the database refuse each change of a row that fulfils this, as it does faulty data.
+
+    With a `code` it does so as a trigger of the app's does that raises an error of its own.
+    """
     dialect = engine.dialect.name
     with engine.begin() as connection:
-        for statement in _trigger(dialect, "faulty", table, condition):
+        for statement in _trigger(dialect, "faulty", table, condition, event=event, code=code):
             connection.exec_driver_sql(statement)
-    yield
+    try:
+        yield
+    finally:
+        _allow(engine, table)
+
+
+def _allow(engine: sa.Engine, table: str) -> None:
+    dialect = engine.dialect.name
     with engine.begin() as connection:
         on = f" ON {table}" if dialect == "postgresql" else ""
         connection.exec_driver_sql(f"DROP TRIGGER faulty{on}")

@@ -16,6 +16,7 @@ from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import ARROWS
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.schema.clock import utc
+from outbox.store.transitions.claim_apart import pass_over
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.release import give_back
 from outbox.store.transitions.release import suppress as end_suppressed
@@ -44,6 +45,11 @@ def end(status: Status, **values: object) -> Step:
 
 
 def claim(shop: Shop, _: int) -> None:
+    shop.started()
+
+
+def claim_beside(shop: Shop, email_id: int) -> None:
+    pass_over(shop.database, [email_id + 1000])
     shop.started()
 
 
@@ -110,7 +116,7 @@ UNKNOWN: tuple[Step, ...] = (claim, open_, end(Status.UNKNOWN, unknown_total=1))
 FAILED: tuple[Step, ...] = (claim, open_, end(Status.FAILED))
 
 WAYS: dict[tuple[Status, Status], list[tuple[Step, ...]]] = {
-    (P, C): [(claim,), (*DOUBT, claim)],
+    (P, C): [(claim,), (*DOUBT, claim), (claim_beside,)],
     (P, Status.CANCELLED): [(withdraw,)],
     (P, Status.EXPIRED): [(pass_time,)],
     (P, Status.SENT): [(*DOUBT, late), (part, withdraw), (part, pass_time)],
@@ -135,6 +141,7 @@ WAYS: dict[tuple[Status, Status], list[tuple[Step, ...]]] = {
 }
 FILES: dict[Step, str] = {
     claim: "claim",
+    claim_beside: "claim_apart",
     open_: "window",
     withdraw: "cancel",
     release: "release",
