@@ -122,11 +122,17 @@ def _judged(database: Database, term: float) -> Sequence[UUID]:
 
 
 def _overdue(database: Database, term: float) -> Any:
-    """Return the condition: the lease ran out, and its worker had `term` seconds more to renew."""
+    """Return the condition: the lease ran out, and its worker had `term` seconds more to renew.
+
+    One that never started has no worker. It is put off only if it had a row that alone fails.
+    """
     lease = database.tables.lease
     return and_(
         lease.c.expires_at <= database.now(),
-        or_(lease.c.started_at.is_(None), lease.c.suspected_at <= database.now(-term)),
+        or_(
+            and_(lease.c.started_at.is_(None), is_not_noted(database)),
+            lease.c.suspected_at <= database.now(-term),
+        ),
     )
 
 
@@ -167,10 +173,7 @@ def _rescue_one(
         # The lost worker has no connection and makes no probe any more. Emails locked by a user's
         # transaction are judged after its end, and those that caused an error one lease later.
         forget_prober(connection, database, token)
-        due = {"suspected_at": database.now()}
-        if row.started_at is None:
-            due = {"expires_at": database.now(settings.lease)}
-        again = due if faulty else {}
+        again = {"suspected_at": database.now()} if faulty else {}
         left = update(lease).where(lease.c.token == token)
         connection.execute(left.values(server=None, **again))
         return Rescued(leases=0, emails=emails, in_doubt=in_doubt)

@@ -212,11 +212,14 @@ def test_a_lease_that_never_started_is_judged_again_one_lease_later(
 ) -> None:
     email = shop.enqueue()
     shop.claim()
+    (before,) = shop.rows(shop.tables.lease)
     shop.later(LEASE + 1)
     with refusing(shop.engine, "outbox_email", f"OLD.id = {email.id}", code=how):
         assert judge(shop) == 0
         assert judge(shop) == 0
         assert caplog.text.count("could not be rescued") == 1
+        (after,) = shop.rows(shop.tables.lease)
+        assert after.expires_at == before.expires_at, "it takes no slot"
     shop.later(LEASE + 1)
     assert judge(shop) == 1
     assert shop.status(email.id) is PENDING
