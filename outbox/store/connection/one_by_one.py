@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection
 
 from sqlalchemy import Connection
 
 from ...domain.counted import counted
+from ..harmless_log import harmless_log
 from .endings import taken_back_on_error
 from .error_codes import describe, is_refusal
-
-_log = logging.getLogger("outbox")
 
 
 def each_for_itself(
@@ -46,5 +44,5 @@ def each_for_itself(
     if faulty:
         first, error = next(iter(faulty.items()))
         text = "outbox: %s could not be %s, email %d first: the database refuses that (%s)"
-        _log.error(text, counted(len(faulty), "email"), what, first, describe(error))
+        harmless_log.error(text, counted(len(faulty), "email"), what, first, describe(error))
     return frozenset(faulty)

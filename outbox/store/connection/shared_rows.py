@@ -14,7 +14,6 @@ INSERT would wait for an open transaction that has inserted the same row, and ca
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -23,10 +22,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from ..harmless_log import harmless_log
 from .database import Database
 from .list_parts import parts
-
-_log = logging.getLogger("outbox")
 
 Result = TypeVar("Result")
 
@@ -131,7 +129,7 @@ def run_patiently(database: Database, work: Callable[[Connection], Result]) -> R
             if is_known or time.monotonic() > deadline:
                 database.avoided |= dict.fromkeys(error.rows, time.monotonic() + AVOIDED)
                 if not is_known:
-                    _log.warning("outbox: %s for %g s: %s", error, PATIENCE, _REMEDY)
+                    harmless_log.warning("outbox: %s for %g s: %s", error, PATIENCE, _REMEDY)
                 raise
         time.sleep(pause * (0.5 + random.random()))  # noqa: S311
         pause = min(_LONGEST_PAUSE, 2 * pause)

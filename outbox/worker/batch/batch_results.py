@@ -9,9 +9,9 @@ from uuid import UUID
 
 from ...domain.delivery.status import Status
 from ...store.connection.error_codes import is_refusal
+from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import advance
-from ..log_events import harmless_log
 from ..process.one_by_one import write_each
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime

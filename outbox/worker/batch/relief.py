@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from uuid import UUID
 from celery.exceptions import SoftTimeLimitExceeded
 
 from ...store.connection.error_codes import describe, is_refusal
+from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult
 from ...store.transitions import release
 from ...store.transitions.window import advance
@@ -20,8 +20,6 @@ from ..process.runtime import Runtime
 from .batch_results import Results
 from .send_window import Window
 from .server_choice import ServerChoice
-
-_log = logging.getLogger("outbox")
 
 
 class Relief:
@@ -112,5 +110,5 @@ class Relief:
         except SoftTimeLimitExceeded:  # the task's: Celery raises it once
             raise
         except Exception as error:  # noqa: BLE001  (the reply may come; the next look is soon)
-            _log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
+            harmless_log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
         return True

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...store.connection.error_codes import describe, is_refusal
+from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
 from ...store.transitions.record import without_text
-from ..log_events import harmless_log
 
 Write = Callable[[Sequence[EmailResult]], Progress]
 

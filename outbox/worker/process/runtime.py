@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import threading
+import time
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -44,6 +45,7 @@ from ..leases.unended import Unended
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from .own_process import own_process
+from .retry_writes import GRACE
 from .slots import Slots
 from .steady_clock import steady
 from .unrecorded import Unrecorded
@@ -201,6 +203,12 @@ class Runtime:
             with self._lock:
                 self._idle[server.name].append(lent)
 
+    def wait_for_writes(self) -> None:
+        """Wait `GRACE` seconds for what finished batches have still to write: the process ends."""
+        deadline = time.monotonic() + GRACE
+        self.unrecorded.wait()
+        self.unended.wait(max(0.0, deadline - time.monotonic()))
+
     def disconnect(self) -> None:
         """Close the connection to the broker, and the SMTP connections that no batch is using.
 
@@ -263,7 +271,7 @@ def _renew_locks() -> None:
 
 def _before_exit(**_: object) -> None:
     for runtime in runtimes():
-        runtime.unrecorded.wait()
+        runtime.wait_for_writes()
         runtime.disconnect()
 
 

@@ -15,6 +15,7 @@ from outbox import JobState, RowsLocked
 from outbox.store.bounded_waits import run_bounded
 from outbox.store.connection.database import Database
 from outbox.store.connection.error_codes import is_outage
+from outbox.store.jobs.step import step
 from outbox.worker import jobs
 from tests.integration.dashboard.desk import Desk
 from tests.integration.store.jobs.work import now, written
@@ -136,13 +137,11 @@ def test_an_error_stays_what_it_is_where_the_connection_is_lost_with_it(
 
 @pytest.mark.databases("mariadb")
 def test_a_job_whose_connection_is_cut_goes_on(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = jobs.step
-
     def cut(connection: sa.Connection, *given: Any, **options: Any) -> bool:
         own = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar_one()
         with shop.engine.connect() as other:
             other.exec_driver_sql(f"KILL {own:d}")
-        return real(connection, *given, **options)
+        return step(connection, *given, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "step", cut)

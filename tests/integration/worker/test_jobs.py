@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from outbox import JobState, Status
 from outbox.domain.errors import RowsLocked
+from outbox.store.jobs import row
 from outbox.store.jobs.step import step
 from outbox.worker import jobs
 from outbox.worker.drain import drain
@@ -131,7 +132,7 @@ def test_a_job_that_cannot_be_stopped_now_keeps_no_other_waiting(
 
     monkeypatch.setattr(jobs, "step", faulty)
     with monkeypatch.context() as patched:
-        patched.setattr(jobs.row, "stop", unstoppable)
+        patched.setattr(row, "stop", unstoppable)
         assert not run_jobs(shop.runtime)
     assert (now(shop, bad).state, now(shop, good).state) == (JobState.RUNNING, JobState.DONE)
     clock.now += RETRY
