@@ -82,9 +82,8 @@ def lock(
         found += connection.execute(free).all()
     if len(found) < len(wanted):
         _explain(connection, key, wanted, {getattr(row, key.name) for row in found}, absent)
-    if database.avoided:
-        for name in wanted:
-            database.avoided.pop((key.table, name), None)
+    for name in wanted if database.avoided else ():
+        no_longer_avoided(database, key.table, name)
     return found
 
 
@@ -152,6 +151,11 @@ def avoided(database: Database, table: Table) -> dict[str, float]:
     now = time.monotonic()
     ends = {name: until for (of, name), until in list(database.avoided.items()) if of is table}
     return {name: until - now for name, until in ends.items() if until > now}
+
+
+def no_longer_avoided(database: Database, table: Hashable, name: str) -> None:
+    """Have this process ask for a row patiently again: it got the row, or the row is gone."""
+    database.avoided.pop((table, name), None)
 
 
 def lock_free(connection: Connection, table: Table, which: ColumnElement[bool]) -> Sequence[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -91,6 +92,44 @@ def test_a_task_does_not_wait_for_its_lease_and_its_emails_go_back(shop: Shop) -
     shop.rescue()
     assert standing(shop) == {UNTOUCHED: 1}
     assert shop.count(shop.tables.lease) == 0
+
+
+def test_a_lease_that_comes_free_while_it_is_looked_for_is_started(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.enqueue()
+    (made,) = shop.claim()
+    with vanished(shop, shop.tables.lease, made.token) as session:
+        take = lease.lock
+
+        def freed(*given: Any) -> bool:
+            session.rollback()
+            return take(*given)
+
+        monkeypatch.setattr(lease, "lock", freed)
+        begin = partial(start, shop.database, made.token, lease_seconds=LEASE, worker=WORKER)
+        batch = in_time(begin, session)
+    assert batch is not None
+    assert len(batch.emails) == 1
+
+
+USED: dict[str, Callable[[Shop, UUID], object]] = {
+    "dropped": lambda shop, token: lease.drop(shop.database, token),
+    "gone": lambda shop, token: (shop.rescue(), lease.drop(shop.database, token)),
+    "given back": GIVEN_BACK["finish"],
+}
+
+
+@pytest.mark.parametrize("use", USED)
+def test_a_lease_that_was_locked_is_asked_for_patiently_again(shop: Shop, use: str) -> None:
+    """It may be locked for hours at a server with a cap, and for a moment at the batch's end."""
+    shop.enqueue()
+    token = shop.started().token
+    with vanished(shop, shop.tables.lease, token) as session:
+        in_time(lambda: take_server(shop.database, token, ["a"], {"a": 1}), session)
+        assert shop.database.avoided
+    USED[use](shop, token)
+    assert shop.database.avoided == {}
 
 
 def test_a_batch_whose_lease_is_locked_takes_no_connection_of_a_capped_server(shop: Shop) -> None:
