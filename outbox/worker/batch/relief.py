@@ -73,7 +73,7 @@ class Relief:
         except Exception as error:
             if not is_refusal(error):
                 raise
-            write_each(left, write, [])
+            write_each(left, write, {})
         self._unwritten = left
         database.run(partial(release.give_back_claimed, database=database, token=token))
         self._is_left = bool(self._unwritten)

@@ -15,12 +15,13 @@ from ...store.transitions.record import without_text
 Write = Callable[[Sequence[EmailResult]], Progress]
 
 
-def write_each(waiting: list[EmailResult], write: Write, refused: list[Exception]) -> None:
+def write_each(waiting: list[EmailResult], write: Write, refused: dict[int, Exception]) -> None:
     """Write each of these results alone; leave in `waiting` those whose rows are locked.
 
-    An email whose result is refused even without its text is left to the rescue. The error is added
-    to `refused`, so that nobody takes the email for unsent. If another error ends this, what is not
-    written stays in `waiting`. The result that met the error comes last: it may be at fault itself.
+    An email whose result is refused even without its text is left to the rescue. Its id and error
+    are added to `refused`, so that nobody takes the email for unsent. If another error ends this,
+    what is not written stays in `waiting`. The result that met the error comes last: it may be at
+    fault itself.
     """
     locked: list[EmailResult] = []
     try:
@@ -32,7 +33,7 @@ def write_each(waiting: list[EmailResult], write: Write, refused: list[Exception
             except Exception as error:
                 if not is_refusal(error):
                     raise
-                refused.append(error)
+                refused[entry.email_id] = error
                 text = "outbox: email %d cannot get its result: the database refuses that (%s)"
                 harmless_log.error(text, entry.email_id, describe(error))
             waiting.pop()

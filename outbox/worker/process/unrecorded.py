@@ -80,7 +80,7 @@ class Unrecorded:
     ) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
         end = finish if gives_back else record_last
-        refused: list[Exception] = []
+        refused: dict[int, Exception] = {}
         while goes_on():
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
@@ -99,7 +99,7 @@ class Unrecorded:
                     return
 
     def _write_each(
-        self, token: UUID, results: list[EmailResult], refused: list[Exception]
+        self, token: UUID, results: list[EmailResult], refused: dict[int, Exception]
     ) -> None:
         """Write each result alone, and end no lease before; leave in `results` what is left."""
         try:
