@@ -115,9 +115,14 @@ def test_a_lease_that_comes_free_while_it_is_looked_for_is_started(
 
 USED: dict[str, Callable[[Shop, UUID], object]] = {
     "dropped": lambda shop, token: lease.drop(shop.database, token),
-    "gone": lambda shop, token: (shop.rescue(), lease.drop(shop.database, token)),
+    "gone": lambda shop, token: rescued_and_dropped(shop, token),
     "given back": GIVEN_BACK["finish"],
 }
+
+
+def rescued_and_dropped(shop: Shop, token: UUID) -> None:
+    shop.rescue()
+    lease.drop(shop.database, token)
 
 
 @pytest.mark.parametrize("use", USED)
