@@ -20,7 +20,7 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
     try:
         return _drain(runtime, progress)
     finally:  # after an error, too: the process may end now
-        runtime.unrecorded.wait()
+        runtime.wait_for_writes()
 
 
 def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:

@@ -14,7 +14,6 @@ signals may tell of one email in its life: that it failed and, after a retry, th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -24,9 +23,9 @@ from flask import Flask
 
 from ..domain.delivery.status import Status
 from ..store.connection.endings import TOLD, Ending, by_status
+from ..store.harmless_log import harmless_log
 from .log_events import LOGGED, log_endings
 
-_log = logging.getLogger("outbox")
 _signals = Namespace()
 
 email_sent = _signals.signal("email-sent", "A server took these emails, for one recipient at least")
@@ -71,4 +70,4 @@ class Receivers:
         except Exception as error:  # noqa: BLE001  (its text may name an address)
             name = getattr(receiver, "__qualname__", type(receiver).__name__)
             text = "outbox: the receiver %s of %s failed (%s)"
-            _log.error(text, name, signal.name, type(error).__name__)
+            harmless_log.error(text, name, signal.name, type(error).__name__)

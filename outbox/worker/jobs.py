@@ -47,7 +47,7 @@ def take_turn(runtime: Runtime) -> bool:
 
 
 def run_jobs(runtime: Runtime) -> bool:
-    """Do jobs for TURN seconds, each in its turn; return whether more is to be done now.
+    """Do jobs for TURN seconds, each in its turn; return whether more may be to be done now.
 
     In a copy of the outbox nothing is done. Jobs that other processes have are left to them.
     """
@@ -68,8 +68,8 @@ def _waiting(runtime: Runtime, running: Sequence[int]) -> list[int]:
     So a step that always fails keeps no other job waiting, even if only outages fail so.
     """
     left, now = runtime.jobs_left, runtime.clock()
-    for job_id in left.keys() - set(running):
-        del left[job_id]
+    for job_id in set(left.copy()).difference(running):  # another sweep's thread may do the same
+        left.pop(job_id, None)
     return sorted((one for one in running if left.get(one, now) <= now), key=left.__contains__)
 
 
@@ -95,21 +95,26 @@ def _step(runtime: Runtime, job_id: int) -> bool:
 def _note_error(runtime: Runtime, job_id: int, error: Exception) -> None:
     """Go on in smaller steps after one that took longer than the database allows; or leave the job.
 
-    It is stopped if its next step would fail again. What ends this task is raised.
+    It is stopped if its next step would fail again. Where even that fails, it is tried again later.
+    What ends this task is raised.
     """
     if is_too_long(error) and runtime.job_size > LEAST:
         runtime.job_size = max(LEAST, runtime.job_size // 2)
         return
     runtime.jobs_left[job_id] = runtime.clock() + RETRY
-    if is_too_long(error):
-        emails = counted(runtime.job_size, "email")
-        _stop(runtime, job_id, f"a step of {emails} takes longer than the database allows")
-    elif shutdown.is_nobodys_fault(error):
-        raise error
-    elif _is_the_jobs(error):
-        _stop(runtime, job_id, str(error) if isinstance(error, OutboxError) else describe(error))
-    else:
-        _log.warning("outbox: job %d waits (%s)", job_id, describe(error))
+    try:
+        if is_too_long(error):
+            emails = counted(runtime.job_size, "email")
+            _stop(runtime, job_id, f"a step of {emails} takes longer than the database allows")
+        elif shutdown.is_nobodys_fault(error) or not _is_the_jobs(error):
+            raise error
+        else:
+            told = str(error) if isinstance(error, OutboxError) else describe(error)
+            _stop(runtime, job_id, told)
+    except Exception as failed:
+        if shutdown.is_nobodys_fault(failed):
+            raise
+        _log.warning("outbox: job %d waits (%s)", job_id, describe(failed))
 
 
 def _is_the_jobs(error: Exception) -> bool:
@@ -121,8 +126,8 @@ def _is_the_jobs(error: Exception) -> bool:
 def _stop(runtime: Runtime, job_id: int, told: str) -> None:
     """Stop a job whose next step would fail again, until a person has looked at it."""
     database = runtime.database
-    _log.error("outbox: job %d is stopped (%s)", job_id, told)
     run_bounded(database, lambda connection: row.stop(connection, database, job_id, told))
+    _log.error("outbox: job %d is stopped (%s)", job_id, told)
 
 
 def _rest(runtime: Runtime, took: float) -> None:

@@ -241,7 +241,7 @@ def _room(runtime: Runtime, state: Survey, server: ServerSettings) -> float:
     # rate.
     if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
         return 0
-    if (spare := runtime.spare(server.name)) < inf:
+    if (spare := runtime.connections.spare(server.name)) < inf:
         spare += _in_flight(runtime, state, server)
     return min(inf if limit is None else limit, inf if cap is None else cap, spare)
 

@@ -8,7 +8,6 @@ Whatever OpenTelemetry raises is logged once, and changes nothing for an email.
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,13 +20,13 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from ..domain.traceparent import TraceParent
 from ..domain.version import __version__
+from ..store.harmless_log import harmless_log
 
 MOST_LINKS = 128
 """OpenTelemetry's default limit for the links of a span."""
 
 Attributes = Mapping[str, str | int]
 
-_log = logging.getLogger("outbox")
 _told: set[str] = set()  # the errors that this process has logged
 
 
@@ -115,7 +114,9 @@ def harmless() -> Iterator[None]:
         kind = type(error).__name__
         if kind not in _told:
             _told.add(kind)
-            _log.error("outbox: OpenTelemetry failed (%s); emails go out without spans", kind)
+            harmless_log.error(
+                "outbox: OpenTelemetry failed (%s); emails go out without spans", kind
+            )
 
 
 def _api() -> ModuleType | None:

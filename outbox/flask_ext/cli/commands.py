@@ -162,6 +162,9 @@ def drain() -> None:
     for server in now.servers:
         if left and server.next_probe and server.configured:
             raise click.ClickException(standing_line(server))
+    if runtime.jobs_left:
+        waiting = ", ".join(map(str, sorted(runtime.jobs_left)))
+        raise click.ClickException(f"not done, as the log says why: job {waiting}")
 
 
 @commands.command()

@@ -6,16 +6,14 @@ row's own if other rows pass.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping
 
 from sqlalchemy import Connection
 
 from ...domain.counted import counted
+from ..harmless_log import harmless_log
 from .endings import taken_back_on_error
 from .error_codes import describe, is_refusal, may_be_of_a_row
-
-_log = logging.getLogger("outbox")
 
 MOST = 20
 """Emails that fail one after the other, none of them with refused data, until the database itself
@@ -65,4 +63,4 @@ def each_for_itself(
 def _tell(faulty: Mapping[int, BaseException], what: str) -> None:
     first, error = next(iter(faulty.items()))
     text = "outbox: %s could not be %s, email %d first: the database refuses that (%s)"
-    _log.error(text, counted(len(faulty), "email"), what, first, describe(error))
+    harmless_log.error(text, counted(len(faulty), "email"), what, first, describe(error))

@@ -14,7 +14,6 @@ INSERT would wait for an open transaction that has inserted the same row, and ca
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -23,10 +22,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from ..harmless_log import harmless_log
 from .database import Database
 from .list_parts import parts
-
-_log = logging.getLogger("outbox")
 
 Result = TypeVar("Result")
 
@@ -84,9 +82,8 @@ def lock(
         found += connection.execute(free).all()
     if len(found) < len(wanted):
         _explain(connection, key, wanted, {getattr(row, key.name) for row in found}, absent)
-    if database.avoided:
-        for name in wanted:
-            database.avoided.pop((key.table, name), None)
+    for name in wanted if database.avoided else ():
+        no_longer_avoided(database, key.table, name)
     return found
 
 
@@ -131,7 +128,7 @@ def run_patiently(database: Database, work: Callable[[Connection], Result]) -> R
             if is_known or time.monotonic() > deadline:
                 database.avoided |= dict.fromkeys(error.rows, time.monotonic() + AVOIDED)
                 if not is_known:
-                    _log.warning("outbox: %s for %g s: %s", error, PATIENCE, _REMEDY)
+                    harmless_log.warning("outbox: %s for %g s: %s", error, PATIENCE, _REMEDY)
                 raise
         time.sleep(pause * (0.5 + random.random()))  # noqa: S311
         pause = min(_LONGEST_PAUSE, 2 * pause)
@@ -154,6 +151,11 @@ def avoided(database: Database, table: Table) -> dict[str, float]:
     now = time.monotonic()
     ends = {name: until for (of, name), until in list(database.avoided.items()) if of is table}
     return {name: until - now for name, until in ends.items() if until > now}
+
+
+def no_longer_avoided(database: Database, table: Hashable, name: str) -> None:
+    """Have this process ask for a row patiently again: it got the row, or the row is gone."""
+    database.avoided.pop((table, name), None)
 
 
 def lock_free(connection: Connection, table: Table, which: ColumnElement[bool]) -> Sequence[str]:

@@ -34,7 +34,7 @@ from sqlalchemy import (
 
 from ...domain.fleet import ProcessId
 from ..connection.database import Database
-from ..connection.shared_rows import LockedElsewhere, run_patiently
+from ..connection.shared_rows import LockedElsewhere, no_longer_avoided, run_patiently
 from .circuit_breaker import forget_prober
 
 
@@ -146,19 +146,28 @@ def change(
     is_locked = database.facts.returning  # by the statement itself
     if not is_locked and connection.execute(database.built(_free), claim).first() is None:
         return False
-    return connection.execute(statement, claim | values).rowcount > 0
+    is_changed = connection.execute(statement, claim | values).rowcount > 0
+    if is_changed:
+        forget_locked(database, token)
+    return is_changed
 
 
 def lock(connection: Connection, database: Database, token: UUID) -> bool:
     """Lock the lease; return False if it is gone. Raises LockedElsewhere, without waiting."""
     claim = {"claim": token}
-    if connection.execute(database.built(_free), claim).first() is not None:
-        return True
-    table = database.tables.lease
-    there = select(table.c.token).where(table.c.token == token)
-    if connection.execute(there).first() is not None:
-        raise LockedElsewhere(table, [str(token)])
-    return False
+    is_free = connection.execute(database.built(_free), claim).first() is not None
+    if not is_free:
+        table = database.tables.lease
+        there = select(table.c.token).where(table.c.token == token)
+        if connection.execute(there).first() is not None:
+            raise LockedElsewhere(table, [str(token)])
+    forget_locked(database, token)
+    return is_free
+
+
+def forget_locked(database: Database, token: UUID) -> None:
+    """Forget that the lease's row was locked: the next one who needs it asks for it patiently."""
+    no_longer_avoided(database, database.tables.lease, str(token))
 
 
 def _free(database: Database) -> Select[UUID]:

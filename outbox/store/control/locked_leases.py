@@ -1,7 +1,8 @@
 """Remembers overdue leases whose rows others have locked: nobody can renew them meanwhile.
 
 A host that vanished in the midst of a rescue may hold such a row for hours. The worker may live,
-and needs the time to renew or end its lease once the row is free.
+and needs the time to renew or end its lease once the row is free. It gets that time from a process
+whose sweeps saw the row locked twice. Another process does not know of it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LONG = 2.0
 
 def keep(database: Database, overdue: Collection[UUID]) -> None:
     """Forget all leases but these."""
-    for token in database.locked_leases.keys() - set(overdue):
+    for token in set(database.locked_leases.copy()).difference(overdue):  # threads note others
         database.locked_leases.pop(token, None)
 
 
@@ -30,6 +31,11 @@ def note(database: Database, token: UUID) -> None:
 
 
 def was_locked(database: Database, token: UUID) -> bool:
-    """Return whether this process saw the row locked for long, until now; forget it."""
-    first, last = database.locked_leases.pop(token, (0.0, -1.0))
+    """Return whether this process saw the row locked for long, until it last looked."""
+    first, last = database.locked_leases.get(token, (0.0, -1.0))
     return last - first >= LONG
+
+
+def forget(database: Database, token: UUID) -> None:
+    """Forget a lease that this process had locked, once that transaction is committed."""
+    database.locked_leases.pop(token, None)

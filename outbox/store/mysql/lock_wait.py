@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from sqlalchemy import Connection
+
+from ..connection.error_codes import ANSWERS
 
 _NAME = "innodb_lock_wait_timeout"
 
@@ -15,15 +17,23 @@ def bounded(connection: Connection, seconds: int) -> Iterator[None]:
     """Have the statements of the block fail that wait longer for a lock.
 
     The limit is the connection's, so it gets its own one back. If that fails, nobody uses the
-    connection any more.
+    connection any more. An error of the block is raised as it is, also where that fails.
     """
     before = connection.exec_driver_sql(f"SELECT @@SESSION.{_NAME}").scalar_one()
-    connection.exec_driver_sql(f"SET SESSION {_NAME} = {seconds:d}")
+    _set(connection, seconds)
     try:
         yield
-    finally:
-        try:
-            connection.exec_driver_sql(f"SET SESSION {_NAME} = {int(before):d}")
-        except BaseException:
-            connection.invalidate()
-            raise
+    except BaseException:
+        if not connection.invalidated:  # else it is lost
+            with suppress(*ANSWERS):
+                _set(connection, before)
+        raise
+    _set(connection, before)
+
+
+def _set(connection: Connection, seconds: int) -> None:
+    try:
+        connection.exec_driver_sql(f"SET SESSION {_NAME} = {int(seconds):d}")
+    except BaseException:
+        connection.invalidate()
+        raise

@@ -2,7 +2,8 @@
 
 A lease whose task had started is judged one full lease after a sweep first saw it expired. During a
 database outage nobody can renew a lease, so every live worker gets the time to renew after it. Nor
-can anybody while a host that vanished keeps its row locked: it is judged one lease after that.
+can anybody while a host that vanished keeps its row locked. A process whose sweeps saw that twice
+judges it one lease after that; one that did not see it judges it at once.
 """
 
 from __future__ import annotations
@@ -64,15 +65,21 @@ def rescue(database: Database, settings: Settings, *, random: Callable[[], float
             _rescue_one, database=database, settings=settings, token=token, random=random
         )
         try:
-            done.append(database.run(work))
+            one = database.run(work)
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
             failed.append(error)
+            continue
+        if one is None:
+            locked_leases.note(database, token)
+        else:
+            locked_leases.forget(database, token)
+            done.append(one)
     if failed and not done:  # nothing tells that it is not the database
         raise failed[0]
-    for one in failed:
-        _log.error("outbox: a lease could not be rescued (%s)", describe(one))
+    for each in failed:
+        _log.error("outbox: a lease could not be rescued (%s)", describe(each))
     return Rescued(
         leases=sum(one.leases for one in done),
         emails=sum(one.emails for one in done),
@@ -142,7 +149,8 @@ def _rescue_one(
     settings: Settings,
     token: UUID,
     random: Callable[[], float],
-) -> Rescued:
+) -> Rescued | None:
+    """Judge one lease; return None if its row is locked, or if it is not overdue any more."""
     lease, ours = database.tables.lease, database.tables.email.c.token == token
     row = connection.execute(
         select(lease)
@@ -150,8 +158,7 @@ def _rescue_one(
         .with_for_update(skip_locked=True)
     ).one_or_none()
     if row is None:  # renewed, finished or rescued by another sweep since the read, or locked
-        locked_leases.note(database, token)
-        return _NOTHING
+        return None
     if row.started_at is not None and locked_leases.was_locked(database, token):
         suspect = update(lease).where(lease.c.token == token)
         connection.execute(suspect.values(suspected_at=database.now()))
@@ -178,7 +185,7 @@ def _rescue_one(
         connection.execute(left.values(server=None, **again))
         return Rescued(leases=0, emails=emails, in_doubt=in_doubt)
     connection.execute(delete(lease).where(lease.c.token == token))
-    if not row.emails:  # its worker ended well, and only rows locked by others were left
+    if not (row.emails and free):  # its worker ended well, and only rows locked by others were left
         return _NOTHING
     bump(connection, database, RESCUED)
     return Rescued(leases=1, emails=emails, in_doubt=in_doubt)

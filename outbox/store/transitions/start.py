@@ -35,20 +35,25 @@ def start(
     names = ("boot", "pid", "start")
     known = {name: getattr(process, name) if process else None for name in names}
 
-    def work(connection: Connection) -> Batch | None:
+    def begin(connection: Connection) -> bool:
         starting = database.built(_start, lease_seconds)
-        is_ours = lease.change(connection, database, starting, token, by=worker, **known)
-        if not is_ours and again and process:
-            own = _own(database, process, lease_seconds)
-            is_ours = lease.change(connection, database, own, token)
-        if is_ours:
-            return claimed_batch.load(connection, database, token)
-        lease.lock(connection, database, token)  # raises Held, if that is why
-        return None
+        if lease.change(connection, database, starting, token, by=worker, **known):
+            return True
+        if not (again and process):
+            return False
+        own = _own(database, process, lease_seconds)
+        return lease.change(connection, database, own, token)
+
+    def work(connection: Connection) -> Batch | None:
+        is_ours = begin(connection)
+        if not is_ours and lease.lock(connection, database, token):  # raises LockedElsewhere
+            is_ours = begin(connection)  # its row may have come free in between
+        return claimed_batch.load(connection, database, token) if is_ours else None
 
     try:
         return run_patiently(database, work)
     except LockedElsewhere:
+        lease.forget_locked(database, token)  # this process does not ask for it again
         return None
 
 

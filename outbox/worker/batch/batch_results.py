@@ -9,9 +9,9 @@ from uuid import UUID
 
 from ...domain.delivery.status import Status
 from ...store.connection.error_codes import is_refusal, may_be_of_a_row
+from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import advance
-from ..log_events import harmless_log
 from ..process.one_by_one import Write, open_each, tell, write_each
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
@@ -43,7 +43,7 @@ class Results:
         self.counted: Callable[[EmailResult, int], None] | None = None
         self.behind: list[Callable[[], object]] = []  # what is to be called behind the next record
         self.settled = 0  # emails whose result is in the table, or waits for it
-        self.refused: list[Exception] = []  # for each email whose row can take no result
+        self.refused: dict[int, Exception] = {}  # by the email whose row can take no result
 
     def add(self, entry: EmailResult) -> None:
         """Note a result, to be written with the next `advance`."""
@@ -80,6 +80,21 @@ class Results:
         """Record the known results, in so many seconds. They are kept until they are written."""
         self.record_and_open((), patience=patience)
 
+    def record_part(self, rest: EmailResult, whole: EmailResult) -> bool:
+        """Record the known results before the rest of an email goes; return whether it may go.
+
+        So a recipient who has the email never gets it again. The rest may not go where another
+        transaction has locked the row. After an error nothing of it has left: the `rest` is given
+        back, or else the `whole` of it is to be recorded, because its part is not.
+        """
+        try:
+            self.record()
+        except BaseException:
+            if rest.email_id not in self.refused:  # else who has it is not in the table
+                self.add(whole if self.withdraw({rest.email_id}) else rest)
+            raise
+        return not self.has_unwritten(rest.email_id)
+
     def record_and_open(self, following: Sequence[int], *, patience: float = inf) -> frozenset[int]:
         """Record the known results and open the next window in one transaction.
 
@@ -91,7 +106,7 @@ class Results:
         while self.behind:
             self.behind.pop()()
         if self.refused:
-            raise self.refused[0]
+            raise next(iter(self.refused.values()))
         return opened
 
     def _record(
@@ -173,7 +188,7 @@ class Results:
                 tell(entry, "its row alone fails, and the result is kept", failed[entry.email_id])
         self._aside += [entry for entry in self._waiting if entry.email_id in failed]
         self._waiting = [entry for entry in self._waiting if entry.email_id not in failed]
-        self.refused += failed.values()
+        self.refused |= failed
 
     def _keep(self, locked: Collection[int]) -> None:
         """Record the results of rows that another transaction has locked with the next window."""

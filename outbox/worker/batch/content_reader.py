@@ -17,6 +17,10 @@ class UnreadableContent(Exception):
     """The database is well, but it cannot read this content, which it has."""
 
 
+class NotHeld(Exception):
+    """The lease no longer holds, so the email may not leave, and nothing is to be read for it."""
+
+
 class ContentReader:
     """Holds the contents of the next emails, of about `limit` bytes at a time."""
 
@@ -49,7 +53,7 @@ class ContentReader:
     def body(self, email: ClaimedEmail) -> bytes | None:
         """Return the email's bytes as they are sent, or None if they are missing or damaged.
 
-        Raises MissingKey.
+        Raises MissingKey, UnreadableContent and NotHeld.
         """
         if email.content_id not in self._contents:
             self._read_from(self._place[email.id])
@@ -116,6 +120,7 @@ class ContentReader:
         It is read within a window: an error here must not lose results that are not yet written.
         Raises UnreadableContent if the database took a renewal of the lease after the first error,
         so that it is the content's own. Else its email would keep this batch, and then the next.
+        Raises NotHeld if the lease has run out meanwhile, or is lost.
         """
         failed_at: list[float] = []
 
@@ -124,8 +129,11 @@ class ContentReader:
                 return self._read([content_id])
             except ANSWERS as error:
                 failed_at.append(self._clock())
-                is_lasting = failed_at[-1] - failed_at[0] > self._term and self._holds()
-                if is_lasting and code_of(error) is not None:  # a pool without connections has none
+                if failed_at[-1] - failed_at[0] <= self._term:
+                    raise
+                if not self._holds():
+                    raise NotHeld from error
+                if code_of(error) is not None:  # a pool without connections has none
                     raise UnreadableContent(describe(error)) from error
                 raise
 

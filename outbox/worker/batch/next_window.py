@@ -30,7 +30,7 @@ class NextWindow:
         self._choice = choice
         self._throttle = throttle
         self._heartbeat = heartbeat
-        self._before_session: Callable[[], object] = lambda: None
+        self._before_session: Callable[[], object] = _nothing
         self.max_emails = runtime.settings.window
 
     def cut(
@@ -42,6 +42,14 @@ class NextWindow:
         `before_wait` is called before a wait for permits, and before one for a new session.
         """
         self._before_session = before_wait
+        try:
+            return self._cut(left, before_wait)
+        finally:  # it is the caller's, which holds this object: only the collector would free both
+            self._before_session = _nothing
+
+    def _cut(
+        self, left: deque[ClaimedEmail], before_wait: Callable[[], object]
+    ) -> list[ClaimedEmail] | BatchEnd:
         if not self.open_session():
             return BatchEnd.NO_SERVER
         self._arrange(left)
@@ -133,3 +141,7 @@ class NextWindow:
                 break
             window.append(email)
         return window
+
+
+def _nothing() -> None:
+    """Do nothing: no wait is announced."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from uuid import UUID
 from celery.exceptions import SoftTimeLimitExceeded
 
 from ...store.connection.error_codes import describe, may_be_of_a_row
+from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult
 from ...store.transitions import release
 from ...store.transitions.window import advance
@@ -20,8 +20,6 @@ from ..process.runtime import Runtime
 from .batch_results import Results
 from .send_window import Window
 from .server_choice import ServerChoice
-
-_log = logging.getLogger("outbox")
 
 
 class Relief:
@@ -75,7 +73,7 @@ class Relief:
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
-            write_each(left, write, [])
+            write_each(left, write, {})
         self._unwritten = left
         database.run(partial(release.give_back_claimed, database=database, token=token))
         self._is_left = bool(self._unwritten)
@@ -112,5 +110,5 @@ class Relief:
         except SoftTimeLimitExceeded:  # the task's: Celery raises it once
             raise
         except Exception as error:  # noqa: BLE001  (the reply may come; the next look is soon)
-            _log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
+            harmless_log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
         return True

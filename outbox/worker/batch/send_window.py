@@ -17,6 +17,7 @@ from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
 from ..process.shutdown import is_nobodys_fault
 from .batch_results import Results
+from .content_reader import NotHeld
 from .result_factory import Outgoing, ResultFactory, Unsent
 from .send_email import EmailSender
 from .server_choice import ServerChoice
@@ -96,8 +97,7 @@ class Window:
             tried.add(self._choice.server.name)
             if self._late or not self._todo or not self._sender.holds():
                 break
-            has_moved = self._move_on(tried)
-            if not has_moved:
+            if not self._move_on(tried):
                 break
         for out in (*self._todo, *self._parked):
             self._add_unsent(out)
@@ -151,8 +151,7 @@ class Window:
             if self._done and now - self._opened_at > self._seconds:
                 self._late, self._todo = self._todo, []
                 return None
-            watch = self._choice.watch
-            place = 0
+            watch, place = self._choice.watch, 0
             if watch.is_choosy:
                 place = watch.pick([out.email.traits for out in self._todo])
             out = self._current = self._todo.pop(place)
@@ -175,6 +174,10 @@ class Window:
             following = todo[0].email if todo else self._announced
             try:
                 transaction = self._sender.send(out.email, self._choice.connection, following)
+            except NotHeld:
+                self._current = None
+                self._results.add(self._factory.give_back(out))
+                return ASIDE
             except MissingKey as lacking:
                 self._current = None
                 self._results.add(self._factory.unreadable(out, lacking.key_id))
@@ -210,8 +213,8 @@ class Window:
         self._results.add(result)
         self._done.append(out)
         if rest is not None:
-            self._results.record()  # so that a recipient who has the email never gets it again
-            if self._results.has_unwritten(out.email.id):  # another transaction has locked its row
+            whole = self._factory.interrupted(out, transaction, self._choice.server.name)
+            if not self._results.record_part(self._factory.give_back(rest), whole):
                 return None
         return rest
 
@@ -260,8 +263,7 @@ class Window:
         """Take the next server and its permits; return False where no other has any now."""
         while self._todo and self._choice.move(tried):
             emails = [out.email for out in self._todo]
-            permitted = self._throttle.permit_moved(emails, self._choice.buckets)
-            if permitted:
+            if permitted := self._throttle.permit_moved(emails, self._choice.buckets):
                 self._parked += self._todo[permitted:]
                 del self._todo[permitted:]
                 return True

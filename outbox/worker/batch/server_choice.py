@@ -121,7 +121,7 @@ class ServerChoice:
         self._lent.close()
         current, self._taken = self._taken, None
         if self._batch.probed is None:
-            names = [name for name in names if self._runtime.spare(name) > 0]
+            names = [name for name in names if self._runtime.connections.spare(name) > 0]
         if not names:
             return False
         database = self._runtime.database
@@ -131,7 +131,7 @@ class ServerChoice:
         if name is None:
             return False
         self._taken, self.server = name, (self._servers | self._unreached)[name]
-        self.connection = self._lent.enter_context(self._runtime.connection(self.server))
+        self.connection = self._lent.enter_context(self._runtime.connections.lend(self.server))
         self.connection.report(self._progress, self._goes_on)
         self._lent.callback(self.connection.rest)  # runs before we put the connection back
         if name not in self._watches:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,9 +10,8 @@ from ...domain.counted import counted
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe
 from ...store.control import lease
+from ...store.harmless_log import harmless_log
 from .heartbeat import Heartbeat
-
-_log = logging.getLogger("outbox")
 
 MOST_RENEWALS = 3
 """The most renewals under way at once: one for each third of a term. More would wait in vain."""
@@ -128,7 +126,7 @@ class Heartbeats:
         except Exception as error:  # noqa: BLE001  (the batches are still at work)
             # The database is away. Keep trying: past the deadline the fence stops the sending.
             what = counted(len(tokens), "lease was", "leases were")
-            _log.warning("outbox: %s not renewed (%s)", what, describe(error))
+            harmless_log.warning("outbox: %s not renewed (%s)", what, describe(error))
         else:
             self._note(hearts, renewal, sent)
         finally:
@@ -148,4 +146,4 @@ def _relieve(heart: Heartbeat) -> None:
     try:
         heart.relieve()
     except Exception as error:  # noqa: BLE001  (tried again at the next renewal)
-        _log.warning("outbox: waiting emails were not given back (%s)", describe(error))
+        harmless_log.warning("outbox: waiting emails were not given back (%s)", describe(error))

@@ -6,16 +6,15 @@ knows what it has not sent, and gives that back uncharged as soon as the rows ar
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
+from time import monotonic
 from uuid import UUID
 
 from ...store.connection.database import Database
-from ...store.connection.error_codes import describe
+from ...store.connection.error_codes import describe, is_refusal
+from ...store.harmless_log import harmless_log
 from ...store.transitions.window import finish
-
-_log = logging.getLogger("outbox")
 
 EVERY = 0.5
 """Seconds between two tries. The rescue waits a whole lease after it has seen the row free."""
@@ -27,18 +26,33 @@ class Unended:
     def __init__(self, database: Callable[[], Database], worker: Callable[[], str]) -> None:
         self._database = database
         self._worker = worker
+        self._threads: list[threading.Thread] = []
 
     def keep(self, token: UUID) -> None:
         """Give back the rest of a batch without results, and end its lease, once it can be done.
 
         A thread does it. Where there can be no more threads, the lease runs out, and is rescued.
         """
-        _log.info("outbox: a batch is ended later: another transaction holds its lease")
+        harmless_log.info("outbox: a batch is ended later: another transaction holds its lease")
         work = threading.Thread(target=self._end, args=(token,), name="outbox-unended", daemon=True)
         try:
             work.start()
         except RuntimeError:
-            _log.warning("outbox: this process can start no thread: the batch's lease runs out")
+            harmless_log.warning(
+                "outbox: this process can start no thread: the batch's lease runs out"
+            )
+            return
+        self._threads = [thread for thread in self._threads if thread.is_alive()] + [work]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long for all ends before the process ends; return whether all are done.
+
+        A lease that is not ended by then runs out, and its worker is charged a crash.
+        """
+        deadline = monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _end(self, token: UUID) -> None:
         pause, is_left = threading.Event(), True
@@ -47,4 +61,6 @@ class Unended:
             try:
                 is_left = finish(self._database(), token, [], worker=self._worker()).left
             except Exception as error:  # noqa: BLE001  (the emails are known to be unsent: try again)
-                _log.warning("outbox: a batch is not ended yet (%s)", describe(error))
+                harmless_log.warning("outbox: a batch is not ended yet (%s)", describe(error))
+                if is_refusal(error):
+                    return  # now and always: the rescue isolates the email that causes it

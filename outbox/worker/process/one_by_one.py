@@ -9,24 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
+from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
 from ...store.transitions.record import without_text
-from ..log_events import harmless_log
 
 Write = Callable[[Sequence[EmailResult]], Progress]
 
 
 def write_each(
-    waiting: list[EmailResult], write: Write, refused: list[Exception]
+    waiting: list[EmailResult], write: Write, refused: dict[int, Exception]
 ) -> dict[int, Exception]:
     """Write each of these results alone; leave in `waiting` those whose rows are locked.
 
     Those stay there, too, that fail with an error that may be their rows' own, though it does not
     say so. These errors are returned by the emails' ids.
 
-    An email whose result is refused even without its text is left to the rescue. The error is added
-    to `refused`, so that nobody takes the email for unsent. If another error ends this, what is not
-    written stays in `waiting`. The result that met the error comes last: it may be at fault itself.
+    An email whose result is refused even without its text is left to the rescue. Its id and error
+    are added to `refused`, so that nobody takes the email for unsent. If another error ends this,
+    what is not written stays in `waiting`. The result that met the error comes last: it may be at
+    fault itself.
     """
     kept: list[EmailResult] = []
     failed: dict[int, Exception] = {}
@@ -40,7 +41,7 @@ def write_each(
                 if not may_be_of_a_row(error):
                     raise
                 if is_refusal(error):
-                    refused.append(error)
+                    refused[entry.email_id] = error
                     tell(entry, "the database refuses that", error)
                 else:
                     failed[entry.email_id] = error

@@ -8,7 +8,7 @@ from math import inf
 from typing import TypeVar
 
 from ...store.connection.error_codes import ANSWERS, describe, is_refusal
-from ..log_events import harmless_log
+from ...store.harmless_log import harmless_log
 from . import shutdown
 
 Result = TypeVar("Result")

@@ -7,13 +7,10 @@ import itertools
 import os
 import random
 import socket
-import threading
+import time
 import weakref
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from math import inf
 
 from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
@@ -28,7 +25,6 @@ from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
 from ...domain.jobs.pace import FIRST
 from ...domain.scheduling.lanes import Lanes
-from ...smtp.connection import Connection
 from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
 from ...store.encryption.cipher import Cipher
@@ -44,7 +40,9 @@ from ..leases.heartbeats import Heartbeats
 from ..leases.unended import Unended
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
+from .connections import Connections
 from .own_process import own_process
+from .retry_writes import GRACE
 from .slots import Slots
 from .steady_clock import steady
 from .unrecorded import Unrecorded
@@ -54,9 +52,6 @@ NO_CELERY = (
     "this Flask app has no Celery app: call outbox.celery_config.configure(celery_app, flask_app),"
     ' or put it into app.extensions["celery"]'
 )
-
-FAREWELLS = 4.0
-"""Seconds, about, that a process takes at its end to send QUIT over all its connections."""
 
 
 class Runtime:
@@ -87,6 +82,7 @@ class Runtime:
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = steady
         self.reach = Reach(lambda: self.clock())
+        self.connections = Connections(servers, self.reach, lambda: self.clock())
         self.low_water = LowWater(lambda: self.clock())
         self.instance = InstanceGuard(
             lambda: self.database, settings.instance, clock=lambda: self.clock()
@@ -117,9 +113,6 @@ class Runtime:
         self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
         self._engine = engine
         self._engines = engines
-        self._idle: dict[str, list[Connection]] = defaultdict(list)
-        self._lent: dict[str, set[Connection]] = defaultdict(set)
-        self._lock = threading.Lock()
         self.number = next(_numbers)
         _runtimes.add(self)
 
@@ -185,67 +178,21 @@ class Runtime:
     def _publisher(self) -> Publisher:
         return Publisher(self.celery_app)
 
-    @contextmanager
-    def connection(self, server: ServerSettings) -> Iterator[Connection]:
-        """Lend a connection to a server; it stays open for the next batch.
-
-        For a server with a connection cap it is closed, because the idle connections of many
-        workers would exceed the cap. End the batch's lease only after that, so that the next batch
-        does not exceed it either.
-        """
-        with self._lock:
-            idle = self._idle[server.name]
-            lent = idle.pop() if idle else Connection(server, clock=self.clock)
-            self._lent[server.name].add(lent)
-        try:
-            yield lent
-        finally:
-            if server.connections is not None:
-                lent.close()
-            with self._lock:
-                self._lent[server.name].discard(lent)
-                self._idle[server.name].append(lent)
-
-    def has_sessions(self, server: str) -> bool:
-        """Return whether this process has sessions with a server that has no cap."""
-        is_capped = any(one.name == server and one.connections is not None for one in self.servers)
-        return not is_capped and self._sessions(server)[0] > 0
-
-    def spare(self, server: str) -> float:
-        """Return how many more batches of this process the server takes now.
-
-        While it refuses further sessions, each of those that are open takes one.
-        """
-        if not self.reach.is_crowded(server):
-            return inf
-        open_, lent = self._sessions(server)
-        return max(0, max(1, open_) - lent)
-
-    def _sessions(self, server: str) -> tuple[int, int]:
-        """Return how many sessions are open, and how many connections batches have."""
-        with self._lock:
-            lent, idle = self._lent[server], self._idle[server]
-            return sum(one.has_session for one in (*lent, *idle)), len(lent)
+    def wait_for_writes(self) -> None:
+        """Wait `GRACE` seconds for what finished batches have still to write: the process ends."""
+        deadline = time.monotonic() + GRACE
+        self.unrecorded.wait()
+        self.unended.wait(max(0.0, deadline - time.monotonic()))
 
     def disconnect(self) -> None:
-        """Close the connection to the broker, and the SMTP connections that no batch is using.
-
-        Each server gets a moment to answer QUIT, and all together get `FAREWELLS` seconds: a
-        process may have a hundred connections to a silent server.
-        """
+        """Close the connection to the broker, and the SMTP connections that no batch is using."""
         if "_publisher" in self.__dict__:
             self._publisher.close()
-        with self._lock:
-            idle, self._idle = self._idle, defaultdict(list)
-        deadline = self.clock() + FAREWELLS
-        for connection in (lent for connections in idle.values() for lent in connections):
-            if self.clock() > deadline:
-                return  # the end of the process closes the others
-            connection.close()
+        self.connections.close_idle()
 
     def renew_locks(self) -> None:
         """Make new locks after a fork: a lock that another thread held would never be released."""
-        self._lock = threading.Lock()
+        self.connections.renew_lock()
         self.heartbeats.after_fork()
         self.recorder.after_fork()
         self.rounds.after_fork()
@@ -289,7 +236,7 @@ def _renew_locks() -> None:
 
 def _before_exit(**_: object) -> None:
     for runtime in runtimes():
-        runtime.unrecorded.wait()
+        runtime.wait_for_writes()
         runtime.disconnect()
 
 

@@ -16,9 +16,9 @@ from uuid import UUID
 from ...domain.counted import counted
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe, may_be_of_a_row
+from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import abandon, finish, record_last
-from ..log_events import harmless_log
 from . import shutdown
 from .one_by_one import write_each
 from .retry_writes import GRACE
@@ -45,7 +45,8 @@ class Unrecorded:
         """Write a finished batch's results, and give back its rest, once the rows are free.
 
         Without `gives_back` the rest is left alone, because an error has ended the batch. A thread
-        does it. Where there can be no more threads, the caller waits for the rows.
+        does it. Where there can be no more threads, the caller waits for the rows of the results,
+        and a lease that is locked runs out.
         """
         if not results:
             return
@@ -58,7 +59,7 @@ class Unrecorded:
         try:
             work.start()
         except RuntimeError:
-            write(goes_on=_until_the_grace_is_over())
+            write(goes_on=_until_the_grace_is_over(), ends_lease=False)
             return
         self._threads = [thread for thread in self._threads if thread.is_alive()] + [work]
 
@@ -79,15 +80,16 @@ class Unrecorded:
         *,
         gives_back: bool,
         goes_on: Callable[[], bool] = lambda: True,
+        ends_lease: bool = True,
     ) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
         end = finish if gives_back else record_last
-        refused: list[Exception] = []
+        refused: dict[int, Exception] = {}
         while goes_on():
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
             try:
-                locked = end(self._database(), token, results, worker=self._worker()).locked
+                progress = end(self._database(), token, results, worker=self._worker())
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 if not results and may_be_of_a_row(error):
@@ -97,15 +99,15 @@ class Unrecorded:
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:
-                results = [entry for entry in results if entry.email_id in locked]
-                if not results:
+                results = [entry for entry in results if entry.email_id in progress.locked]
+                if not results and not (progress.left and ends_lease):
                     return
 
     def _write_each(
         self,
         token: UUID,
         results: list[EmailResult],
-        refused: list[Exception],
+        refused: dict[int, Exception],
         *,
         gives_back: bool,
     ) -> Collection[int]:

@@ -7,16 +7,14 @@ tasks there are, the fewer statements an email costs.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from ...domain.delivery.status import Status
 from ...store.connection.error_codes import describe
+from ...store.harmless_log import harmless_log
 from ...store.records import Advanced, WindowChange
-
-_log = logging.getLogger("outbox")
 
 MOST_EMAILS = 200
 """The most emails in one statement with those of other tasks: it stays short."""
@@ -113,7 +111,7 @@ class Recorder:
             found = self._write([one.change for one in group])
         except Exception as error:  # noqa: BLE001  (each repeats its own change alone)
             text = "outbox: %d windows are recorded one by one, as they failed together (%s)"
-            _log.info(text, len(group), describe(error))
+            harmless_log.info(text, len(group), describe(error))
             return
         for one, done in zip(group, found, strict=True):
             one.done = done

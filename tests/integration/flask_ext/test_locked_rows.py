@@ -10,13 +10,18 @@ from typing import Any, TypeAlias
 
 import pytest
 import sqlalchemy as sa
+from celery.exceptions import SoftTimeLimitExceeded
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from outbox import JobState, Outbox, Priority, Restored, RowsLocked
 from outbox.store.bounded_waits import run_bounded
 from outbox.store.connection.database import Database
+from outbox.store.connection.error_codes import is_outage
 from outbox.store.control import pause as pauses
 from outbox.store.control import suppression
+from outbox.store.jobs.step import step
+from outbox.worker import jobs
 from tests.integration.dashboard.desk import Desk
 from tests.integration.store.jobs.work import now, written
 from tests.integration.store.outages.locks import in_time
@@ -180,3 +185,39 @@ def test_a_connection_has_its_own_patience_again(shop: Shop) -> None:
         run_bounded(database, lambda c: c.exec_driver_sql("SELECT nothing"))
     assert database.read(patience) == before > 2
     engine.dispose()
+
+
+@pytest.mark.databases("mariadb")
+@pytest.mark.parametrize("error", [None, SoftTimeLimitExceeded()])
+def test_an_error_stays_what_it_is_where_the_connection_is_lost_with_it(
+    shop: Shop, error: Exception | None
+) -> None:
+    """An outage leaves a job running, and any other error stops it until a person has looked."""
+
+    def cut(connection: sa.Connection) -> None:
+        own = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar_one()
+        with shop.engine.connect() as other:
+            other.exec_driver_sql(f"KILL {own:d}")
+        if error is not None:
+            raise error
+        connection.exec_driver_sql("SELECT 1")
+
+    with pytest.raises(type(error or OperationalError(None, None, OSError()))) as raised:
+        run_bounded(shop.database, cut)
+    assert is_outage(raised.value) is (error is None)
+    assert run_bounded(shop.database, lambda c: c.exec_driver_sql("SELECT 1").scalar()) == 1
+
+
+@pytest.mark.databases("mariadb")
+def test_a_job_whose_connection_is_cut_goes_on(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(connection: sa.Connection, *given: Any, **options: Any) -> bool:
+        own = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar_one()
+        with shop.engine.connect() as other:
+            other.exec_driver_sql(f"KILL {own:d}")
+        return step(connection, *given, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "step", cut)
+        jobs.run_jobs(shop.runtime)
+    [job] = shop.outbox.jobs()
+    assert job.state is JobState.RUNNING

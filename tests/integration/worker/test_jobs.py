@@ -11,6 +11,8 @@ from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy.exc import OperationalError
 
 from outbox import JobState, Status
+from outbox.domain.errors import RowsLocked
+from outbox.store.jobs import row
 from outbox.store.jobs.step import step
 from outbox.worker import jobs
 from outbox.worker.drain import drain
@@ -108,6 +110,34 @@ def test_a_job_that_fails_is_stopped_and_the_others_go_on(
     assert (now(shop, bad).state, now(shop, bad).reason) == (JobState.STOPPED, error.__name__)
     assert now(shop, good).state is JobState.DONE
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("error", [RowsLocked(), OperationalError("UPDATE", {}, Exception("gone"))])
+def test_a_job_that_cannot_be_stopped_now_keeps_no_other_waiting(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    clock = Clock(shop)
+    written(shop, 2, tag="news")
+    bad = shop.outbox.start_job("retry", status="failed")
+    good = shop.outbox.start_job("retry", status="failed", tag="news")
+    real = step
+
+    def faulty(connection: Any, database: Any, job_id: int, **options: Any) -> bool:
+        if job_id == bad.id:
+            raise KeyError("secret")
+        return real(connection, database, job_id, **options)
+
+    def unstoppable(*_: Any) -> bool:
+        raise error
+
+    monkeypatch.setattr(jobs, "step", faulty)
+    with monkeypatch.context() as patched:
+        patched.setattr(row, "stop", unstoppable)
+        assert not run_jobs(shop.runtime)
+    assert (now(shop, bad).state, now(shop, good).state) == (JobState.RUNNING, JobState.DONE)
+    clock.now += RETRY
+    run_jobs(shop.runtime)
+    assert now(shop, bad).state is JobState.STOPPED
 
 
 class Slow(Exception):

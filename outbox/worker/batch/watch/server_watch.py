@@ -56,7 +56,7 @@ class Watch:
         self._worker = runtime.worker
         self._reach = runtime.reach
         self._slots = runtime.slots
-        self._has_sessions = runtime.has_sessions
+        self._has_sessions = runtime.connections.has_sessions
         self._random = runtime.random
         self._breaker = ServerBreaker(runtime, server, breaker)
         self._others = OtherEmails(runtime.database, server, lanes)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from outbox.domain.errors import RowsLocked
+from outbox.worker import jobs
 from outbox.worker.jobs import run_jobs
 from tests.integration.store.jobs.work import written
 from tests.support.shop.shell import parsed, runner
@@ -62,3 +65,20 @@ def test_a_wrong_call_is_told(shop: Shop) -> None:
     assert "status: must be failed or unknown, for the action retry" in told
     assert "Invalid value" in run("job", "start", "delete", code=2).output
     assert shop.outbox.jobs() == ()
+
+
+@pytest.mark.parametrize("error", [RowsLocked(), OSError("gone")])
+def test_a_drain_fails_that_leaves_a_job_undone(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def away(*_: Any, **__: Any) -> bool:
+        raise error
+
+    run = runner(shop)
+    written(shop, 1)
+    run("job", "start", "retry", "--status", "failed")
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "step", away)
+        assert "Error: not done, as the log says why: job 1" in run("drain", code=1).output
+    shop.runtime.jobs_left.clear()  # another process
+    run("drain")

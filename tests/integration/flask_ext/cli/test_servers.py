@@ -157,10 +157,13 @@ def test_a_connection_is_kept_open_for_each_server(shops: Shops) -> None:
         servers = [{"name": n, "server": "127.0.0.1", "port": p} for n, p in ports.items()]
         runtime = shops.open(OUTBOX_SERVERS=servers).runtime
         for server in (*runtime.servers, *runtime.servers):
-            with runtime.connection(server) as connection:
+            with runtime.connections.lend(server) as connection:
                 assert connection.connect() is None
         first = runtime.servers[0]
-        with runtime.connection(first) as connection, runtime.connection(first) as second:
+        with (
+            runtime.connections.lend(first) as connection,
+            runtime.connections.lend(first) as second,
+        ):
             assert connection is not second
         assert (one.sessions, two.sessions) == (1, 1)
         runtime.disconnect()
@@ -170,7 +173,7 @@ def test_a_connection_is_kept_open_for_each_server(shops: Shops) -> None:
 def test_a_server_with_a_cap_sees_no_idle_connection(shops: Shops, catcher: Catcher) -> None:
     server = {"server": "127.0.0.1", "port": catcher.port, "connections": 1}
     runtime = shops.open(OUTBOX_SERVERS=[server]).runtime
-    with runtime.connection(runtime.servers[0]) as connection:
+    with runtime.connections.lend(runtime.servers[0]) as connection:
         assert connection.connect() is None
         wait_until(lambda: catcher.open_sessions == 1, 10, "the connection")
     wait_until(lambda: catcher.open_sessions == 0, 10, "its end")

@@ -79,6 +79,7 @@ def test_a_job_whose_key_is_lacking_is_stopped_and_tells_why(shops: Shops) -> No
     written(shop, 2)
     job = shop.outbox.start_job("retry", status="failed", recipient=ADA)
     bare = shops.open(**keys("two"))
+    bare.runtime.clock = lambda: 100.0  # the turn does not end by time
     assert not run_jobs(bare.runtime)
     stopped = now(bare, job)
     assert (stopped.state, stopped.filters["recipient"]) == (JobState.STOPPED, None)
@@ -100,6 +101,7 @@ def test_sealed_filters_are_not_those_of_another_job(shops: Shops) -> None:
     with pytest.raises(ValueError, match="not what was encrypted") as refusal:
         one_step(shop, mine)
     assert not isinstance(refusal.value, MissingKey)
+    shop.runtime.clock = lambda: 100.0  # the turn does not end by time
     assert not run_jobs(shop.runtime)
     assert now(shop, mine).reason == "ValueError"
 

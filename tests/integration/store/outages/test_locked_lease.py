@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from outbox import Status
 from outbox.domain.fleet import ProcessId
+from outbox.store.connection.database import Database
 from outbox.store.control import lease, locked_leases
 from outbox.store.control.connection_caps import in_flight, take_server
-from outbox.store.transitions.rescue import rescue
+from outbox.store.transitions.rescue import RESCUED, rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import abandon, finish, record_last
 from outbox.worker.batch.batch_end import BatchEnd
@@ -89,6 +92,49 @@ def test_a_task_does_not_wait_for_its_lease_and_its_emails_go_back(shop: Shop) -
     shop.rescue()
     assert standing(shop) == {UNTOUCHED: 1}
     assert shop.count(shop.tables.lease) == 0
+
+
+def test_a_lease_that_comes_free_while_it_is_looked_for_is_started(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.enqueue()
+    (made,) = shop.claim()
+    with vanished(shop, shop.tables.lease, made.token) as session:
+        take = lease.lock
+
+        def freed(*given: Any) -> bool:
+            session.rollback()
+            return take(*given)
+
+        monkeypatch.setattr(lease, "lock", freed)
+        begin = partial(start, shop.database, made.token, lease_seconds=LEASE, worker=WORKER)
+        batch = in_time(begin, session)
+    assert batch is not None
+    assert len(batch.emails) == 1
+
+
+USED: dict[str, Callable[[Shop, UUID], object]] = {
+    "dropped": lambda shop, token: lease.drop(shop.database, token),
+    "gone": lambda shop, token: rescued_and_dropped(shop, token),
+    "given back": GIVEN_BACK["finish"],
+}
+
+
+def rescued_and_dropped(shop: Shop, token: UUID) -> None:
+    shop.rescue()
+    lease.drop(shop.database, token)
+
+
+@pytest.mark.parametrize("use", USED)
+def test_a_lease_that_was_locked_is_asked_for_patiently_again(shop: Shop, use: str) -> None:
+    """It may be locked for hours at a server with a cap, and for a moment at the batch's end."""
+    shop.enqueue()
+    token = shop.started().token
+    with vanished(shop, shop.tables.lease, token) as session:
+        in_time(lambda: take_server(shop.database, token, ["a"], {"a": 1}), session)
+        assert shop.database.avoided
+    USED[use](shop, token)
+    assert shop.database.avoided == {}
 
 
 def test_a_batch_whose_lease_is_locked_takes_no_connection_of_a_capped_server(shop: Shop) -> None:
@@ -208,3 +254,47 @@ def test_a_lease_that_another_sweep_locks_for_a_moment_is_judged_at_once(shop: S
     with vanished(shop, shop.tables.lease, token) as session:
         assert in_time(lambda: judge(shop), session) == 0
     assert judge(shop) == 1
+
+
+def test_a_rescue_that_is_rolled_back_and_repeated_still_knows_that_the_lease_was_locked(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locked_leases, "LONG", 0.0)
+    email = shop.enqueue()
+    token = shop.started().token
+    shop.later(LEASE + 1)
+    judge(shop)
+    shop.later(LEASE + 1)
+    with vanished(shop, shop.tables.lease, token) as session:
+        in_time(lambda: judge(shop), session)
+    was_locked, deadlocks = locked_leases.was_locked, [Deadlock()]
+
+    def rolled_back(database: Database, token: UUID) -> bool:
+        found = was_locked(database, token)
+        if deadlocks:
+            raise OperationalError("UPDATE", {}, deadlocks.pop())
+        return found
+
+    monkeypatch.setattr(locked_leases, "was_locked", rolled_back)
+    assert judge(shop) == 0
+    assert not deadlocks
+    assert shop.status(email.id) is Status.CLAIMED
+
+
+class Deadlock(Exception):
+    """A driver's error, after which the transaction is repeated."""
+
+    sqlstate = "40P01"
+
+
+def test_a_lease_that_no_email_carries_any_more_is_not_one_of_a_lost_worker(shop: Shop) -> None:
+    """Its worker has recorded all results, and only did not get the lease's row."""
+    email = shop.enqueue()
+    made = shop.sending(email.id)
+    shop.record(made.token, [sent(email.id)])
+    shop.later(LEASE + 1)
+    judge(shop)
+    shop.later(LEASE + 1)
+    assert judge(shop) == 0
+    assert shop.count(shop.tables.lease) == 0
+    assert RESCUED not in shop.outbox.stats().counters

@@ -96,6 +96,47 @@ def test_the_rest_of_its_batch_goes_back_at_once(
     assert set(catcher.copies().values()) == {1}
 
 
+@while_it_works
+def test_recipients_that_wait_for_the_next_transaction_go_back_uncharged(
+    shop: Shop, workers: Shops, catcher: Catcher
+) -> None:
+    def reply(address: str) -> str | None:
+        is_first = address.startswith("c@") and len(catcher.emails) == 1
+        return "452 4.5.3 too many recipients" if is_first else None
+
+    catcher.reply_to_recipient = reply
+    bad, several = shop.enqueue("a@x.example").id, shop.enqueue("b@x.example", "c@x.example").id
+    motion = swept(workers, catcher, OUTBOX_SLOTS=1)
+    with refusing(shop.engine, "outbox_email", never_sent(bad)), pytest.raises(DBAPIError):
+        motion.work()
+    assert [shop.status(bad), shop.status(several)] == [SENDING, PENDING]
+    assert set(shop.recipients(several).values()) == {"sent", "pending"}
+    shop.rescue()
+    motion.beat()
+    assert (shop.status(several), shop.mail(several).unknown_count) == (SENT, 0)
+    assert [mail.recipients for mail in catcher.emails].count(("c@x.example",)) == 1
+
+
+@while_it_works
+def test_recipients_who_wait_beside_a_refused_result_of_their_own_email_are_in_doubt(
+    shop: Shop, workers: Shops, catcher: Catcher
+) -> None:
+    """Who has the email is not in the table, so it must not go back as unsent."""
+
+    def reply(address: str) -> str | None:
+        return "452 4.5.3 too many recipients" if address.startswith("c@") else None
+
+    catcher.reply_to_recipient = reply
+    several = shop.enqueue("b@x.example", "c@x.example").id
+    motion = swept(workers, catcher, OUTBOX_SLOTS=1)
+    refused = refusing(shop.engine, "outbox_recipient", "NEW.status = 'sent'")
+    with refused, pytest.raises(DBAPIError):
+        motion.work()
+    assert shop.status(several) is SENDING
+    shop.rescue()
+    assert shop.mail(several).unknown_count == 1
+
+
 @pytest.fixture
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "SLOW", 0.5)

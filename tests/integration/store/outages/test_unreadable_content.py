@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from outbox import Status
-from outbox.worker.batch.content_reader import UnreadableContent
+from outbox.store.transitions.start import start
+from outbox.worker.batch.content_reader import ContentReader, NotHeld, UnreadableContent
 from tests.integration.store.outages.locks import PATIENCE
+from tests.integration.store.outages.test_locked_shared_rows import UNTOUCHED
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion
-from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.shop.motion import Motion, standing
+from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, addresses
 
 pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.long]
 
@@ -72,3 +74,34 @@ def test_the_emails_beside_it_are_sent_and_it_is_charged_a_crash(
     assert [shop.status(i) for i in ids] == [SENT, FAILED, SENT, SENT]
     assert set(catcher.copies().values()) == {1}
     assert shop.count(shop.tables.lease) == 0
+
+
+def test_it_keeps_no_batch_whose_lease_is_lost(shop: Shop) -> None:
+    shop.enqueue()
+    [made], now = shop.claim(), iter(range(100))
+    batch = start(shop.database, made.token, lease_seconds=LEASE, worker=WORKER)
+    assert batch is not None
+    [email] = batch.emails
+    reader = ContentReader(
+        shop.database, 1000, clock=lambda: float(next(now)), holds=lambda: False, term=1.0
+    )
+    reader.prefetch([email])
+    with ThreadPoolExecutor(1) as pool, broken(shop, email.content_id):
+        reading = pool.submit(reader.body, email)
+        with pytest.raises(NotHeld):
+            reading.result(PATIENCE)
+
+
+def test_an_email_that_is_not_read_because_the_lease_is_lost_goes_back_uncharged(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> bytes:
+        raise NotHeld
+
+    shop = shops.open(MAIL_PORT=catcher.port)
+    shop.enqueue()
+    monkeypatch.setattr(ContentReader, "body", lost)
+    motion = Motion(shop=shop)
+    motion.sweep()
+    motion.work()
+    assert standing(shop) == {UNTOUCHED: 1}

@@ -9,7 +9,12 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from outbox import Status, email_sent
-from tests.integration.store.outages.locks import PATIENCE, hold
+from outbox.store.connection import shared_rows
+from outbox.store.control import lease
+from outbox.worker import tracing
+from tests.integration.store.outages.locks import PATIENCE, hold, in_time
+from tests.integration.store.outages.test_locked_lease import lock
+from tests.integration.store.outages.test_locked_shared_rows import vanished
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops, addresses, sent
@@ -62,6 +67,49 @@ def test_a_filter_that_raises_ends_no_batch_behind_an_email_that_has_failed(
     catcher.reply_to_recipient = lambda address: "550 5.1.1 no" if address == gone else None
     motion.work()
     assert [motion.shop.status(i) for i in ids] == [FAILED, SENT, SENT, SENT]
+
+
+@pytest.mark.usefixtures("_raising_filter")
+def test_a_filter_and_a_receiver_that_raise_end_no_batch(shops: Shops, catcher: Catcher) -> None:
+    motion, ids = claimed(shops, catcher, 4)
+
+    def faulty(_: object, **__: object) -> None:
+        raise KeyError
+
+    with email_sent.connected_to(faulty):
+        motion.work()
+    assert [motion.shop.status(i) for i in ids] == [SENT] * 4
+    assert motion.shop.count(motion.shop.tables.lease) == 0
+
+
+@pytest.mark.usefixtures("_raising_filter")
+def test_a_filter_that_raises_hides_no_row_that_is_locked(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_rows, "PATIENCE", 0.0)
+    shop.enqueue()
+    token = shop.started().token
+    with vanished(shop, shop.tables.lease, token) as session:
+        in_time(lambda: lease.drop(shop.database, token), session)
+
+
+@pytest.mark.usefixtures("_raising_filter")
+def test_a_filter_that_raises_ends_no_thread_of_the_leases(shop: Shop) -> None:
+    email = shop.enqueue().id
+    token, unended = shop.started().token, shop.runtime.unended
+    with shop.session() as session:
+        hold(shop, session, email)
+        lock(shop, session, token)
+        unended.keep(token)
+    assert unended.wait(PATIENCE)
+    assert shop.status(email) is PENDING
+
+
+@pytest.mark.usefixtures("_raising_filter")
+def test_a_filter_that_raises_does_not_make_an_open_telemetry_harmful() -> None:
+    with tracing.harmless():
+        raise AttributeError("of an exporter")
+    tracing._told.discard("AttributeError")
 
 
 def test_a_time_limit_in_a_receiver_leaves_no_email_of_the_next_window_in_doubt(

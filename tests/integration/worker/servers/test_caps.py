@@ -227,7 +227,7 @@ def test_a_batch_that_found_no_server_leaves_the_connection_of_another_alone(
         assert not way.move({way.server.name})
         way.drop()
         assert not way.begin()
-    with shop.runtime.connection(shop.runtime.servers[0]) as another:
+    with shop.runtime.connections.lend(shop.runtime.servers[0]) as another:
         assert another is way.connection
         assert rested == [another], "before it was put back"
     assert rested == [another], "and not while it is another's"
