@@ -104,9 +104,9 @@ def test_a_worker_that_slept_through_its_rescue_sends_and_changes_nothing(
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(send_batch, sending.runtime, made.token)
         wait_until(lambda: gate.reached, PATIENCE, "the first recipient")
-        now[0] += LEASE + 1
         assert sending.rescue() == 1
         after = sending.rows(sending.tables.email)
+        now[0] += LEASE + 1  # not before: it would end its batch as soon as it sees that
         gate.open()
         assert working.result(PATIENCE).end is BatchEnd.LEASE_LOST
     assert catcher.emails == ()
