@@ -8,6 +8,7 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,7 @@ from outbox.domain.delivery.reply_table import Event
 from outbox.smtp import body, session
 from outbox.smtp.connection import Connection
 from outbox.smtp.reply_reader import NoReply, ReplyReader
-from outbox.worker.process import runtime
+from outbox.worker.process import connections
 from tests.integration.blame.server import PATIENCE_ENDS
 from tests.integration.blame.simulation import HOST
 
@@ -48,7 +49,8 @@ def _wait_writable(sock: socket.socket, seconds: float) -> None:
 def _time_is_simulated() -> Iterator[None]:
     # Not the fixture `monkeypatch`: whoever uses that builds all statements anew.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime, "Connection", lambda server, **_: Connection(server, clock=HOST.now))
+        made = partial(Connection, clock=HOST.now)
+        patch.setattr(connections, "Connection", lambda server, **_: made(server))
         patch.setattr(session, "ReplyReader", _Reader)
         patch.setattr(body, "_wait_writable", _wait_writable)
         yield
