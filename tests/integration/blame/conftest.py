@@ -8,10 +8,10 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 
+from outbox.domain.config.servers import ServerSettings
 from outbox.domain.delivery.reply_table import Event
 from outbox.smtp import body, session
 from outbox.smtp.connection import Connection
@@ -45,12 +45,15 @@ def _wait_writable(sock: socket.socket, seconds: float) -> None:
         raise TimeoutError("the server takes no more octets")
 
 
+def _on_the_hosts_clock(server: ServerSettings, **_: object) -> Connection:
+    return Connection(server, clock=HOST.now)
+
+
 @pytest.fixture(autouse=True)
 def _time_is_simulated() -> Iterator[None]:
     # Not the fixture `monkeypatch`: whoever uses that builds all statements anew.
     with pytest.MonkeyPatch.context() as patch:
-        made = partial(Connection, clock=HOST.now)
-        patch.setattr(connections, "Connection", lambda server, **_: made(server))
+        patch.setattr(connections, "Connection", _on_the_hosts_clock)
         patch.setattr(session, "ReplyReader", _Reader)
         patch.setattr(body, "_wait_writable", _wait_writable)
         yield
