@@ -24,8 +24,7 @@ from outbox.store.jobs.step import step
 from outbox.worker import jobs
 from tests.integration.dashboard.desk import Desk
 from tests.integration.store.jobs.work import now, written
-from tests.integration.store.outages.locks import in_time
-from tests.integration.store.outages.test_locked_shared_rows import OURS, vanished
+from tests.integration.store.locks import OURS, in_time, vanished
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
 

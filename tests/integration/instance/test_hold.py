@@ -17,8 +17,7 @@ from outbox.worker.beat_mark import note_beat
 from outbox.worker.drain import drain
 from tests.integration.instance import live
 from tests.integration.store.jobs.work import now, written
-from tests.integration.store.outages.locks import in_time
-from tests.integration.store.outages.test_locked_shared_rows import vanished
+from tests.integration.store.locks import in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.fleet import row, settings_of
 from tests.support.shop.fleet import written as seen

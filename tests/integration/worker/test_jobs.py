@@ -18,7 +18,7 @@ from outbox.worker import jobs
 from outbox.worker.drain import drain
 from outbox.worker.jobs import EVERY, RETRY, run_jobs, take_turn
 from tests.integration.store.jobs.work import now, written
-from tests.integration.store.outages.locks import in_time
+from tests.integration.store.locks import in_time
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shop
 

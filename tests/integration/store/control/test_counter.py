@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from outbox.store.control.counter import bump
 from outbox.store.scrape import scrape
-from tests.integration.store.outages.locks import in_time
+from tests.integration.store.locks import in_time
 from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.each_database

@@ -14,7 +14,7 @@ from outbox.store.records import EmailResult
 from outbox.worker.batch import send_window as window
 from outbox.worker.batch.batch_results import Results
 from outbox.worker.batch.watch.server_watch import Watch
-from tests.integration.store.outages.locks import PATIENCE, swept
+from tests.integration.store.locks import PATIENCE, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.schema import refusing

@@ -19,7 +19,7 @@ from outbox.store.transitions import claim_apart, expire
 from outbox.store.transitions.window import finish
 from outbox.worker.process import unrecorded
 from outbox.worker.sweep import sweep
-from tests.integration.store.outages.locks import PATIENCE, swept
+from tests.integration.store.locks import PATIENCE, swept
 from tests.integration.store.purge.test_purge_run import DAY, purged, withdrawn
 from tests.integration.store.transitions.test_rescue import judge
 from tests.support.servers.smtp.catcher import Catcher

@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from outbox import Status
 from outbox.store.transitions.start import start
 from outbox.worker.batch.content_reader import ContentReader, NotHeld, UnreadableContent
-from tests.integration.store.outages.locks import PATIENCE
-from tests.integration.store.outages.test_locked_shared_rows import UNTOUCHED
+from tests.integration.store.locks import PATIENCE, UNTOUCHED
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, standing
 from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, addresses

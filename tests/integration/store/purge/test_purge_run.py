@@ -21,7 +21,7 @@ from outbox.store.retention.mark import LEASE, PurgeUnderWay, take
 from outbox.store.retention.purge import purge as chunks_of
 from outbox.store.transitions import resolve
 from outbox.store.transitions.cancel import withdraw
-from tests.integration.store.outages.locks import PATIENCE, no_waiting
+from tests.integration.store.locks import PATIENCE, no_waiting
 from tests.integration.store.purge.test_purge import finished, in_status
 from tests.support.shop.impatient import impatient_url
 from tests.support.shop.purged import removed

@@ -12,9 +12,7 @@ from outbox import Status, email_sent
 from outbox.store.connection import shared_rows
 from outbox.store.control import lease
 from outbox.worker import tracing
-from tests.integration.store.outages.locks import PATIENCE, hold, in_time
-from tests.integration.store.outages.test_locked_lease import lock
-from tests.integration.store.outages.test_locked_shared_rows import vanished
+from tests.integration.store.locks import PATIENCE, hold, in_time, lock_lease, vanished
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops, addresses, sent
@@ -99,7 +97,7 @@ def test_a_filter_that_raises_ends_no_thread_of_the_leases(shop: Shop) -> None:
     token, unended = shop.started().token, shop.runtime.unended
     with shop.session() as session:
         hold(shop, session, email)
-        lock(shop, session, token)
+        lock_lease(shop, session, token)
         unended.keep(token)
     assert unended.wait(PATIENCE)
     assert shop.status(email) is PENDING

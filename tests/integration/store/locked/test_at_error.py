@@ -17,7 +17,7 @@ from outbox.store.transitions.window import record_last
 from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.drain import drain
 from outbox.worker.process.unrecorded import Unrecorded
-from tests.integration.store.outages.locks import PATIENCE, hold, in_time, no_waiting, swept
+from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.raising import raise_when

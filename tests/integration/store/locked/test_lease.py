@@ -12,7 +12,6 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
 
 from outbox import Status
 from outbox.domain.fleet import ProcessId
@@ -25,8 +24,15 @@ from outbox.store.transitions.window import abandon, finish, record_last
 from outbox.worker.batch.batch_end import BatchEnd
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.sending import Sending
-from tests.integration.store.outages.locks import PATIENCE, hold, in_time
-from tests.integration.store.outages.test_locked_shared_rows import SENT, UNTOUCHED, vanished
+from tests.integration.store.locks import (
+    PATIENCE,
+    SENT,
+    UNTOUCHED,
+    hold,
+    in_time,
+    lock_lease,
+    vanished,
+)
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import standing, write
 from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, sent
@@ -180,7 +186,7 @@ def test_a_batch_whose_lease_is_locked_at_its_end_ends_and_is_rescued_without_ha
 
         def held(sending: Sending) -> BatchEnd:
             end = run(sending)
-            lock(shop, session, token)
+            lock_lease(shop, session, token)
             return end
 
         monkeypatch.setattr(Sending, "run", held)
@@ -190,12 +196,6 @@ def test_a_batch_whose_lease_is_locked_at_its_end_ends_and_is_rescued_without_ha
     shop.rescue()
     assert (standing(shop), len(catcher.emails)) == ({SENT: 3}, 3)
     assert shop.count(shop.tables.lease) == 0
-
-
-def lock(shop: Shop, session: Session, token: UUID) -> None:
-    """Hold the row of this lease."""
-    table = shop.tables.lease
-    assert session.execute(table.select().where(table.c.token == token).with_for_update()).one()
 
 
 def test_what_the_vanished_host_held_goes_back_uncharged_once_it_is_free(
@@ -208,7 +208,7 @@ def test_what_the_vanished_host_held_goes_back_uncharged_once_it_is_free(
     with shop.session() as session:
 
         def stopped(_: Sending) -> BatchEnd:
-            lock(shop, session, token)
+            lock_lease(shop, session, token)
             hold(shop, session, *ids)
             return BatchEnd.LEASE_LOST
 

@@ -12,9 +12,7 @@ from outbox.store.connection import shared_rows
 from outbox.store.connection.database import Database
 from outbox.store.records import Progress
 from outbox.worker.leases import unended
-from tests.integration.store.outages.locks import PATIENCE, hold
-from tests.integration.store.outages.test_locked_lease import lock
-from tests.integration.store.outages.test_locked_shared_rows import SENT, UNTOUCHED
+from tests.integration.store.locks import PATIENCE, SENT, UNTOUCHED, hold, lock_lease
 from tests.support.shop.motion import standing
 from tests.support.shop.shop import Shop, sent
 from tests.support.waiting import wait_until
@@ -29,7 +27,7 @@ def test_what_is_left_goes_back_uncharged_also_behind_a_result_that_waited(
     first, second = shop.enqueue().id, shop.enqueue().id
     token, unrecorded = shop.sending(first).token, shop.runtime.unrecorded
     with shop.session() as vanished_host:
-        lock(shop, vanished_host, token)
+        lock_lease(shop, vanished_host, token)
         hold(shop, vanished_host, second)
         with shop.session() as person:
             hold(shop, person, first)
@@ -46,7 +44,7 @@ def test_a_process_that_ends_waits_for_the_ends_of_its_batches(shop: Shop) -> No
     email = shop.enqueue().id
     token, ends = shop.started().token, shop.runtime.unended
     with shop.session() as session:
-        lock(shop, session, token)
+        lock_lease(shop, session, token)
         hold(shop, session, email)
         ends.keep(token)
         assert not ends.wait(0.0)

@@ -5,13 +5,11 @@ A connection that holds the row in an open transaction is that host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from outbox import Status
 from outbox.domain.delivery import reach
@@ -26,21 +24,14 @@ from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
 from outbox.store.control.rate_limits import seconds_until_open, set_right, take
 from outbox.store.queries.crashing import prepare_mark
 from outbox.store.transitions.rescue import RESCUED
-from tests.integration.store.outages.locks import in_time
+from tests.integration.store.locks import OURS, ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
-SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
-
 PROBER = uuid4()
-ROUTES = [
-    {"name": "news", "tag": "news", "servers": ["a"]},
-    {"name": "rest", "servers": ["b"]},
-]
-OURS = {"isolation_level": "READ COMMITTED"}  # or MariaDB would lock the gaps beside the rows, too
 
 
 @pytest.fixture(autouse=True)
@@ -48,21 +39,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the process try a row again with the next sweep; see `test_avoided_rows`."""
     monkeypatch.setattr(shared_rows, "AVOIDED", 0.0)
     monkeypatch.setattr(reach, "HALT", 0.0)
-
-
-@contextmanager
-def vanished(shop: Shop, table: sa.Table, *names: object) -> Iterator[Session]:
-    """Hold the rows of these names, or else all rows of the table."""
-    (key,) = table.primary_key
-    with shop.session() as session:
-        session.connection(execution_options=OURS)
-        for name in names:
-            row = sa.select(key).where(key == name).with_for_update()
-            assert session.execute(row).scalar_one() == name
-        if not names:
-            assert session.execute(sa.select(table).with_for_update()).all()
-        yield session
-        session.rollback()
 
 
 def two_servers(shops: Shops, catcher: Catcher, **limit: object) -> Motion:

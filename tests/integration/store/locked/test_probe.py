@@ -14,7 +14,7 @@ from outbox.store.control import circuit_breaker, comparison
 from outbox.store.records import Claim
 from outbox.store.transitions.claim import claim_probe
 from outbox.worker.sweep import sweep
-from tests.integration.store.outages.locks import hold, in_time, no_waiting
+from tests.integration.store.locks import hold, in_time, no_waiting
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import LEASE, Shop, Shops
 

@@ -8,7 +8,7 @@ from outbox.domain.delivery.blame import Traits
 from outbox.domain.priority import Priority
 from outbox.store.control import comparison
 from outbox.store.control.comparison import outsider_waits
-from tests.integration.store.outages.locks import hold, in_time, no_waiting
+from tests.integration.store.locks import hold, in_time, no_waiting
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, standing
 from tests.support.shop.shop import Shop, Shops, message

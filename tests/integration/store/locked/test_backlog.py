@@ -20,7 +20,7 @@ from outbox.store.records import Claim
 from outbox.store.transitions.claim import claim_requested
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
-from tests.integration.store.outages.locks import in_time, no_waiting
+from tests.integration.store.locks import in_time, no_waiting
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import write
 from tests.support.shop.shop import Shop, Shops

@@ -20,7 +20,7 @@ from outbox.store.transitions.release import give_back_to_lanes, suppress
 from outbox.store.transitions.uncharge import uncharge
 from outbox.store.transitions.window import finish
 from outbox.worker.sweep import sweep
-from tests.integration.store.outages.locks import PATIENCE, hold, in_time, no_waiting, swept
+from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop import purged
 from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, sent

@@ -12,7 +12,7 @@ from outbox.smtp import reply_reader
 from outbox.store.transitions import release
 from outbox.worker.batch import send_window as window
 from outbox.worker.batch.watch.server_watch import Watch
-from tests.integration.store.outages.locks import PATIENCE, hold, in_time, no_waiting, swept
+from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops, addresses

@@ -16,13 +16,7 @@ from outbox.store.control import suspicion
 from outbox.store.control.rate_limits import set_right, take
 from outbox.store.queries.sweep.preemption import should_yield_to_urgent
 from tests.integration.blame.server import ClassServer, Habit
-from tests.integration.store.outages.locks import in_time
-from tests.integration.store.outages.test_locked_shared_rows import (
-    ROUTES,
-    SENT,
-    UNTOUCHED,
-    vanished,
-)
+from tests.integration.store.locks import ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, server, standing, write
 from tests.support.shop.shop import Shop, Shops

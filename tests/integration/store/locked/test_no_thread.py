@@ -12,7 +12,7 @@ import pytest
 
 from outbox import Status
 from outbox.worker.process import shutdown, unrecorded
-from tests.integration.store.outages.locks import PATIENCE, hold, no_waiting, swept
+from tests.integration.store.locks import PATIENCE, hold, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops

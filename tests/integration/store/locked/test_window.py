@@ -10,7 +10,7 @@ from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.worker.batch.next_window import NextWindow
-from tests.integration.store.outages.locks import PATIENCE, hold, in_time, no_waiting, swept
+from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops, addresses, entry, sent
 

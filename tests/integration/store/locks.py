@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -15,6 +16,17 @@ from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops
 
 PATIENCE = 15.0
+
+SENT, UNTOUCHED = ("sent", 1, 0, 0), ("pending", 0, 0, 0)
+"""What `motion.standing` tells of an email."""
+
+ROUTES = [
+    {"name": "news", "tag": "news", "servers": ["a"]},
+    {"name": "rest", "servers": ["b"]},
+]
+"""News go over A, and everything else over B."""
+
+OURS = {"isolation_level": "READ COMMITTED"}  # or MariaDB would lock the gaps beside the rows, too
 
 
 @contextmanager
@@ -54,3 +66,24 @@ def swept(workers: Shops, catcher: Catcher, **config: object) -> Motion:
     motion = Motion(shop=workers.open(MAIL_PORT=catcher.port, **config))
     motion.sweep()
     return motion
+
+
+@contextmanager
+def vanished(shop: Shop, table: sa.Table, *names: object) -> Iterator[Session]:
+    """Hold the rows of these names, or else all rows of the table."""
+    (key,) = table.primary_key
+    with shop.session() as session:
+        session.connection(execution_options=OURS)
+        for name in names:
+            row = sa.select(key).where(key == name).with_for_update()
+            assert session.execute(row).scalar_one() == name
+        if not names:
+            assert session.execute(sa.select(table).with_for_update()).all()
+        yield session
+        session.rollback()
+
+
+def lock_lease(shop: Shop, session: Session, token: UUID) -> None:
+    """Hold the row of this lease."""
+    table = shop.tables.lease
+    assert session.execute(table.select().where(table.c.token == token).with_for_update()).one()
