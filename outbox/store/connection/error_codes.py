@@ -23,8 +23,9 @@ ANSWERS = (SQLAlchemyError, OSError)
 """Errors of the database or the way to it, as opposed to bugs. SQLAlchemy's own errors are among
 them: an exhausted pool raises its own `TimeoutError`."""
 
-_TRANSIENT: frozenset[int | str] = frozenset({"40001", "40P01", 1020, 1205, 1213})
-"""PostgreSQL: serialisation failure, deadlock. MariaDB, MySQL: changed row, lock wait, deadlock."""
+_TRANSIENT: frozenset[int | str] = frozenset({"40001", "40P01", 1020, 1205, 1213, 1305})
+"""PostgreSQL: serialisation failure, deadlock. MariaDB, MySQL: changed row, lock wait, deadlock,
+and a savepoint that is gone, because a deadlock has rolled back the whole transaction."""
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 _REFUSED_CLASSES = frozenset({"22", "23", "54", "P0"})
@@ -47,7 +48,24 @@ _TOO_LONG: frozenset[int | str] = frozenset({"57014", 1969, 3024})
 
 _OF_THE_WHOLE = frozenset(
     {"08", "0A", "25", "26", "28", "3D", "40", "42P05", "53", "55", "57", "58"}
-    | {1020, 1021, 1030, 1037, 1040, 1041, 1053, 1105, 1114, 1180, 1205, 1206, 1213, 1290, 1317}
+    | {
+        1020,
+        1021,
+        1030,
+        1037,
+        1040,
+        1041,
+        1053,
+        1105,
+        1114,
+        1180,
+        1205,
+        1206,
+        1213,
+        1290,
+        1305,
+        1317,
+    }
     | {1792, 1836, 1927, *range(1152, 1162), *range(2000, 3000)}
 )
 """PostgreSQL: connection, plans, read-only, resources, locks, shutdown, system. The numbers of

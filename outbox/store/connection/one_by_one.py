@@ -7,6 +7,7 @@ row's own if other rows pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -39,8 +40,7 @@ def each_for_itself(
 
     def attempt(some: list[int]) -> None:
         try:
-            with taken_back_on_error(connection), connection.begin_nested():
-                work(frozenset(some))
+            _in_savepoint(connection, partial(work, frozenset(some)))
             passed.append(len(some))
         except Exception as error:
             is_lasting = not passed and len(faulty) >= most and not is_refusal(error)
@@ -58,6 +58,26 @@ def each_for_itself(
     if faulty:
         _tell(faulty, what)
     return frozenset(faulty)
+
+
+def _in_savepoint(connection: Connection, work: Callable[[], object]) -> None:
+    """Run `work` in a savepoint, and roll that back after an error.
+
+    A deadlock on MariaDB rolls back the whole transaction. There is no savepoint then. The error
+    that says so must not hide the deadlock: the rest would go on without what was done before.
+    """
+    met: list[Exception] = []
+    try:
+        with taken_back_on_error(connection), connection.begin_nested():
+            try:
+                work()
+            except Exception as error:
+                met.append(error)
+                raise
+    except Exception as error:
+        if met and met[0] is not error and not may_be_of_a_row(met[0]):
+            raise met[0] from error
+        raise
 
 
 def _tell(faulty: Mapping[int, BaseException], what: str) -> None:

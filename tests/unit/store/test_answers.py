@@ -140,6 +140,7 @@ def test_anything_else_is_tried_again(error: Exception) -> None:
         (Psycopg2Error("40P01"), True),
         (pymysql.err.OperationalError(1213, "deadlock"), True),
         (ConnectorError(1205, "HY000"), True),
+        (pymysql.err.OperationalError(1305, "SAVEPOINT s does not exist"), True),
         (Exception("40001", "[40001] deadlock victim"), True),
         (sqlstate("25006"), False),
         (sqlite3.OperationalError("no such table: t"), False),
