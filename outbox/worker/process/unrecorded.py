@@ -16,6 +16,7 @@ from uuid import UUID
 from ...domain.counted import counted
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe, may_be_of_a_row
+from ...store.control.lease import put_off_rescue
 from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import abandon, finish, record_last
@@ -30,7 +31,7 @@ a whole lease after the last one."""
 
 FAILING_WAIT = 5.0
 """The same where the rows alone fail. Such a result is kept until it is written, or until another
-claim has its email."""
+claim has its email. Each try puts the rescue off."""
 
 
 class Unrecorded:
@@ -121,6 +122,8 @@ class Unrecorded:
             failed = write_each(
                 results, partial(record_last, database, token, worker=self._worker()), refused
             )
+            if failed:  # a known result must not become unknown while this process has it
+                database.run(partial(put_off_rescue, database=database, token=token))
             if failed and gives_back:
                 abandon(database, token)
         except Exception as error:  # noqa: BLE001  (tried again)
