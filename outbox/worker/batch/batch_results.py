@@ -138,7 +138,7 @@ class Results:
         began = self._clock()
 
         def attempt() -> frozenset[int]:
-            opened, failed = open_each(following, open_)
+            opened, failed = open_each(following, open_, progress=self._progress)
             if failed and not opened:
                 raise failed[0]
             return opened
@@ -169,7 +169,7 @@ class Results:
 
         def attempt() -> None:
             before = len(self._waiting) + len(self.refused)
-            failed = write_each(self._waiting, write, self.refused)
+            failed = write_each(self._waiting, write, self.refused, progress=self._progress)
             passed = before > len(self._waiting) + len(self.refused)
             if failed and not (passed or self._is_lasting(began)):
                 raise next(iter(failed.values()))

@@ -17,7 +17,11 @@ Write = Callable[[Sequence[EmailResult]], Progress]
 
 
 def write_each(
-    waiting: list[EmailResult], write: Write, refused: dict[int, Exception]
+    waiting: list[EmailResult],
+    write: Write,
+    refused: dict[int, Exception],
+    *,
+    progress: Callable[[], object] = lambda: None,
 ) -> dict[int, Exception]:
     """Write each of these results alone; leave in `waiting` those whose rows are locked.
 
@@ -27,7 +31,8 @@ def write_each(
     An email whose result is refused even without its text is left to the rescue. Its id and error
     are added to `refused`, so that nobody takes the email for unsent. If another error ends this,
     what is not written stays in `waiting`. The result that met the error comes last: it may be at
-    fault itself.
+    fault itself. `progress` is called before each write, which may take as long as the database
+    lets a statement run.
     """
     kept: list[EmailResult] = []
     failed: dict[int, Exception] = {}
@@ -35,6 +40,7 @@ def write_each(
         while waiting:
             entry = waiting.pop(0)
             waiting.append(entry)
+            progress()
             try:
                 kept += _locked(entry, write)
             except Exception as error:
@@ -53,11 +59,18 @@ def write_each(
 
 
 def open_each(
-    ids: Sequence[int], open_: Callable[[Sequence[int]], Progress]
+    ids: Sequence[int],
+    open_: Callable[[Sequence[int]], Progress],
+    *,
+    progress: Callable[[], object],
 ) -> tuple[frozenset[int], list[Exception]]:
-    """Open each of these emails alone; return which are open, and the errors of rows that fail."""
+    """Open each of these emails alone; return which are open, and the errors of rows that fail.
+
+    `progress` is called before each.
+    """
     opened, failed = frozenset[int](), list[Exception]()
     for email_id in ids:
+        progress()
         try:
             opened |= open_([email_id]).opened
         except Exception as error:

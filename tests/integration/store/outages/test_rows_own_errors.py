@@ -17,6 +17,7 @@ from outbox import Status
 from outbox.store.records import Claim
 from outbox.store.transitions import claim_apart, expire
 from outbox.store.transitions.window import finish
+from outbox.worker.batch.batch_results import Results
 from outbox.worker.process import unrecorded
 from outbox.worker.sweep import sweep
 from tests.integration.store.locks import PATIENCE, swept
@@ -131,6 +132,19 @@ def test_no_result_is_given_up_while_all_of_them_fail(
         batch.result(PATIENCE)
     assert [shop.status(i) for i in ids] == [SENT, SENT]
     assert set(catcher.copies().values()) == {1}
+
+
+def test_its_batch_lives_while_each_result_is_tried_alone(shop: Shop, code: str) -> None:
+    ids = [shop.enqueue(address).id for address in addresses(8)]
+    made, lives = shop.started(), list[bool]()
+    results = Results(shop.runtime, made.token, progress=lambda: lives.append(True))
+    assert results.record_and_open(ids[:4]) == {*ids[:4]}
+    for email_id in ids[:4]:
+        results.add(sent(email_id))
+    not_open = f"OLD.id = {ids[5]} AND NEW.status = 'sending'"
+    with refusing(shop.engine, "outbox_email", not_open, code=code):
+        assert results.record_and_open(ids[4:]) == {*ids[4:]} - {ids[5]}
+    assert len(lives) >= len(ids), "one sign of life for each write and each opening"
 
 
 @pytest.mark.parametrize("gives_back", [True, False], ids=["a good end", "an error"])
