@@ -6,7 +6,7 @@ row's own if other rows pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from sqlalchemy import Connection
@@ -18,7 +18,7 @@ from .error_codes import describe, is_refusal, may_be_of_a_row
 
 MOST = 20
 """Emails that fail one after the other, none of them with refused data, until the database itself
-is taken for what fails."""
+is taken for what fails. But one from the other end is tried before."""
 
 
 def each_for_itself(
@@ -35,29 +35,59 @@ def each_for_itself(
     faulty email is alone. So it is after an error that may be a row's own, unless the first `most`
     of the emails fail so. One line in the log tells that they could not be `what`: "expired".
     """
-    faulty: dict[int, BaseException] = {}
-    passed: list[int] = []
+    parts = _Parts(connection, sorted(ids), work, most)
+    parts.attempt(parts.ids)
+    if parts.faulty:
+        _tell(parts.faulty, what)
+    return frozenset(parts.faulty)
 
-    def attempt(some: list[int]) -> None:
+
+class _Parts:
+    """The halves, and the halves of these, of emails that fail together."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        ids: Sequence[int],
+        work: Callable[[frozenset[int]], object],
+        most: float,
+    ) -> None:
+        self.ids = ids
+        self.faulty: dict[int, BaseException] = {}
+        self._connection, self._work, self._most = connection, work, most
+        self._passed = set[int]()
+
+    def attempt(self, some: Sequence[int]) -> None:
+        """Do the work for these; find out which of them are faulty."""
+        some = [email_id for email_id in some if email_id not in self._passed]
+        if not some:
+            return
         try:
-            _in_savepoint(connection, partial(work, frozenset(some)))
-            passed.append(len(some))
+            self._do(some)
         except Exception as error:
-            is_lasting = not passed and len(faulty) >= most and not is_refusal(error)
-            if is_lasting or not may_be_of_a_row(error):
+            if not may_be_of_a_row(error) or not (is_refusal(error) or self._may_go_on()):
                 raise
             if len(some) == 1:
-                faulty[some[0]] = error
+                self.faulty[some[0]] = error
                 return
             half = len(some) // 2
-            attempt(some[:half])
-            attempt(some[half:])
+            self.attempt(some[:half])
+            self.attempt(some[half:])
 
-    if ids:
-        attempt(sorted(ids))
-    if faulty:
-        _tell(faulty, what)
-    return frozenset(faulty)
+    def _do(self, some: Collection[int]) -> None:
+        _in_savepoint(self._connection, partial(self._work, frozenset(some)))
+        self._passed.update(some)
+
+    def _may_go_on(self) -> bool:
+        """Return whether others may pass. After many failures it tries the last one to know it."""
+        if self._passed or len(self.faulty) < self._most:
+            return True
+        try:
+            self._do(self.ids[-1:])
+        except Exception as error:
+            if not may_be_of_a_row(error):
+                raise
+        return bool(self._passed)
 
 
 def _in_savepoint(connection: Connection, work: Callable[[], object]) -> None:

@@ -12,12 +12,15 @@ from time import monotonic
 from uuid import UUID
 
 from ...store.connection.database import Database
-from ...store.connection.error_codes import describe, is_refusal
+from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.harmless_log import harmless_log
 from ...store.transitions.window import finish
 
 EVERY = 0.5
 """Seconds between two tries. The rescue waits a whole lease after it has seen the row free."""
+
+FAILING_EVERY = 5.0
+"""The same where each row that was tried answers with an error of its own."""
 
 
 class Unended:
@@ -55,12 +58,14 @@ class Unended:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _end(self, token: UUID) -> None:
-        pause, is_left = threading.Event(), True
+        pause, wait, is_left = threading.Event(), EVERY, True
         while is_left:
-            pause.wait(EVERY)
+            pause.wait(wait)
             try:
                 is_left = finish(self._database(), token, [], worker=self._worker()).left
+                wait = EVERY
             except Exception as error:  # noqa: BLE001  (the emails are known to be unsent: try again)
                 harmless_log.warning("outbox: a batch is not ended yet (%s)", describe(error))
                 if is_refusal(error):
                     return  # now and always: the rescue isolates the email that causes it
+                wait = FAILING_EVERY if may_be_of_a_row(error) else EVERY
