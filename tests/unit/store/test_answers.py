@@ -21,7 +21,13 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from outbox.store.connection.error_codes import code_of, describe, is_refusal, is_transient
+from outbox.store.connection.error_codes import (
+    code_of,
+    describe,
+    is_refusal,
+    is_transient,
+    may_be_of_a_row,
+)
 
 
 class Psycopg2Error(Exception):
@@ -154,3 +160,34 @@ def test_the_description_quotes_no_row() -> None:
     assert describe(wrapped(sqlstate("25006"))) == "ReadOnlySqlTransaction 25006"
     assert describe(wrapped(Psycopg2Error("53100"))) == "Psycopg2Error 53100"
     assert describe(PoolTimeout("limit")) == "TimeoutError"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(
+            wrapped(pymysql.err.OperationalError(code, ""))
+            for code in (1026, 1044, 1045, 1047, 1049, 1129, 1130, 1197, 1203, 1226, 1305, 1412)
+        ),
+        *(wrapped(pymysql.err.OperationalError(code, "")) for code in (1615, 3100, 3101, 9001)),
+        wrapped(sqlstate("XX000"), InternalError),
+        OperationalError(None, None, pymysql.err.OperationalError(1698, "Access denied")),
+    ],
+    ids=repr,
+)
+def test_an_error_of_the_database_is_no_rows_own(error: Exception) -> None:
+    assert not may_be_of_a_row(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        wrapped(pymysql.err.OperationalError(31001, "a trigger of the app's")),
+        wrapped(sqlstate("42501"), ProgrammingError),
+        wrapped(sqlstate("23514"), IntegrityError),
+        DBAPIError(None, None, Psycopg2Error("UE001")),  # a trigger that is deferred to the commit
+    ],
+    ids=repr,
+)
+def test_an_error_may_be_a_rows_own(error: Exception) -> None:
+    assert may_be_of_a_row(error)
