@@ -15,7 +15,7 @@ from uuid import UUID
 
 from ...domain.counted import counted
 from ...store.connection.database import Database
-from ...store.connection.error_codes import describe, may_be_of_a_row
+from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.control.lease import put_off_rescue
 from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
@@ -93,10 +93,11 @@ class Unrecorded:
                 progress = end(self._database(), token, results, worker=self._worker())
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
-                if not results and may_be_of_a_row(error):
+                if not results and is_refusal(error):
                     return  # what is left of the batch was not sent: the rescue gives it back
+                is_slow = not results and may_be_of_a_row(error)  # an outage may look so, too
                 failed = self._write_each(token, results, refused, gives_back=gives_back)
-                wait = FAILING_WAIT if 0 < len(failed) == len(results) else wait
+                wait = FAILING_WAIT if is_slow or 0 < len(failed) == len(results) else wait
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:

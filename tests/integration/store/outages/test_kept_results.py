@@ -15,23 +15,23 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
 CODES = {"postgresql": "UE001", "mariadb": "31001"}
-SENT, SENDING = Status.SENT, Status.SENDING
+SENT, SENDING, PENDING = Status.SENT, Status.SENDING, Status.PENDING
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unrecorded, "FAILING_WAIT", unrecorded.FIRST_WAIT)
 
 
 @pytest.mark.parametrize("gives_back", [True, False], ids=["a good end", "an error"])
 def test_the_rescue_waits_while_a_row_takes_no_result(
-    shop: Shop,
-    gives_back: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    shop: Shop, gives_back: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(unrecorded, "FAILING_WAIT", unrecorded.FIRST_WAIT)
     ids = [shop.enqueue(address).id for address in addresses(2)]
     made = shop.started()
     shop.open(made.token, *ids)
-    kept, tries = shop.runtime.unrecorded, 0
+    kept, tries, code = shop.runtime.unrecorded, 0, CODES[shop.engine.dialect.name]
     never = f"OLD.id = {ids[0]} AND NEW.status = 'sent'"
-    code = CODES[shop.engine.dialect.name]
 
     def is_tried_twice() -> bool:  # so one whole try lies behind the rescue
         return caplog.text.count("not recorded yet") > tries + 1
@@ -48,3 +48,22 @@ def test_the_rescue_waits_while_a_row_takes_no_result(
     assert [shop.status(i) for i in ids] == [SENT, SENT]
     assert shop.mail(ids[0]).unknown_count == 0
     assert shop.count(shop.tables.attempt) == len(ids)
+
+
+def test_the_rest_is_given_back_after_an_error_that_may_be_an_outage(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = [shop.enqueue(address).id for address in addresses(2)]
+    made = shop.started()
+    shop.open(made.token, ids[0])
+    kept, code = shop.runtime.unrecorded, CODES[shop.engine.dialect.name]
+
+    def is_only_the_lease_left() -> bool:
+        return shop.status(ids[0]) is SENT and caplog.text.count("results are not recorded") > 1
+
+    with refusing(shop.engine, "outbox_lease", "OLD.emails > 0", event="DELETE", code=code):
+        kept.keep(made.token, [sent(ids[0])])
+        wait_until(is_only_the_lease_left, PATIENCE, "a try without results")
+    assert kept.wait(PATIENCE)
+    assert [shop.status(i) for i in ids] == [SENT, PENDING]
+    assert shop.count(shop.tables.lease) == 0
