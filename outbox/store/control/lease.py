@@ -34,6 +34,7 @@ from sqlalchemy import (
 
 from ...domain.fleet import ProcessId
 from ..connection.database import Database
+from ..connection.error_codes import may_be_of_a_row
 from ..connection.shared_rows import LockedElsewhere, no_longer_avoided, run_patiently
 from .circuit_breaker import forget_prober
 
@@ -262,3 +263,13 @@ def put_off_rescue(connection: Connection, database: Database, token: UUID) -> N
     """Have the rescue wait a whole lease from now on: its batch's results are known."""
     known = update(database.tables.lease).where(this(database)).values(suspected_at=None)
     change(connection, database, known, token)
+
+
+def judge_later(database: Database, token: UUID) -> None:
+    """Have a lease that the rescue could not judge wait for one term, as one with a faulty row."""
+    later = update(database.tables.lease).where(this(database)).values(suspected_at=database.now())
+    try:
+        database.run(lambda connection: change(connection, database, later, token))
+    except Exception as error:
+        if not may_be_of_a_row(error):  # else its own row fails, too
+            raise

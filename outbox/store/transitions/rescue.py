@@ -31,7 +31,7 @@ from ..connection.row_locks import lock, lock_claim, seen
 from ..control import locked_leases
 from ..control.circuit_breaker import forget_prober, give_back_probe
 from ..control.counter import UNKNOWN, bump
-from ..control.lease import change, is_not_noted, this
+from ..control.lease import is_not_noted, judge_later
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
 from ..queries.crashing import note_crashing, prepare_mark
@@ -70,7 +70,7 @@ def rescue(database: Database, settings: Settings, *, random: Callable[[], float
             if not may_be_of_a_row(error):
                 raise
             failed.append(error)
-            _put_off(database, token)
+            judge_later(database, token)
             continue
         if one is None:
             locked_leases.note(database, token)
@@ -121,17 +121,6 @@ def _note_overdue(database: Database) -> None:
         database.run_each(lambda connection: connection.execute(these))
     else:
         database.run(work)
-
-
-def _put_off(database: Database, token: UUID) -> None:
-    """Have a lease that could not be judged wait for one term, as one with a faulty row does."""
-    lease = database.tables.lease
-    later = update(lease).where(this(database)).values(suspected_at=database.now())
-    try:
-        database.run(lambda connection: change(connection, database, later, token))
-    except Exception as error:
-        if not may_be_of_a_row(error):  # else its own row fails, too
-            raise
 
 
 def _judged(database: Database, term: float) -> Sequence[UUID]:
