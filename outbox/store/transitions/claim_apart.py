@@ -6,8 +6,7 @@ passed over for a while.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from math import inf
 from uuid import UUID
 
@@ -19,31 +18,11 @@ from ...domain.scheduling.claim_plan import ClaimRequest
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..connection.one_by_one import each_for_itself
+from ..control.passed_over import pass_over, passed_over
 from ..due_emails import claimed, due_statement, most_alone
-
-AGAIN = 30.0
-"""Seconds until such an email is tried again. As long waits one that failed with the database."""
 
 ROUNDS = 5
 """How often a claim looks further at most, where each email that it has found fails."""
-
-MOST = 5000
-"""The most emails that are passed over: each is a parameter of the statement."""
-
-
-def passed_over(database: Database) -> frozenset[int]:
-    """Return the emails whose rows this process could not claim lately."""
-    now = time.monotonic()
-    for email_id in [one for one, until in database.failing.items() if until <= now]:
-        database.failing.pop(email_id, None)
-    return frozenset(database.failing)
-
-
-def pass_over(database: Database, ids: Collection[int]) -> None:
-    """Note that these emails alone could not be claimed."""
-    room = max(0, MOST - len(database.failing))
-    until = time.monotonic() + AGAIN
-    database.failing.update((email_id, until) for email_id in sorted(ids)[:room])
 
 
 def take_apart(

@@ -1,0 +1,52 @@
+"""An email whose row takes no `suppressed`, or no other lane: it stops no other email."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from outbox import Status
+from outbox.worker.drain import drain
+from tests.integration.store.locks import swept
+from tests.integration.store.outages.test_rows_own_errors import CODES
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.schema import refusing
+from tests.support.shop.shop import Shop, Shops, addresses
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+
+def never_suppressed(email_id: int) -> str:
+    return f"OLD.id = {email_id} AND NEW.status = 'suppressed'"
+
+
+def test_a_drain_returns_and_has_sent_the_others(
+    shop: Shop, shops: Shops, catcher: Catcher
+) -> None:
+    to = addresses(4)
+    ids = [shop.enqueue(address).id for address in to]
+    shop.outbox.suppress(to[1], reason="left")
+    shop.outbox.suppress(to[2], reason="left")
+    runtime = shops.open(MAIL_PORT=catcher.port).runtime
+    code = CODES[shop.engine.dialect.name][0]
+    with refusing(shop.engine, "outbox_email", never_suppressed(ids[1]), code=code):
+        drain(runtime)
+        expected = [Status.SENT, Status.PENDING, Status.SUPPRESSED, Status.SENT]
+        assert [shop.status(i) for i in ids] == expected
+        assert to[1] not in str(catcher.copies())
+    assert {row.crashes for row in shop.rows(shop.tables.email)} == {0}
+
+
+def test_one_that_is_refused_is_charged_a_crash_so_that_it_ends(
+    shop: Shop, shops: Shops, catcher: Catcher
+) -> None:
+    [address] = addresses(1)
+    email = shop.enqueue(address)
+    shop.outbox.suppress(address, reason="left")
+    motion = swept(shops, catcher, OUTBOX_SLOTS=1)
+    with refusing(shop.engine, "outbox_email", never_suppressed(email.id)):
+        with pytest.raises(DBAPIError):
+            motion.work()
+        assert shop.status(email.id) is Status.CLAIMED
+        shop.rescue()
+        assert shop.mail(email.id).crashes == 1
