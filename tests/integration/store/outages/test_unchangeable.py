@@ -1,15 +1,18 @@
-"""An email whose row takes no `suppressed`, or no other lane: it stops no other email."""
+"""Emails whose rows take one status not: one row stops no other, and no table costs much time."""
 
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from outbox import Status
+from outbox.store.transitions import claim_apart
 from outbox.worker.drain import drain
 from tests.integration.store.locks import swept
 from tests.integration.store.outages.test_rows_own_errors import CODES
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.motion import write
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import Shop, Shops, addresses
 
@@ -50,3 +53,22 @@ def test_one_that_is_refused_is_charged_a_crash_so_that_it_ends(
         assert shop.status(email.id) is Status.CLAIMED
         shop.rescue()
         assert shop.mail(email.id).crashes == 1
+
+
+def test_a_table_that_fails_is_not_asked_for_each_email(shop: Shop) -> None:
+    write(shop, claim_apart.MOST + 9)
+    statements: list[str] = []
+
+    def count(*args: object) -> None:
+        statements.append(str(args[2]))
+
+    code = CODES[shop.engine.dialect.name][1]
+    with refusing(shop.engine, "outbox_email", "NEW.status = 'claimed'", code=code):
+        event.listen(shop.engine, "before_cursor_execute", count)
+        with pytest.raises(DBAPIError):
+            shop.claim(limit=800)
+        event.remove(shop.engine, "before_cursor_execute", count)
+        updates = [text for text in statements if text.startswith("UPDATE outbox_email")]
+        assert len(updates) < 3 * claim_apart.MOST
+        assert not shop.database.failing
+    assert [claim.emails for claim in shop.claim(limit=800)] == [claim_apart.MOST + 9]
