@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from outbox import Status
+from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.transitions import claim_apart
 from outbox.worker.drain import drain
-from tests.integration.store.locks import swept
+from tests.integration.store.locks import PATIENCE, swept
 from tests.integration.store.outages.test_rows_own_errors import CODES
+from tests.integration.store.transitions.test_rescue import judge
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import write
 from tests.support.shop.schema import refusing
-from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.shop.shop import LEASE, Shop, Shops, addresses
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
@@ -72,3 +76,37 @@ def test_a_table_that_fails_is_not_asked_for_each_email(shop: Shop) -> None:
         assert len(updates) < 3 * claim_apart.MOST
         assert not shop.database.failing
     assert [claim.emails for claim in shop.claim(limit=800)] == [claim_apart.MOST + 9]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("count", [3, 1])
+def test_where_no_email_of_several_opens_none_is_charged(
+    shop: Shop, shops: Shops, catcher: Catcher, count: int
+) -> None:
+    ids = write(shop, count)
+    motion = swept(shops, catcher, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1, OUTBOX_LEASE=1.0)
+    code = CODES[shop.engine.dialect.name][1]
+    unopened = "NEW.status = 'sending'"
+    with ThreadPoolExecutor(1) as pool, refusing(shop.engine, "outbox_email", unopened, code=code):
+        error = pool.submit(motion.work).exception(PATIENCE)
+    assert isinstance(error, DBAPIError)
+    shop.rescue()
+    assert {shop.status(i) for i in ids} == {Status.PENDING}
+    assert {row.crashes for row in shop.rows(shop.tables.email)} == {int(count == 1)}
+
+
+def test_a_lease_that_never_started_asks_for_a_rescue_when_it_can_be_judged(shop: Shop) -> None:
+    def is_overdue() -> bool:
+        return survey(shop.database, shop.runtime.lanes, (), limit=1, term=LEASE).overdue
+
+    email = shop.enqueue()
+    shop.claim()
+    shop.later(LEASE + 1)
+    assert is_overdue()
+    with refusing(shop.engine, "outbox_email", f"OLD.id = {email.id}"):
+        assert judge(shop) == 0
+        assert not is_overdue()
+        shop.later(LEASE + 1)
+        assert is_overdue()
+    assert judge(shop) == 1
+    assert not is_overdue()
