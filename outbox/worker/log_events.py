@@ -54,7 +54,7 @@ def log_crowded(server: str, cause: str) -> None:
         "outbox: server %s refused a further connection (%s) and takes emails over the others: if"
         ' it allows fewer than the workers have slots, set its "connections" in OUTBOX_SERVERS'
     )
-    _log.warning(text, server, cause, extra={"outbox": values})
+    harmless_log.warning(text, server, cause, extra={"outbox": values})
 
 
 def log_alert(server: str, email_id: int) -> None:

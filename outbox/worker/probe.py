@@ -11,12 +11,12 @@ from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import circuit_breaker
 from ..store.control.comparison import Candidate, candidates, first_free, ranked_probes
+from ..store.control.passed_over import passed_over
 from ..store.queries import claimed_batch
 from ..store.queries.sweep.server_limits import HALF_OPEN
 from ..store.queries.sweep.sweep_snapshot import Survey
 from ..store.records import Breaker, Claim
 from ..store.transitions.claim import claim_probe
-from ..store.transitions.claim_apart import passed_over
 from .process.runtime import Runtime
 
 

@@ -69,7 +69,7 @@ class Database:
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._turns: Turns | None = None
         self.avoided = dict[tuple[Hashable, str], float]()  # rows, and until when: `shared_rows`
-        self.failing = dict[int, float]()  # emails, and until when: `transitions/claim_apart.py`
+        self.failing = dict[int, float]()  # emails, and until when: `control/passed_over.py`
         self.locked_leases = dict[UUID, tuple[float, float]]()  # see `control/locked_leases.py`
         self._built: dict[Hashable, Any] = {}
 

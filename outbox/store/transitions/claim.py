@@ -30,11 +30,12 @@ from ..connection.database import Database
 from ..connection.error_codes import describe, may_be_of_a_row
 from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids
+from ..control.passed_over import pass_over, passed_over
 from ..due_emails import claimed, due_statement, most_alone, taken
 from ..records import Claim, Mark
 from ..schema.clock import clock
 from ..schema.tables import Tables
-from .claim_apart import pass_over, passed_over, take_apart
+from .claim_apart import take_apart
 
 _log = logging.getLogger("outbox")
 

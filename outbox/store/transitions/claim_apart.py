@@ -6,9 +6,7 @@ passed over for a while.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
-from math import inf
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, select, update
@@ -19,58 +17,52 @@ from ...domain.scheduling.claim_plan import ClaimRequest
 from ..connection.database import Database
 from ..connection.list_parts import among
 from ..connection.one_by_one import each_for_itself
+from ..control.passed_over import pass_over, passed_over
 from ..due_emails import claimed, due_statement, most_alone
-
-AGAIN = 30.0
-"""Seconds until such an email is tried again. As long waits one that failed with the database."""
 
 ROUNDS = 5
 """How often a claim looks further at most, where each email that it has found fails."""
 
-MOST = 5000
-"""The most emails that are passed over: each is a parameter of the statement."""
-
-
-def passed_over(database: Database) -> frozenset[int]:
-    """Return the emails whose rows this process could not claim lately."""
-    now = time.monotonic()
-    for email_id in [one for one, until in database.failing.items() if until <= now]:
-        database.failing.pop(email_id, None)
-    return frozenset(database.failing)
-
-
-def pass_over(database: Database, ids: Collection[int]) -> None:
-    """Note that these emails alone could not be claimed."""
-    room = max(0, MOST - len(database.failing))
-    until = time.monotonic() + AGAIN
-    database.failing.update((email_id, until) for email_id in sorted(ids)[:room])
+MOST = 50
+"""How many emails may fail before any passes. After that the whole table is taken for what fails,
+and not one statement is spent on each email that waits. Refused data is never the table's."""
 
 
 def take_apart(
     connection: Connection, database: Database, request: ClaimRequest, token: UUID
 ) -> Sequence[Row[int, int]]:
-    """Claim one batch, without the emails whose rows fail; return each email's id and crashes."""
+    """Claim one batch, without the emails whose rows fail; return each email's id and crashes.
+
+    Raises the error where `MOST` emails fail, and none passes. None of these is passed over: each
+    is claimed as soon as the table is well again.
+    """
     email = database.tables.email
     this = update(email).where(email.c.status == Status.PENDING).values(claimed(token))
 
     def claim(ids: frozenset[int]) -> None:
         connection.execute(this.where(among(database, ids)))
 
+    found = frozenset[int]()
     for _ in range(ROUNDS):
-        due = _due(connection, database, request)
-        faulty = each_for_itself(connection, due, claim, "claimed", most=inf)
-        pass_over(database, faulty)
+        due = _due(connection, database, request, but=found)
+        most = max(1, MOST - len(found))
+        faulty = each_for_itself(connection, due, claim, "claimed", most=most)
+        found |= faulty
         if len(faulty) < len(due):
+            pass_over(database, found)
             ours = select(email.c.id, email.c.crashes).where(among(database, due))
             return connection.execute(ours.where(email.c.token == token)).all()
         if not due:
             break
+    pass_over(database, found)
     return []
 
 
-def _due(connection: Connection, database: Database, request: ClaimRequest) -> list[int]:
+def _due(
+    connection: Connection, database: Database, request: ClaimRequest, *, but: Collection[int]
+) -> list[int]:
     """Lock one batch's due emails; return those that a claim takes."""
-    others = database.tables.email.c.id.not_in(sorted(passed_over(database)))
+    others = database.tables.email.c.id.not_in(sorted(passed_over(database).union(but)))
     due = due_statement(database.tables, request, database.now()).where(others)
     found = connection.execute(due).all()
     lone = [row.id for row in found if row.crashes >= ALONE_FROM][: most_alone(request)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
@@ -11,9 +11,11 @@ from sqlalchemy import Connection, Update, update
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
 from ..connection.database import Database
+from ..connection.error_codes import is_refusal
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import Locked, lock, lock_claim, lock_ids, seen
+from ..control.passed_over import pass_over
 from ..due_times import first_due
 from ..end_emails import end_emails
 from ..recipients import having
@@ -86,7 +88,7 @@ def give_back_to_lanes(database: Database, token: UUID, homes: Mapping[str, Sequ
             def move(some: frozenset[int], back: Update = back) -> None:
                 connection.execute(back.where(ours, among(database, some)))
 
-            each_for_itself(connection, free, move, "given back")
+            _each_or_refused(connection, database, free, move, "given back")
 
     database.run(work)
 
@@ -103,7 +105,7 @@ def suppress(
     Such an email fails if a recipient was refused before, because not all recipients are on the
     list. `partly` names the suppressed recipients of other emails. They are left out before
     anything is sent, so that a worker that is lost later leaves no doubt about them. Returns the
-    emails whose rows alone fail: none of them may be sent.
+    emails whose rows alone fail: none of them may be sent. Raises the error of one that is refused.
     """
     email, both = database.tables.email.c, [*ids, *partly]
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
@@ -114,7 +116,37 @@ def suppress(
         rows = [row for row in locked if row.id in some]
         _suppress(connection, database, rows, partly)
 
-    return each_for_itself(connection, [row.id for row in locked], work, "suppressed")
+    return _each_or_refused(connection, database, [row.id for row in locked], work, "suppressed")
+
+
+def _each_or_refused(
+    connection: Connection,
+    database: Database,
+    ids: Collection[int],
+    work: Callable[[frozenset[int]], object],
+    what: str,
+) -> frozenset[int]:
+    """Do `work` for these emails; raise the error of one that is refused.
+
+    That ends the batch, and the crashes that are charged for it end the email. Other emails whose
+    rows alone fail are returned. No claim takes them for a while: they go back uncharged, and each
+    batch would find them again at once.
+    """
+    refused: list[Exception] = []
+
+    def attempt(some: frozenset[int]) -> None:
+        try:
+            work(some)
+        except Exception as error:
+            if len(some) == 1 and is_refusal(error):
+                refused.append(error)
+            raise
+
+    faulty = each_for_itself(connection, ids, attempt, what)
+    if refused:
+        raise refused[0]
+    pass_over(database, faulty)
+    return faulty
 
 
 def _suppress(

@@ -43,6 +43,7 @@ class Results:
         self.counted: Callable[[EmailResult, int], None] | None = None
         self.behind: list[Callable[[], object]] = []  # what is to be called behind the next record
         self.settled = 0  # emails whose result is in the table, or waits for it
+        self.table_fails = False  # no email of a window opens, and none is to blame
         self.refused: dict[int, Exception] = {}  # by the email whose row can take no result
 
     def add(self, entry: EmailResult) -> None:
@@ -132,15 +133,18 @@ class Results:
     ) -> frozenset[int]:
         """Open a window's emails one by one. One whose row alone fails is not opened.
 
-        The end of the batch gives it back. If no other passes, its error is raised: its lease runs
-        out, and the rescue charges a crash.
+        The end of the batch gives it back. If no email passes, the error is raised. An email that
+        is alone, or refused, is to blame: its lease runs out, and the rescue charges a crash. Where
+        several fail with other errors, it is the table.
         """
         began = self._clock()
 
         def attempt() -> frozenset[int]:
             opened, failed = open_each(following, open_, progress=self._progress)
             if failed and not opened:
+                self.table_fails = len(following) > 1 and not any(map(is_refusal, failed))
                 raise failed[0]
+            self.table_fails = False
             return opened
 
         def ends(error: BaseException) -> bool:

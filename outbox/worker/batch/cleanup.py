@@ -56,7 +56,8 @@ class Cleanup:
                 self._results.add(entry)
         self._record(patience)
         is_known = (self.window is not None and self.window.has_crashed) or self._results.refused
-        rest_is_innocent = self.is_over or is_known  # it is known which email is at fault
+        # It is known which email is at fault, or that none is.
+        rest_is_innocent = self.is_over or is_known or self._results.table_fails
         if rest_is_innocent or shutdown.is_nobodys_fault(error):
             self._give_back(patience)
         for call in behind:

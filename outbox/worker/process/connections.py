@@ -38,8 +38,7 @@ class Connections:
         does not exceed it either.
         """
         with self._lock:
-            idle = self._idle[server.name]
-            lent = idle.pop() if idle else Connection(server, clock=self._clock)
+            lent = _taken(self._idle[server.name]) or Connection(server, clock=self._clock)
             self._lent[server.name].add(lent)
         try:
             yield lent
@@ -80,11 +79,27 @@ class Connections:
             connection.close()
 
     def renew_lock(self) -> None:
-        """Make a new lock after a fork: another thread of the parent may have held the old one."""
+        """Make a new lock after a fork: another thread of the parent may have held the old one.
+
+        The parent's batches go on there: no connection is lent here. Those that were idle are
+        opened anew, because a `Connection` uses no other process's session.
+        """
         self._lock = threading.Lock()
+        self._lent.clear()
 
     def _sessions(self, server: str) -> tuple[int, int]:
         """Return how many sessions are open, and how many connections batches have."""
         with self._lock:
             lent, idle = self._lent[server], self._idle[server]
             return sum(one.has_session for one in (*lent, *idle)), len(lent)
+
+
+def _taken(idle: list[Connection]) -> Connection | None:
+    """Take a connection out of these, one with a session first; return None if there is none.
+
+    A server may refuse further sessions: then only those that are open send.
+    """
+    for at in reversed(range(len(idle))):
+        if idle[at].has_session:
+            return idle.pop(at)
+    return idle.pop() if idle else None

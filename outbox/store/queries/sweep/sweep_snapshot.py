@@ -165,11 +165,12 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
 def _asks_for_a_rescue(database: Database, term: float) -> ColumnElement[bool]:
     """Return the condition: a rescue would judge the lease, or note that it has run out.
 
-    In between it could only look, in each sweep, for as long as a lease lasts.
+    In between it could only look, in each sweep, for as long as a lease lasts. A lease that never
+    started is judged at once, and noted only if it had a row that alone fails.
     """
     lease = database.tables.lease.c
     seen_long_ago = lease.suspected_at <= database.now(-term)
-    return or_(lease.started_at.is_(None), is_not_noted(database), seen_long_ago)
+    return or_(is_not_noted(database), seen_long_ago)
 
 
 def _any_expired(database: Database) -> Select[*tuple[Any, ...]]:

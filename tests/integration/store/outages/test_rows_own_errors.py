@@ -14,8 +14,9 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from outbox import Status
+from outbox.store.control import passed_over
 from outbox.store.records import Claim
-from outbox.store.transitions import claim_apart, expire
+from outbox.store.transitions import expire
 from outbox.store.transitions.window import finish
 from outbox.worker.batch.batch_results import Results
 from outbox.worker.process import unrecorded
@@ -176,7 +177,7 @@ def test_the_others_are_claimed_and_it_is_tried_again_later(
         caplog.clear()
         assert sweep(shop.runtime, made.append) == 0
         assert not caplog.text, "it is passed over for a while"
-        monkeypatch.setattr(claim_apart, "AGAIN", -1.0)
+        monkeypatch.setattr(passed_over, "AGAIN", -1.0)
         shop.database.failing.clear()
         assert sweep(shop.runtime, made.append) == 0
         assert f"email {ids[0]} first" in caplog.text

@@ -15,8 +15,8 @@ from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import ARROWS
 from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.control.passed_over import pass_over
 from outbox.store.schema.clock import utc
-from outbox.store.transitions.claim_apart import pass_over
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.release import give_back
 from outbox.store.transitions.release import suppress as end_suppressed

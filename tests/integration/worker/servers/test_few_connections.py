@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -131,6 +132,35 @@ def test_after_a_while_a_further_connection_is_tried(shops: Shops) -> None:
         few.go_on.set()
         assert {task.result(PATIENCE).end for task in tasks} == {BatchEnd.DONE}
         assert (few.refused, halted(motion.shop)) == (0, set())
+
+
+def test_the_open_session_is_used_before_a_connection_that_was_refused(shops: Shops) -> None:
+    with FewConnections(1) as few:
+        motion = begun(few, shops)
+        connections = motion.shop.runtime.connections
+        [mx] = motion.shop.runtime.servers
+        with ExitStack() as last, ExitStack() as first:
+            used = first.enter_context(connections.lend(mx))
+            refused = last.enter_context(connections.lend(mx))
+            assert refused.connect() is not None
+            assert (used.has_session, refused.has_session) == (True, False)
+        motion.shop.runtime.reach.crowd("mx")
+        write(motion.shop, 10)
+        motion.beat()
+        assert standing(motion.shop) == {SENT: 11}
+        assert (few.refused, halted(motion.shop)) == (1, set())
+
+
+def test_a_child_counts_no_batch_of_its_parent(shops: Shops) -> None:
+    with FewConnections(1) as few:
+        motion = begun(few, shops)
+        runtime = motion.shop.runtime
+        [mx] = runtime.servers
+        runtime.reach.crowd("mx")
+        with runtime.connections.lend(mx):
+            assert runtime.connections.spare("mx") == 0
+            runtime.connections.renew_lock()
+            assert runtime.connections.spare("mx") == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"connections": 4}])
