@@ -273,20 +273,23 @@ def _(trial: Trial) -> None:
         trial.outbox.restored()
 
 
+def _set_in_redis(trial: Trial, name: str, value: str) -> None:
+    trial.app()
+    trial.celery.conf.broker_url = url = trial.broker()
+    with Redis.from_url(url) as client:
+        try:
+            client.config_set(name, value)
+            client.config_get(name)
+        except ResponseError:  # fakeredis
+            missing("a Redis that has settings", "apt install redis-server")
+
+
 @mistake(
     "a Redis that throws keys away",
     check="Redis may throw keys away when its memory is full (maxmemory-policy allkeys-lru)",
 )
 def _(trial: Trial) -> None:
-    trial.app()
-    url = trial.broker()
-    trial.celery.conf.broker_url = url
-    with Redis.from_url(url) as client:
-        client.config_set("maxmemory-policy", "allkeys-lru")
-        try:
-            client.config_get("maxmemory-policy")
-        except ResponseError:  # fakeredis
-            missing("a Redis that tells its settings", "apt install redis-server")
+    _set_in_redis(trial, "maxmemory-policy", "allkeys-lru")
 
 
 @mistake(
@@ -294,11 +297,4 @@ def _(trial: Trial) -> None:
     check="Redis's memory is full (maxmemory 1024), so it takes no task: raise maxmemory",
 )
 def _(trial: Trial) -> None:
-    trial.app()
-    url = trial.broker()
-    trial.celery.conf.broker_url = url
-    with Redis.from_url(url) as client:
-        try:
-            client.config_set("maxmemory", "1024")
-        except ResponseError:  # fakeredis
-            missing("a Redis that has settings", "apt install redis-server")
+    _set_in_redis(trial, "maxmemory", "1024")
