@@ -10,7 +10,7 @@ from ..domain.priority import Priority
 from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import circuit_breaker
-from ..store.control.comparison import Candidate, candidates, first_free, ranked_probes
+from ..store.control.blame.comparison import Candidate, candidates, first_free, ranked_probes
 from ..store.control.passed_over import passed_over
 from ..store.queries import claimed_batch
 from ..store.queries.sweep.server_limits import HALF_OPEN

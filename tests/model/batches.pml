@@ -101,7 +101,7 @@ inline be_taken(b) {
 	bat.at = left(b)
 }
 
-/* outbox.worker.batch.watch.other_emails.OtherEmails.wait, outbox.store.control.comparison.outsider_waits
+/* outbox.worker.batch.watch.other_emails.OtherEmails.wait, outbox.store.control.blame.comparison.outsider_waits
  * outbox.worker.batch.send_window.Window._leave_server
  */
 inline weigh(b) {
@@ -187,7 +187,7 @@ inline end_or_wait(over) {
 }
 
 /* outbox.worker.batch.watch.server_watch.Watch.settle, outbox.worker.batch.watch.server_breaker.ServerBreaker.keep_suspicion
- * outbox.store.control.suspicion.suspect, outbox.store.control.suspicion.clear
+ * outbox.store.control.blame.suspicion.suspect, outbox.store.control.blame.suspicion.clear
  * outbox.store.control.circuit_breaker.close, outbox.worker.batch.sending.Sending.finish
  */
 inline settle(b) {

@@ -3,7 +3,7 @@
 #define is_half_open (row.is == open && row.has_come && !row.prober)
 #define prefer(set, these) (((set) & (these)) -> ((set) & (these)) : (set))
 
-/* outbox.worker.probe._choose, outbox.store.control.comparison.candidates, outbox.store.control.comparison.ranked_probes
+/* outbox.worker.probe._choose, outbox.store.control.blame.comparison.candidates, outbox.store.control.blame.comparison.ranked_probes
  * Not the suspect; unlike it; one that nothing is held against; the first of several.
  */
 inline choose_probe(b) {

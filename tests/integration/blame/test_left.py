@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST
 from outbox.domain.delivery.transaction import Phase
-from outbox.store.control.comparison import JUST_NOW
+from outbox.store.control.blame.comparison import JUST_NOW
 from tests.integration.blame.play import LATEST, world, write
 from tests.integration.blame.server import ClassServer, Habit
 from tests.support.shop.shop import message

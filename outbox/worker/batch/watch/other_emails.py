@@ -10,7 +10,7 @@ from ....domain.delivery.blame import Common, Traits
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey
 from ....store.connection.database import Database
-from ....store.control.comparison import (
+from ....store.control.blame.comparison import (
     just_taken,
     outsider_taken,
     outsider_waits,

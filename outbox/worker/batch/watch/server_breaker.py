@@ -12,7 +12,8 @@ from ....domain.delivery.refusal_streak import SystemicRefusal, in_ascii
 from ....domain.delivery.transaction import Transaction
 from ....store.connection.error_codes import describe, is_refusal
 from ....store.connection.shared_rows import LockedElsewhere
-from ....store.control import circuit_breaker, suspicion
+from ....store.control import circuit_breaker
+from ....store.control.blame import suspicion
 from ....store.records import Breaker
 from ....store.transitions.uncharge import review
 from ...log_events import log_alert, log_breaker

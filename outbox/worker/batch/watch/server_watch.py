@@ -14,7 +14,7 @@ from ....domain.delivery.breaker_timing import (
 from ....domain.delivery.reach import WITNESS
 from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
-from ....store.control.comparison import JUST_NOW
+from ....store.control.blame.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
 from ...log_events import log_crowded, log_unreached
 from ...process.runtime import Runtime

@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from outbox.domain.delivery.blame import Common
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, SUSPICION_SECONDS
-from outbox.store.control import circuit_breaker, comparison, suspicion
+from outbox.store.control import circuit_breaker
+from outbox.store.control.blame import comparison, suspicion
 from outbox.store.control.forgotten_servers import note_configured
 from outbox.store.control.set_back.set_right import set_right
 from outbox.store.queries import whole_emails

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from outbox.domain.delivery.breaker_timing import SUSPICION_SECONDS, Cause
-from outbox.store.control import circuit_breaker, suspicion
+from outbox.store.control import circuit_breaker
+from outbox.store.control.blame import suspicion
 from outbox.worker.sweep import sweep
 from tests.integration.store.control.test_circuit_breaker import SERVER, trip
 from tests.support.shop.shop import Shop

@@ -12,7 +12,7 @@ import pytest
 from outbox import Priority
 from outbox.domain.delivery.transaction import Phase
 from outbox.domain.scheduling.token_bucket import Rate
-from outbox.store.control import suspicion
+from outbox.store.control.blame import suspicion
 from outbox.store.control.rate_limits import set_right, take
 from outbox.store.queries.sweep.preemption import should_yield_to_urgent
 from tests.integration.blame.server import ClassServer, Habit

@@ -6,8 +6,8 @@ import pytest
 
 from outbox.domain.delivery.blame import Traits
 from outbox.domain.priority import Priority
-from outbox.store.control import comparison
-from outbox.store.control.comparison import outsider_waits
+from outbox.store.control.blame import comparison
+from outbox.store.control.blame.comparison import outsider_waits
 from tests.integration.store.locks import hold, in_time, no_waiting
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, standing

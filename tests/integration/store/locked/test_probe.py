@@ -10,7 +10,8 @@ from sqlalchemy import update
 
 from outbox import Priority, Status
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, Cause
-from outbox.store.control import circuit_breaker, comparison
+from outbox.store.control import circuit_breaker
+from outbox.store.control.blame import comparison
 from outbox.store.records import Claim
 from outbox.store.transitions.claim import claim_probe
 from outbox.worker.sweep import sweep

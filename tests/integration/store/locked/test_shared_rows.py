@@ -18,7 +18,8 @@ from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.connection import shared_rows
 from outbox.store.connection.database import Database
 from outbox.store.connection.shared_rows import LockedElsewhere
-from outbox.store.control import circuit_breaker, forgotten_servers, suspicion
+from outbox.store.control import circuit_breaker, forgotten_servers
+from outbox.store.control.blame import suspicion
 from outbox.store.control.connection_caps import in_flight, take_server
 from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
 from outbox.store.control.rate_limits import seconds_until_open, set_right, take

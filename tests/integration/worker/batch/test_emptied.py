@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, BreakerState, Cause
-from outbox.store.control import circuit_breaker, suspicion
+from outbox.store.control import circuit_breaker
+from outbox.store.control.blame import suspicion
 from outbox.store.records import ClaimedEmail
 from outbox.worker.batch.batch_end import BatchEnd
 from outbox.worker.batch.next_window import NextWindow

@@ -14,7 +14,8 @@ from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from outbox.smtp import reply_reader
-from outbox.store.control import circuit_breaker, suspicion
+from outbox.store.control import circuit_breaker
+from outbox.store.control.blame import suspicion
 from outbox.worker.batch import send_window
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.watch.diagnosis import ASIDE

@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, false, or_, true, update
 
-from ...domain.delivery.breaker_timing import SUSPICION_SECONDS, BreakerState, Cause
-from ..connection.database import Database
-from ..connection.shared_rows import change_or_insert, run_patiently
-from ..records import Breaker
-from ..schema.column_types import REPLY_LENGTH
-from .circuit_breaker import counts, is_in, lock_breaker, read
+from ....domain.delivery.breaker_timing import SUSPICION_SECONDS, BreakerState, Cause
+from ...connection.database import Database
+from ...connection.shared_rows import change_or_insert, run_patiently
+from ...records import Breaker
+from ...schema.column_types import REPLY_LENGTH
+from ..circuit_breaker import counts, is_in, lock_breaker, read
 
 SILENCE = "an email got no reply for a long time"
 """The reason for suspecting a server that was silent to an email."""

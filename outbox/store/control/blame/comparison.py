@@ -10,16 +10,16 @@ from typing import Any
 
 from sqlalchemy import Select, UnaryExpression, select
 
-from ...domain.delivery.blame import Common, Traits
-from ...domain.delivery.transaction import Verdict
-from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import LaneKey
-from ..connection.database import Database
-from ..connection.list_parts import among
-from ..connection.row_locks import lock_ids
-from ..records import traits_of
-from ..schema.clock import utc
-from .pause import EVERYTHING, paused, scope_of
+from ....domain.delivery.blame import Common, Traits
+from ....domain.delivery.transaction import Verdict
+from ....domain.priority import Priority
+from ....domain.scheduling.claim_plan import LaneKey
+from ...connection.database import Database
+from ...connection.list_parts import among
+from ...connection.row_locks import lock_ids
+from ...records import traits_of
+from ...schema.clock import utc
+from ..pause import EVERYTHING, paused, scope_of
 
 OLDEST, NEWEST = 500, 100
 """How many due emails of one lane and priority are looked at, from both ends of the queue."""
