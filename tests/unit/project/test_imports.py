@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,10 @@ def test_the_domain_does_no_io_and_asks_no_clock(path: Path) -> None:
 def test_no_file_is_longer_than_300_lines() -> None:
     sources = sorted(DOMAIN.parent.rglob("*.py"))
     assert not [p.name for p in sources if len(p.read_text("utf-8").splitlines()) > 300]
+
+
+def test_no_folder_has_more_than_15_files() -> None:
+    folders = Counter(
+        path.parent for path in DOMAIN.parent.rglob("*.py") if path.stem != "__init__"
+    )
+    assert not [folder.name for folder, files in folders.items() if files > 15]

@@ -1,1 +1,1 @@
-"""Whose fault a failure is, the email's or the server's: suspicions, and the emails that decide them."""
+"""Whose fault a failure is: suspicions against servers, and the emails that decide them."""
