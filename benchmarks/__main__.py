@@ -34,7 +34,10 @@ def main(only: str, rounds: int, scale: float, cores: int | None) -> None:
     for name in chosen:
         report.parts.append(_part(name, rounds, scale))
         report.save(path)  # a run takes an hour: if it breaks, what it has measured is kept
-    path.with_suffix(".svg").write_text(plot.svg(report))
+    rows = [row for part in report.parts for row in table.lines(part)]
+    path.with_suffix(".svg").write_text(
+        plot.svg(f"Figures against their targets, at {scale:g} of the size", rows)
+    )
     click.echo(f"\n{table.plain(report)}\n\n{path} and {path.with_suffix('.svg')} are written.")
     if scale != 1:
         click.echo(f"At {scale:g} of the sizes this only shows that it runs: no figure counts.")

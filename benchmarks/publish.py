@@ -1,77 +1,138 @@
 """`python -m benchmarks.publish [.bench/bench.json …]`: put runs into docs/performance.md.
 
-The text between the two marks is written anew from the JSON, and so is the plot beside the page.
-Without a file every scenario is marked as not yet measured. Figures are never typed by hand.
+A run replaces the figures of its scenarios; those of the others stay, with the conditions of their
+own run. The plot beside the page is drawn from the same table. Figures are never typed by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import click
 
 from benchmarks import plot, table
 from benchmarks.results import Report, load
 from benchmarks.scenarios import SCENARIOS
+from benchmarks.table import Cells
 
 PAGE = Path("docs/performance.md")
 PLOT = Path("docs/performance.svg")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+_WIDTH = 120
+
+_REMARKS = "What the scenarios said beside their figures:"
+_RUN = re.compile(r"(Measured .* rounds of )([a-z, ]+)( on .*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The conditions of a run, and those of its scenarios whose figures are on the page."""
+
+    scenarios: tuple[str, ...]
+    before: str  # the text before their names, and the one behind
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.before}{', '.join(self.scenarios)}{self.after}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What stands between the two marks."""
+
+    runs: Sequence[Run] = ()
+    rows: dict[str, list[Cells]] = field(default_factory=dict)
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read what was published before."""
+        rows: dict[str, list[Cells]] = {}
+        remarks: dict[str, list[str]] = {}
+        blocks = [" ".join(block.split("\n")) for block in text.strip().split("\n\n")]
+        for cells in table.read(text):
+            rows.setdefault(cells[0], []).append(cells)
+        for remark in re.findall(r"^- .*(?:\n  .*)*", text, flags=re.MULTILINE):
+            scenario, _, said = " ".join(remark[2:].split()).partition(": ")
+            remarks.setdefault(scenario, []).append(said)
+        found = [match for block in blocks if (match := _RUN.fullmatch(block))]
+        runs = [Run(scenarios=tuple(m[2].split(", ")), before=m[1], after=m[3]) for m in found]
+        return cls(runs=runs, rows=rows, remarks=remarks)
+
+    def with_run(self, report: Report) -> Figures:
+        """Return these figures with those of a run in the place of older ones."""
+        new = {part.scenario: part for part in report.parts}
+        older = [
+            replace(run, scenarios=tuple(name for name in run.scenarios if name not in new))
+            for run in self.runs
+        ]
+        return Figures(
+            runs=[*(run for run in older if run.scenarios), _run(report)],
+            rows=self.rows | {name: table.lines(part) for name, part in new.items()},
+            remarks=self.remarks | {name: list(part.remarks) for name, part in new.items()},
+        )
+
+    def __str__(self) -> str:
+        cells = table.markdown(self.rows, list(SCENARIOS))
+        if not self.runs:
+            return f"No run at full size has been published yet.\n\n{cells}"
+        picture = f"![Each figure against its target]({PLOT.name})"
+        remarks = (f"- {name}: {said}" for name in SCENARIOS for said in self.remarks.get(name, ()))
+        conditions = (_filled(str(run)) for run in self.runs)
+        told = [_REMARKS, "\n".join(map(_filled, remarks))]
+        return "\n\n".join([*conditions, cells, picture, *told])
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 def main(paths: tuple[Path, ...]) -> None:
-    """Render the figures of a run, or of runs of different scenarios, into the documentation."""
-    reports = [load(path) for path in paths]
-    if any(report.conditions["scale"] != 1 for report in reports):
-        raise click.ClickException("only a run at full size is a measurement")
-    if reports:
-        PLOT.write_text(plot.svg(_joined(reports)))
-    PAGE.write_text(rendered(PAGE.read_text(), reports))
+    """Render the figures of runs into the documentation, in the order of the runs."""
+    page, drawn = published(PAGE.read_text(), [load(path) for path in paths])
+    PAGE.write_text(page)
+    PLOT.write_text(drawn)
 
 
-def rendered(page: str, reports: Sequence[Report]) -> str:
-    """Return the page with the reports' figures between the marks."""
+def published(page: str, reports: Iterable[Report]) -> tuple[str, str]:
+    """Return the page with the reports' figures between the marks, and the plot of all figures.
+
+    Raises ClickException for a run at a smaller size: that is no measurement.
+    """
     before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{figures(reports)}\n\n{END}{after}"
+    old, _, after = rest.partition(END)
+    figures = Figures.read(old)
+    for report in reports:
+        if report.conditions["scale"] != 1:
+            raise click.ClickException("only a run at full size is a measurement")
+        figures = figures.with_run(report)
+    rows = [row for name in SCENARIOS for row in figures.rows.get(name, ())]
+    drawn = plot.svg("Figures against their targets", rows)
+    return f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}", drawn
 
 
-def figures(reports: Sequence[Report]) -> str:
-    """Return the conditions, the table, the plot and the remarks of the runs."""
-    if not reports:
-        cells = table.markdown(None, list(SCENARIOS))
-        return f"No run at full size has been published yet.\n\n{cells}"
-    report = _joined(reports)
-    cells = table.markdown(report, list(SCENARIOS))
-    picture = f"![Each figure against its target]({PLOT.name})"
-    return "\n\n".join([*map(_conditions, reports), cells, picture, _remarks(report)])
-
-
-def _joined(reports: Sequence[Report]) -> Report:
-    """Return all runs as one report; of a scenario that was run twice the last run counts."""
-    parts = {part.scenario: part for report in reports for part in report.parts}
-    return Report(reports[-1].conditions, list(parts.values()))
-
-
-def _conditions(report: Report) -> str:
+def _run(report: Report) -> Run:
     said = report.conditions
     packages = ", ".join(f"{name} {number}" for name, number in said["packages"].items())
     changed = " with uncommitted changes" if said["changed"] else ""
-    scenarios = ", ".join(part.scenario for part in report.parts)
-    return (
-        f"Measured {said['started']} at commit `{said['commit']}`{changed}: {said['rounds']} rounds"
-        f" of {scenarios} on {said['cores']} of {said['cores_of_machine']} cores"
+    return Run(
+        scenarios=tuple(part.scenario for part in report.parts),
+        before=f"Measured {said['started']} at commit `{said['commit']}`{changed}:"
+        f" {said['rounds']} rounds of ",
+        after=f" on {said['cores']} of {said['cores_of_machine']} cores"
         f" ({said['processor']}, {said['memory_gb']} GB, {said['system']}), Python"
-        f" {said['python']}, {packages}. The load before the run was {said['load_before']:.2f}."
+        f" {said['python']}, {packages}. The load before the run was {said['load_before']:.2f}.",
     )
 
 
-def _remarks(report: Report) -> str:
-    lines = [f"- {part.scenario}: {text}" for part in report.parts for text in part.remarks]
-    return "\n".join(["What the scenarios said beside their figures:", "", *lines])
+def _filled(text: str) -> str:
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.fill(
+        text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 if __name__ == "__main__":

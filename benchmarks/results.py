@@ -56,22 +56,37 @@ class Row:
     beside: Series | None = None
     target: Target | None = None
     note: str = ""
+    paired: bool = False  # many short turns: the two of a turn had the same speed of the machine
 
     @property
     def value(self) -> float:
-        """What is compared with the target: the ratio of the medians, or the median."""
+        """What is compared with the target: the ratio of the medians, or the median.
+
+        Where it is `paired`, it is the median of the ratios of each turn.
+        """
         if self.beside is None:
             return self.ours.median
+        if self.paired:
+            return statistics.median(self._ratios)
         return self.ours.median / self.beside.median if self.beside.median else float("inf")
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The least and the most over the rounds, each ratio from figures of the same round."""
-        values: Sequence[float] = self.ours.values
-        if self.beside is not None:
-            pairs = zip(self.ours.values, self.beside.values, strict=True)
-            values = [mine / other if other else float("inf") for mine, other in pairs]
+        """The least and the most over the rounds, each ratio from figures of the same round.
+
+        Where it is `paired`, the quartiles of the turns: of many turns some are disturbed.
+        """
+        values = self.ours.values if self.beside is None else self._ratios
+        if self.paired and len(values) > 1:
+            low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+            return low, high
         return min(values), max(values)
+
+    @property
+    def _ratios(self) -> Sequence[float]:
+        assert self.beside is not None
+        pairs = zip(self.ours.values, self.beside.values, strict=True)
+        return [mine / other if other else float("inf") for mine, other in pairs]
 
     @property
     def met(self) -> bool | None:
@@ -135,6 +150,7 @@ def _row(document: dict[str, Any]) -> Row:
         beside=_series(document["beside"]) if document["beside"] else None,
         target=Target(**document["target"]) if document["target"] else None,
         note=document["note"],
+        paired=document["paired"],
     )
 
 

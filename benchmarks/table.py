@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from benchmarks.results import Part, Report, Row, Series
 
-HEADER = ("scenario", "what", "ours", "beside", "figure", "spread", "target", "")
-NOT_MEASURED = "not yet measured"
+Cells = tuple[str, ...]
+
+HEADER: Cells = ("scenario", "what", "ours", "beside", "figure", "spread", "target", "")
+NOT_MEASURED, ONE_ROUND, MET = "not yet measured", "one round", "met"
+_RULE: Cells = ("---",) * len(HEADER)
 
 
-def lines(part: Part) -> list[tuple[str, ...]]:
+def lines(part: Part) -> list[Cells]:
     """Return the cells of one scenario's rows."""
     if part.failure:
         return [(part.scenario, f"failed: {part.failure}", *[""] * 6)]
@@ -26,19 +31,25 @@ def plain(report: Report) -> str:
     return "\n".join([aligned[0], "-" * len(aligned[0]), *aligned[1:]])
 
 
-def markdown(report: Report | None, scenarios: list[str]) -> str:
-    """Return the table for the documentation, with a line for each scenario that is missing.
-
-    Only a run at full size is a measurement.
-    """
-    rows = [HEADER, ("---",) * len(HEADER)]
+def markdown(rows: Mapping[str, Sequence[Cells]], scenarios: Sequence[str]) -> str:
+    """Return the table for the documentation, with a line for each scenario that is missing."""
+    all_rows = [HEADER, _RULE]
     for name in scenarios:
-        part = report.part(name) if report and report.conditions["scale"] == 1 else None
-        rows += lines(part) if part else [(name, NOT_MEASURED, *[""] * 6)]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
+        all_rows += rows.get(name) or [(name, NOT_MEASURED, *[""] * 6)]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in all_rows
+    )
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def read(text: str) -> Iterator[Cells]:
+    """Yield the cells of the figures that a table for the documentation has."""
+    for line in text.splitlines():
+        cells = tuple(cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|"))
+        if len(cells) == len(HEADER) and cells not in (HEADER, _RULE) and cells[1] != NOT_MEASURED:
+            yield cells
+
+
+def _cells(row: Row) -> Cells:
     unit = "x" if row.beside else row.ours.unit
     low, high = row.spread
     single = len(row.ours.values) == 1
@@ -48,9 +59,9 @@ def _cells(row: Row) -> tuple[str, ...]:
         _median(row.ours),
         f"{row.beside.name}: {_median(row.beside)}" if row.beside else "",
         f"{number(row.value)} {unit}",
-        "one round" if single else f"{number(low)} to {number(high)}",
+        ONE_ROUND if single else f"{number(low)} to {number(high)}",
         _target(row),
-        {True: "met", False: "not met", None: ""}[row.met],
+        {True: MET, False: "not met", None: ""}[row.met],
     )
 
 

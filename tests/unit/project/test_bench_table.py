@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+import pytest
+
 from benchmarks import plot, table
-from benchmarks.publish import figures, rendered
+from benchmarks.publish import BEGIN, END, published
 from benchmarks.results import Part, Report, Row, Series, Target, at_least, at_most, load
 from benchmarks.scenarios import SCENARIOS
 
@@ -32,8 +35,8 @@ def report(*rows: Row, scale: float = 1) -> Report:
     return Report(conditions, [Part("drain", rows, ("a remark",))])
 
 
-def row(target: Target | None = None, beside: Series | None = PEER) -> Row:
-    return Row("drain", "a drain", OURS, beside, target)
+def row(target: Target | None = None, beside: Series | None = PEER, scenario: str = "drain") -> Row:
+    return Row(scenario, "a drain", OURS, beside, target)
 
 
 def test_a_ratio_is_of_medians_and_its_spread_of_rounds() -> None:
@@ -60,24 +63,55 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load(tmp_path / "bench.json") == written
 
 
+def page(*reports: Report, old: str = "") -> str:
+    return published(f"before\n{BEGIN}\n{old}\n{END}\nafter\n", reports)[0]
+
+
+def test_where_turns_are_many_the_figure_and_its_spread_are_of_their_ratios() -> None:
+    many = Row("drain", "a drain", OURS, PEER, paired=True)
+    assert many.value == 3
+    assert many.spread == (2.5, 6.5), "the quartiles of 2, 3 and 10"
+
+
 def test_what_was_not_measured_says_so() -> None:
-    lines = figures([report(row(at_least(3)))]).splitlines()
+    lines = page(report(row(at_least(3)))).splitlines()
     assert any("| drain | a drain |" in line and "| met |" in line for line in lines)
     assert sum(table.NOT_MEASURED in line for line in lines) == len(SCENARIOS) - 1
+    assert "No run at full size" in page()
 
 
 def test_runs_of_different_scenarios_stand_in_one_table_with_the_conditions_of_each() -> None:
     first = report(row(at_least(3)))
-    later = Report(first.conditions | {"commit": "def"}, [Part("idle", (row(),)), *first.parts])
-    shown = figures([first, later])
-    assert shown.count("at commit `abc`") == shown.count("at commit `def`") == 1
-    assert shown.count("| drain | a drain |") == 2, "one of idle's, and one of drain, the last"
-    assert shown.count(table.NOT_MEASURED) == len(SCENARIOS) - 2
+    later = Report(
+        first.conditions | {"commit": "def"}, [Part("idle", (row(scenario="idle"),)), *first.parts]
+    )
+    shown = page(
+        Report(first.conditions, [*first.parts, Part("lanes", (row(scenario="lanes"),))]), later
+    )
+    assert "at commit `abc`: 3 rounds of lanes on 2" in shown, "the other's figures are older"
+    assert "at commit `def`: 3 rounds of idle, drain on 2" in shown
+    assert shown.count("| a drain |") == 3, "one of each scenario"
+    assert shown.count(table.NOT_MEASURED) == len(SCENARIOS) - 3
+    assert "`abc`" not in page(first, later), "nothing of that run is left"
+
+
+def test_a_run_replaces_its_scenarios_and_leaves_the_others_as_they_are() -> None:
+    first = report(row(at_least(3)), row(at_most(0), None))
+    long = Part(
+        "idle", (row(scenario="idle"),), ("a remark that is longer than a line is wide, " * 4,)
+    )
+    before = page(first, Report(first.conditions | {"commit": "def"}, [long]))
+    assert published(before, [])[0] == before
+    after = published(before, [Report(first.conditions, [Part("idle", ())])])[0]
+    assert after.count("| drain | a drain |") == before.count("| drain | a drain |") == 2
+    assert after.count("| idle | not yet measured |") == 1
+    assert "longer than a line" in before
+    assert "longer than a line" not in after
 
 
 def test_a_run_on_smaller_sizes_measures_nothing() -> None:
-    shown = table.markdown(report(row(at_least(3)), scale=0.1), list(SCENARIOS))
-    assert shown.count(table.NOT_MEASURED) == len(SCENARIOS)
+    with pytest.raises(click.ClickException, match="full size"):
+        page(report(row(at_least(3)), scale=0.1))
 
 
 def test_a_failure_stands_in_the_table() -> None:
@@ -86,14 +120,15 @@ def test_a_failure_stands_in_the_table() -> None:
 
 
 def test_the_page_keeps_what_is_around_the_figures() -> None:
-    page = "before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n"
-    new = rendered(page, [report(row())])
+    new = page(report(row()), old="old")
     assert new.startswith("before\n")
     assert new.endswith("after\n")
     assert "old" not in new
-    assert rendered(new, []).count("figures: begin") == 1
+    assert new.count("figures: begin") == 1
 
 
 def test_the_plot_has_a_bar_for_each_target() -> None:
-    picture = plot.svg(report(row(at_least(3)), row(at_most(0), None), row()))
+    rows = table.lines(Part("drain", (row(at_least(3)), row(at_most(0), None), row())))
+    picture = plot.svg("Figures", rows)
     assert picture.count('text-anchor="end"') == 2
+    assert published(page(report(row(at_least(3)))), [])[1].count('text-anchor="end"') == 1
