@@ -248,7 +248,9 @@ class Shops:
 
     def close(self) -> None:
         for shop in self.opened:
-            assert shop.runtime.unrecorded.wait(), "a thread still writes results: it has no database"
+            assert shop.runtime.unrecorded.wait(), (
+                "a thread still writes results: it has no database"
+            )
             shop.runtime.disconnect()
             shop.engine.dispose()
         self.common.take_back()
