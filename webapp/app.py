@@ -50,6 +50,7 @@ def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-def error_page(error: HTTPException) -> tuple[str, int]:
-    """Return an HTTP error as a page of the shop."""
-    return render_template("error.html", error=error), error.code or 500
+def error_page(error: HTTPException) -> tuple[str, int, list[tuple[str, str]]]:
+    """Return an HTTP error as a page of the shop, with the error's own headers, such as `Allow`."""
+    headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
+    return render_template("error.html", error=error), error.code or 500, headers

@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from flask import request
+from flask import abort, request
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Unauthorized
 
@@ -41,7 +41,8 @@ def bearer(token: str) -> Access:
         given = request.authorization
         sent = (given.token if given and given.type == "bearer" else None) or ""
         if not hmac.compare_digest(sent.encode(), expected):
-            raise Unauthorized(www_authenticate=_ASK)
+            # A whole answer: an app's own page of errors would mostly leave its header out.
+            abort(Unauthorized(www_authenticate=_ASK).get_response())
         return True
 
     return access

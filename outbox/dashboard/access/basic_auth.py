@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from flask import request
+from flask import abort, request
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Unauthorized
 from werkzeug.security import check_password_hash, generate_password_hash
@@ -52,7 +52,9 @@ class _Basic:
         name = (given.username if given and given.type == "basic" else None) or ""
         password = (given.password if given and given.type == "basic" else None) or ""
         if not self._is_right(name, password):
-            raise Unauthorized(www_authenticate=_ASK)
+            # A whole answer: a browser asks by its header alone, which an app's own page of errors
+            # would mostly leave out.
+            abort(Unauthorized(www_authenticate=_ASK).get_response())
         return self.users[name][1], name
 
     def _is_right(self, name: str, password: str) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from flask import Flask, abort, redirect
 from flask_login import LoginManager, UserMixin, login_user
+from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Rule
 from werkzeug.security import generate_password_hash
 
@@ -175,6 +176,18 @@ def test_basic_auth_asks_for_a_password_and_knows_whose_it_is(shops: Shops) -> N
     assert client.get("/outbox/messages", headers=basic("bob", "wrong")).status_code == 401
     with pytest.raises(ConfigurationError, match="the password of 'ada' is not hashed"):
         basic_auth({"ada": ("clear", Role.ACT)})
+
+
+def test_a_browser_is_asked_for_a_password_whatever_the_apps_page_of_errors_is(
+    shops: Shops,
+) -> None:
+    app = shops.open(SECRET_KEY="secret").app
+    app.register_error_handler(HTTPException, lambda error: ("Our own page", error.code))
+    Dashboard(app, access=basic_auth({"ada": (generate_password_hash("x"), Role.ACT)}))
+    asked = app.test_client().get("/outbox/")
+    assert asked.status_code == 401
+    assert asked.headers["WWW-Authenticate"].startswith("Basic realm=outbox")
+    assert app.test_client().get("/nowhere").text == "Our own page"
 
 
 class User(UserMixin):  # type: ignore[misc]  # it has no types

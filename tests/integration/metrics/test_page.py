@@ -12,6 +12,7 @@ from flask import Flask
 from flask_wtf import CSRFProtect
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from werkzeug.exceptions import HTTPException
 
 from outbox import ConfigurationError, Outbox
 from outbox.domain.delivery.breaker_timing import Cause
@@ -61,6 +62,7 @@ def test_nobody_reads_it_until_the_app_says_who(shops: Shops) -> None:
 def test_a_token_opens_it_and_no_other(shops: Shops) -> None:
     app = shops.open(SECRET_KEY="k").app
     CSRFProtect(app)
+    app.register_error_handler(HTTPException, lambda error: ("Our own page", error.code))
     Metrics(app, access=bearer(TOKEN))
     for wrong in ({}, {"Authorization": "Bearer no"}, {"Authorization": f"Basic {TOKEN}"}):
         refused = ask(app, **wrong)
