@@ -11,6 +11,7 @@ from flask.typing import ResponseReturnValue
 from ...domain.delivery.status import LEASED, Status
 from ...domain.header.address import CONTROL
 from ...flask_ext.management.management import Management
+from ...flask_ext.management.results import Reason
 from ...flask_ext.management.source import AGAIN
 from ...flask_ext.previews.shown import ShownEmail
 from ...store.due_times import HELD
@@ -26,6 +27,8 @@ FRAME_POLICY = (
     " form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
 """What a shown message may do, which may be hostile: no scripts, and it loads nothing."""
+LOCKED = f"unchanged: {Reason.LOCKED}"
+"""The result of an act that another transaction has kept from the message."""
 _BASE = '<base target="_blank">'
 """So a click on a link opens a window, which the sandbox forbids."""
 
@@ -52,6 +55,7 @@ def show(email_id: int) -> ResponseReturnValue:
         is_large=is_large(email),
         is_held=email.due_at == HELD,
         done=_done(acts),
+        locked=LOCKED,
         again=_sent_again(acts) if "again" in request.args else None,
         seen=acts[0].id if acts else 0,
         copy_of=request.args.get("copy_of", type=int),
@@ -125,7 +129,7 @@ def _sent_again(acts: tuple[AuditEntry, ...]) -> AuditEntry | None:
 
 
 def _was_late(act: AuditEntry) -> bool:
-    return act.result.startswith("unchanged")
+    return act.result.startswith("unchanged") and act.result != LOCKED
 
 
 def _possible(email: EmailDetails) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from ...store.jobs import row as jobs
 from ..management.arguments import OnProgress, priority_of, several_ids
 from ..management.audit import MOST_NAMED, Deed, deed_of
 from ..management.corrections import in_parts, noted, scanned
+from ..management.results import Reason
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -126,13 +127,16 @@ def release(
     if ids is not None:
         chosen_ids = several_ids(ids)
         found, deed = parts(chosen_ids), deed_of(by, "release", **_named(chosen_ids))
-        work = _releasing(deed, chosen_ids[0] if len(chosen_ids) == 1 else None)
+        only = chosen_ids[0] if len(chosen_ids) == 1 else None
+        work = _releasing(deed, only)
     else:
-        deed = deed_of(by, "release", **what(name, which, scheduled=bool(scheduled)))
+        only, deed = None, deed_of(by, "release", **what(name, which, scheduled=bool(scheduled)))
         work = _releasing(deed)
         chosen = hold.scan_held(database, tag=name, priority=which, scheduled=bool(scheduled))
         found = scanned(chosen, progress)
     total, locked = in_parts(database, work, found)
+    if only is not None and not total:
+        _note_unchanged(database, deed, only, locked)
     note_end(runtime)
     return Released(emails=total, locked=tuple(sorted(locked)))
 
@@ -143,10 +147,20 @@ def _releasing(deed: Deed | None, only: int | None = None) -> Change[int]:
 
     def change(connection: Connection, database: Database, ids: list[int]) -> int:
         changed = hold.release(connection, database, ids)
-        deed.note(connection, database, "released" if changed else "unchanged: is not held", only)
+        if changed:
+            deed.note(connection, database, "released", only)
         return changed
 
     return change
+
+
+def _note_unchanged(
+    database: Database, deed: Deed | None, only: int, locked: Collection[int]
+) -> None:
+    """Note why the only email was not released."""
+    told = f"unchanged: {Reason.LOCKED if locked else 'is not held'}"
+    if deed is not None:
+        run_bounded(database, lambda connection: deed.note(connection, database, told, only))
 
 
 def note_end(runtime: Runtime) -> None:

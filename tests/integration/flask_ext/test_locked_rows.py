@@ -137,6 +137,14 @@ def test_a_verb_passes_over_a_locked_email_and_does_its_work_later(
     assert act(shop)
 
 
+def test_a_release_that_passes_over_a_locked_email_says_so_in_the_audit(shop: Shop) -> None:
+    shop.outbox.restored()
+    with vanished(shop, shop.tables.email, 3) as session:
+        assert in_time(lambda: shop.outbox.release(3, by="bob"), session).locked == (3,)
+    (entry,) = shop.outbox.audit(email=3)
+    assert (entry.action, entry.result) == ("release", "unchanged: another transaction holds it")
+
+
 def test_a_locked_job_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
     run = runner(shop)
     with vanished(shop, shop.tables.job) as session:
@@ -166,6 +174,21 @@ def test_the_dashboard_says_that_it_cannot_be_done_now(
     assert "a page of the dashboard met a locked row: outbox_dashboard.job_stop" in caplog.text
     desk.post(f"/jobs/{job.id}/stop", f"/jobs/{job.id}")
     assert now(desk.shop, job).state is JobState.STOPPED
+
+
+@pytest.mark.parametrize("act", ["retry", "release"])
+def test_the_page_of_a_message_says_that_another_transaction_holds_it(
+    shops: Shops, act: str
+) -> None:
+    desk = Desk(shops)
+    (email_id,) = written(desk.shop, 1)
+    desk.shop.outbox.cancel_now(email_id, by="ada")
+    path = f"/messages/{email_id}"
+    with vanished(desk.shop, desk.shop.tables.email) as session:
+        page = in_time(lambda: desk.followed(f"{path}/{act}", path), session)
+    assert "Another transaction holds the message. Try again in a minute." in page
+    assert "too late" not in page
+    assert "Before you" not in page
 
 
 @pytest.mark.databases("mariadb")
