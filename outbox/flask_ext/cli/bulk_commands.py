@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -13,9 +14,10 @@ from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.counted import counted
 from ...domain.delivery.status import Status
 from ...store.connection.database import Database
+from ...store.queries import reports
 from ...store.retention.mark import PurgeUnderWay
 from ...store.retention.purge import Removed
-from ...store.transitions.cancel import withdraw
+from ...store.transitions.cancel import waiting, withdraw_ids
 from ...store.transitions.retry import RETRIED
 from ...worker.purge import purge_all
 from ..management.audit import Deed
@@ -130,24 +132,37 @@ def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
         raise click.UsageError("give exactly one of --id, --key and --tag")
     locked: Collection[int] = ()
     if tag is None:
-        total = write(_withdraw, id_, key)
+        total, others = write(_withdraw, id_, key)
     else:
         with progress_bar() as progress:
-            total, locked = cancel_tag(current_runtime(), tag, progress, person())
+            total, others, locked = cancel_tag(current_runtime(), tag, progress, person())
     click.echo(f"{counted(total, 'email')} cancelled")
+    for status, emails in sorted(others.items()):
+        click.echo(f"{_are(emails)} {status}: {_ENDED[status]}")
     fail_if_locked(len(locked))
     if not total:
         raise SystemExit(1)
 
 
-def _withdraw(connection: Connection, database: Database, id_: int | None, key: str | None) -> int:
+_ENDED = {
+    Status.SENT: "a recipient has a copy, and the others get none",
+    Status.UNKNOWN: "in doubt before, it may have arrived; it is not sent again",
+}
+
+
+def _withdraw(
+    connection: Connection, database: Database, id_: int | None, key: str | None
+) -> tuple[int, Counter[Status]]:
     """Withdraw an email, and write the audit, in one transaction."""
-    total = withdraw(connection, database, id=id_, key=key)
-    told = "cancelled" if total else "unchanged: none was waiting"
+    ids = waiting(connection, database, id=id_, key=key)
+    total = withdraw_ids(connection, database, ids)
+    ended = reports.statuses(connection, database, ids).values()
+    others = Counter(status for status in ended if status in _ENDED)
+    told = "cancelled" if total else next(map(str, others), "unchanged: none was waiting")
     # A key may have an address in it, and the audit is kept.
     what = {} if key is None else {"by": "key"}
     Deed(who=person(), action="cancel", what=what).note(connection, database, told, id_)
-    return total
+    return total, others
 
 
 @click.command()

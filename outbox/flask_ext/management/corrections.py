@@ -6,7 +6,8 @@ that another transaction holds are tried once more at the end, and then reported
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from ...store.jobs.needing import needing_person
 from ...store.queries import reports
 from ...store.queries.id_scan import Scan, waiting_with_tag
 from ...store.queries.id_steps import Walk, read_step
-from ...store.transitions.cancel import withdraw_ids
 from ...store.transitions.retry import RETRIED
 from .arguments import OnProgress, several_ids, status_of
 from .audit import Deed, deed_of
@@ -70,13 +70,45 @@ def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
 
 def cancel_tag(
     runtime: Runtime, tag: str, progress: OnProgress, by: str
-) -> tuple[int, Collection[int]]:
-    """Withdraw a tag's emails; return how many, and the ids that another transaction holds."""
-    database, withdraw = runtime.database, noted(withdraw_ids, deed_of(by, "cancel", tag=tag))
-    return in_parts(database, withdraw, scanned(waiting_with_tag(database, tag), progress))
+) -> tuple[int, Counter[Status], Collection[int]]:
+    """Withdraw a tag's emails.
+
+    Returns how many, how many ended otherwise, and the ids that another transaction holds.
+    """
+    database, withdraw = runtime.database, Withdrawal(deed=deed_of(by, "cancel", tag=tag))
+    total, locked = in_parts(database, withdraw, scanned(waiting_with_tag(database, tag), progress))
+    return total, Counter(withdraw.others.values()), locked
 
 
-def noted(work: Change[int], deed: Deed | None, done: str = "cancelled") -> Change[int]:
+@dataclass(kw_only=True)
+class Withdrawal:
+    """A change that withdraws emails, and keeps which of them ended otherwise than as cancelled.
+
+    That is an email in doubt, or one of which a recipient has a copy.
+    """
+
+    deed: Deed | None
+    others: dict[int, Status] = field(default_factory=dict)
+
+    def __call__(self, connection: Connection, database: Database, ids: list[int]) -> int:
+        """Withdraw them, with an entry in the audit; return how many are cancelled."""
+        for email_id in ids:  # a transaction may be repeated
+            self.others.pop(email_id, None)
+        ended = act_of(Action.CANCEL, Action.CANCEL.statuses)(connection, database, ids).statuses
+        others = {i: end for i, end in ended.items() if end is not Status.CANCELLED}
+        self.others |= others
+        if self.deed is not None:
+            told = withdrawn(len(ended) - len(others), Counter(others.values()))
+            self.deed.note(connection, database, told)
+        return len(ended) - len(others)
+
+
+def withdrawn(cancelled: int, others: Mapping[Status, int]) -> str:
+    """Return what a withdrawal has done, such as `3 cancelled, 1 unknown`."""
+    return ", ".join([f"{cancelled} cancelled", *(f"{n} {end}" for end, n in others.items())])
+
+
+def noted(work: Change[int], deed: Deed | None, done: str) -> Change[int]:
     """Return the same work, which leaves an entry in the audit for each of its transactions."""
 
     def change(connection: Connection, database: Database, ids: list[int]) -> int:

@@ -31,6 +31,21 @@ def withdraw(
     A claimed email loses its token, so its window will not open. An email in an open window can no
     longer be withdrawn. An email in doubt ends `unknown` and is not counted. Raises TypeError
     unless exactly one of `id`, `key` and `tag` is given.
+    """
+    ids = waiting(connection, database, id=id, key=key, tag=tag)
+    chunks = (ids[start : start + CANCEL_CHUNK] for start in range(0, len(ids), CANCEL_CHUNK))
+    return sum(withdraw_ids(connection, database, chunk) for chunk in chunks)
+
+
+def waiting(
+    connection: Connection,
+    database: Database,
+    *,
+    id: int | None = None,  # noqa: A002
+    key: str | None = None,
+    tag: str | None = None,
+) -> Sequence[int]:
+    """Return the ids of the emails that `withdraw` would withdraw. Raises TypeError as it does.
 
     A plain read finds the emails, and then they are locked by their ids. Under REPEATABLE READ
     MariaDB and MySQL lock the gap where a locking read finds nothing. Other requests' enqueues
@@ -46,9 +61,7 @@ def withdraw(
         raise TypeError("cancel takes exactly one of id, key and tag")
     refuse_unread(connection)
     found = select(email.c.id).where(*which, _waits(database)).order_by(email.c.id)
-    ids = connection.execute(found).scalars().all()
-    chunks = (ids[start : start + CANCEL_CHUNK] for start in range(0, len(ids), CANCEL_CHUNK))
-    return sum(withdraw_ids(connection, database, chunk) for chunk in chunks)
+    return connection.execute(found).scalars().all()
 
 
 def _waits(database: Database) -> ColumnElement[bool]:

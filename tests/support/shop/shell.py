@@ -35,9 +35,9 @@ def parsed(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def stuck(shop: Shop, status: Status) -> int:
+def stuck(shop: Shop, status: Status, **options: Any) -> int:
     """Return an email that ended so, and that a person may correct."""
-    email = shop.enqueue()
+    email = shop.enqueue(**options)
     made = shop.sending(email.id)
     end = Outcome(
         status=status,

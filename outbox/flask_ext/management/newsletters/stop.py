@@ -8,10 +8,9 @@ from ....domain.config.enqueue_options import MAX_TAG, check_name
 from ....domain.delivery.status import Status, sources
 from ....domain.errors import InvalidMessage
 from ....store.queries.id_steps import Walk
-from ....store.transitions.cancel import withdraw_ids
 from ..arguments import one_id
 from ..audit import deed_of
-from ..corrections import Part, do_part, noted
+from ..corrections import Part, Withdrawal, do_part
 
 if TYPE_CHECKING:
     from ....worker.process.runtime import Runtime
@@ -29,5 +28,5 @@ def stop_part(runtime: Runtime, tag: Any, after: Any, by: str) -> Part:
     email = runtime.database.tables.email.c
     waits = email.status.in_(sources(Status.CANCELLED))
     walk = Walk(among=(email.tag == name,), wanted=waits, newest_first=True)
-    work = noted(withdraw_ids, deed_of(by, "cancel", tag=name))
+    work = Withdrawal(deed=deed_of(by, "cancel", tag=name))
     return do_part(runtime.database, work, walk, None if after is None else one_id(after))

@@ -85,6 +85,20 @@ def test_cancel_by_tag_goes_through_the_tag_in_short_transactions(
     run("cancel", "--tag", "none", code=1)
 
 
+@pytest.mark.parametrize("by", ["id", "key", "tag"])
+def test_cancel_tells_of_an_email_in_doubt_that_ends_unknown(shop: Shop, run: Run, by: str) -> None:
+    email_id = stuck(shop, Status.UNKNOWN, tag="news", key="news-1")
+    run("retry", email_id)
+    given = {"id": str(email_id), "key": "news-1", "tag": "news"}
+    output = run("cancel", f"--{by}", given[by], code=1).output
+    assert shop.status(email_id) is Status.UNKNOWN
+    assert "0 emails cancelled" in output
+    assert "1 email is unknown: in doubt before, it may have arrived" in output
+    told = {"id": "unknown", "key": "unknown", "tag": "0 cancelled, 1 unknown"}
+    assert shop.outbox.audit()[0].result == told[by]
+    assert "0 emails cancelled\n" in run("cancel", f"--{by}", given[by], code=1).output
+
+
 @pytest.mark.databases("postgresql", "mariadb")
 @pytest.mark.parametrize("words", [("retry", "--status", "failed"), ("cancel", "--tag", "news")])
 def test_an_email_that_another_transaction_holds_keeps_no_other_waiting(
