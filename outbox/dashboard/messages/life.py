@@ -97,7 +97,7 @@ def _act(entry: AuditEntry) -> Event:
 
 def _redacted(email: EmailDetails) -> Iterator[Event]:
     if email.redacted_at is not None:
-        yield Event(at=email.redacted_at, title="Its body was removed, as the retention says")
+        yield Event(at=email.redacted_at, title="Its body was removed")
 
 
 def _end(email: EmailDetails) -> Iterator[Event]:

@@ -284,3 +284,11 @@ def test_a_message_whose_body_is_gone_says_so_and_offers_nothing_that_needs_it(d
     for act in (again, "message.eml"):
         assert act not in page
     desk.get(f"/messages/{email_id}/message.eml", 404)
+
+
+def test_the_life_of_an_erased_message_blames_no_retention(desk: Desk) -> None:
+    email_id = desk.enqueue(message("ada@x.example"))
+    desk.shop.outbox.erase("ada@x.example")
+    page = desk.get(f"/messages/{email_id}").text
+    assert '<p class="title">Its body was removed</p>' in page
+    assert "ada@x.example" not in page
