@@ -69,6 +69,7 @@ class Writing:
 
     def enqueue_many(self, messages: Iterable[object], key: KeyOf | None) -> int:
         """Write an email for each message; return how many are new."""
+        _refuse_one_key(key)
         messages = placed("messages", messages)
         with midst(self.session), self._writer() as writer:
             given: Iterable[tuple[int, object, Options]]
@@ -91,6 +92,7 @@ class Writing:
         fields: Fields = None,
     ) -> int:
         """Write an email of one content for each recipient; return how many are new."""
+        _refuse_one_key(key)
         recipients = placed("recipients", recipients)
         shared = self.renderer.render_shared(message, fields)
         write = partial(shared.write, places=count())  # it goes on from chunk to chunk
@@ -218,6 +220,11 @@ class Writing:
                 # Asked now: when the session is closed the request's context is gone.
                 discarded=partial(self.state.discard, origin=origin()),
             )
+
+
+def _refuse_one_key(key: object) -> None:
+    if key is not None and not callable(key):
+        raise InvalidMessage("key", "must be a function: each email has a key of its own")
 
 
 def _key(value: object) -> str:

@@ -39,7 +39,8 @@ def suppress(runtime: Runtime, address: Any, reason: Any, by: Any) -> bool:
 def suppress_many(runtime: Runtime, rows: Iterable[Any], by: Any) -> Suppressions:
     """Put addresses with their reasons on the list, in one transaction; tell which are wrong."""
     reasons, wrong, total = dict[str, str](), dict[int, str](), 0
-    for place, (address, reason) in enumerate(rows):
+    for place, row in enumerate(rows):
+        address, reason = _pair(row)
         total += 1
         try:
             reasons.setdefault(check_address(address, "address"), _reason(reason or "by hand"))
@@ -55,6 +56,14 @@ def suppress_many(runtime: Runtime, rows: Iterable[Any], by: Any) -> Suppression
 
     added = run_bounded(database, change) if reasons else 0
     return Suppressions(added=added, known=total - len(wrong) - added, wrong=wrong)
+
+
+def _pair(row: Any) -> tuple[Any, Any]:
+    try:
+        address, reason = row
+    except (TypeError, ValueError):
+        raise InvalidMessage("rows", "must be pairs of an address and a reason") from None
+    return address, reason
 
 
 def _reason(given: Any) -> str:

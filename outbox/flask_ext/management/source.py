@@ -44,6 +44,8 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
     Raises SentAgain if somebody did so after the audit's entry `seen`, also at the same moment.
     """
     wanted, deed = one_id(id), deed_of(by, AGAIN)
+    if seen is not None and (not isinstance(seen, int) or isinstance(seen, bool)):
+        raise InvalidMessage("seen", "must be the id of an entry of the audit, or 0")
     database = runtime.database
 
     def enqueue(connection: Connection) -> Email:
