@@ -11,6 +11,8 @@ TAKEOVER = 900.0
 """Seconds within which another server may take over as the database, such as a promoted standby.
 After a longer gap its tables count as a restored backup: results that they lack may be many."""
 
+UNENDED = "`flask outbox restored` has not come to its end: run it again"
+
 _REMEDY = (
     "if it is a copy or a restored backup, run `flask outbox restored`, which holds what waits;"
     " if it is the original, and only moved or was upgraded, run `flask outbox moved`"
@@ -41,7 +43,7 @@ class Instance:
     def refusal(self, place: Place, name: str) -> str | None:
         """Return why nothing may be sent from this place by an app of this name, or None."""
         if self.is_holding:
-            return "`flask outbox restored` has not come to its end: run it again"
+            return UNENDED
         found = self._other_name(place, name) or self._other_place(place)
         return f"nothing is sent: {found}; {_REMEDY}" if found else None
 

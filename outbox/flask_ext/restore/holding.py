@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import MAX_TAG, check_name
-from ...domain.errors import InvalidMessage, RowsLocked
+from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
+from ...domain.instance import UNENDED
 from ...domain.priority import Priority
 from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
@@ -83,10 +84,16 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
 
 
 def moved(runtime: Runtime, by: Any) -> None:
-    """Note that this is the original in a new place, or under a new name; nothing is held."""
+    """Note that this is the original in a new place, or under a new name; nothing is held.
+
+    Raises ConfigurationError while a `restored` has not ended: nothing would be sent all the same.
+    """
     database, name, deed = runtime.database, runtime.settings.instance, deed_of(by, "moved")
 
     def renew(connection: Connection) -> None:
+        noted = row.read(connection, database)
+        if noted is not None and noted.is_holding:
+            raise ConfigurationError(UNENDED)
         row.renew(connection, database, place, name)
         _note(deed, connection, database, "sends from here")
 

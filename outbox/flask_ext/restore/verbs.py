@@ -31,7 +31,8 @@ class Restoring(Management):
         """Let this outbox send from a new place or under a new name, and hold nothing.
 
         It is for the original only: after a move to another server, an upgrade of the database, or
-        a change of OUTBOX_INSTANCE. A copy would send what the original sends.
+        a change of OUTBOX_INSTANCE. A copy would send what the original sends. Raises
+        ConfigurationError while a `restored` has not ended: call that again.
         """
         holding.moved(self._writer_runtime, by)
 

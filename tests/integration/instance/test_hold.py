@@ -50,6 +50,18 @@ def test_what_was_due_claimed_sending_or_scheduled_is_held_and_new_emails_go(
     assert sending.outbox.progress().next_due_seconds is None
 
 
+def test_moved_promises_nothing_while_a_restore_has_not_ended(shop: Shop) -> None:
+    now = shop.database.now()
+    shop.outbox.restored()
+    with shop.engine.begin() as connection:  # as one leaves it that was interrupted
+        connection.execute(sa.update(shop.tables.instance).values(holding_at=now))
+    told = runner(shop)("moved", code=1).output
+    assert told == "Error: `flask outbox restored` has not come to its end: run it again\n"
+    assert [one.action for one in shop.outbox.audit()] == []
+    runner(shop)("restored")
+    assert "sends from here" in runner(shop)("moved").output
+
+
 def test_what_ran_where_the_tables_came_from_is_forgotten(sending: Shop) -> None:
     [server] = [one.server for one in sending.outbox.stats().servers]
     alike = {"settings": settings_of(sending.runtime)}
