@@ -17,8 +17,9 @@ class PrivacyVerbs(Verbs):
         """Yield what the outbox has of one person: the suppression list's entry, and each email.
 
         Case does not count. An email has its attempts, and what its message says, if that is still
-        there; it has nothing of its other recipients. The lookup finds the emails; `scan` reads all
-        emails instead, as it does where OUTBOX_SEARCH leaves recipients out.
+        there. Of its other recipients it has what the message says, as in To and Cc, and no more.
+        The lookup finds the emails; `scan` reads all emails instead, as it does where OUTBOX_SEARCH
+        leaves recipients out.
         """
         return export.export(self._runtime, address, scan)
 
