@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from flask import Flask
 
 from ..domain.metrics.families import Family, Kind
+from ..flask_ext.app.engines import asked_of
 from ..flask_ext.app.state import state_of
 from ..flask_ext.management.metrics import families
 
@@ -34,10 +35,12 @@ class OutboxCollector:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
-        with self._app.app_context():
-            found = families(state_of().runtime)
-        yield from map(_metric, found)
+        """Yield the metrics as they are now.
+
+        The end of a context of the app would end the caller's session, where sessions belong to
+        threads.
+        """
+        yield from map(_metric, asked_of(self._app, lambda: families(state_of().runtime)))
 
 
 def _metric(family: Family) -> Metric:

@@ -12,6 +12,7 @@ from flask import Flask
 from flask_wtf import CSRFProtect
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy.orm import scoped_session, sessionmaker
 from werkzeug.exceptions import HTTPException
 
 from outbox import ConfigurationError, Outbox
@@ -22,7 +23,7 @@ from outbox.store.control import circuit_breaker
 from tests.integration.metrics.promtool import promtool
 from tests.integration.store.rollup.test_fold import tallied
 from tests.support.shop.shell import runner
-from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.shop import Shop, Shops, message
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -148,6 +149,22 @@ def test_a_registry_with_an_apps_own_metrics_tells_the_same(shops: Shops) -> Non
     changing = ("outbox_oldest_due_seconds", ())
     assert theirs.pop(changing) <= ours.pop(changing)
     assert theirs == ours
+
+
+def test_a_scrape_within_a_threads_transaction_takes_nothing_of_it_back(shops: Shops) -> None:
+    shop = shops.open()
+    session, registry = scoped_session(sessionmaker(shop.engine)), CollectorRegistry()
+    registry.register(OutboxCollector(shop.app))
+
+    @shop.app.teardown_appcontext
+    def end(_: object) -> None:
+        session.remove()
+
+    with shop.app.app_context():
+        shop.outbox.enqueue(message(), session=session)
+        assert b"outbox_up 1.0" in generate_latest(registry)
+        session.commit()
+    assert shop.count(shop.tables.email) == 1
 
 
 def test_a_command_prints_them(shops: Shops) -> None:
