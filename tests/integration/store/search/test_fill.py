@@ -101,6 +101,20 @@ def test_emails_that_share_a_large_content_are_found_by_the_subject_that_they_al
     assert listed(shop, subject="our") == [row.id for row in shop.rows(shop.tables.email)][::-1]
 
 
+def test_emails_whose_bodies_are_gone_stop_no_other(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_SEARCH=["recipient", "message_id"], SECRET_KEY="secret")
+    with shop.session() as session:
+        shop.outbox.enqueue(message("ada@x.example"), session=session)
+        shop.outbox.enqueue(message("b@x.example"), session=session, redact="when sent")
+        left = shop.outbox.enqueue(message("c@x.example", subject="Terms"), session=session)
+        session.commit()
+    shop.outbox.erase("ada@x.example")
+    shop.outbox.cancel_now(left.id - 1)
+    shop = shops.open()
+    assert shop.outbox.index() == 0
+    assert listed(shop, subject="terms") == [left.id]
+
+
 def test_a_content_that_was_emptied_meanwhile_gets_no_subject(shops: Shops) -> None:
     terms_with(shops.open(OUTBOX_SEARCH=[]), "Ada's terms")
     shop = shops.open()
