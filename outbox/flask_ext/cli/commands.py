@@ -137,6 +137,7 @@ def sweep() -> None:
     refuse_copy(runtime)
     note_beat(runtime)
     click.echo(f"{counted(run_sweep(runtime, publish(runtime)), 'email')} handed out")
+    _tell_pauses()
     if runtime.suppressed():
         click.echo(SUPPRESSED)
 
@@ -153,6 +154,7 @@ def drain() -> None:
     with click.progressbar(length=due, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
     click.echo(f"{counted(total, 'email')} handled")
+    _tell_pauses()
     now = current_outbox().stats()
     left = sum(now.due.values())
     if now.suppressed:
@@ -165,6 +167,12 @@ def drain() -> None:
     if runtime.jobs_left:
         waiting = ", ".join(map(str, sorted(runtime.jobs_left)))
         raise click.ClickException(f"not done, as the log says why: job {waiting}")
+
+
+def _tell_pauses() -> None:
+    """Tell what is held back though it is due: nothing else says why so little was sent."""
+    for one in current_outbox().paused():
+        click.secho(f"paused: {one.scope} (flask outbox resume {one.scope})", fg="yellow")
 
 
 @commands.command()

@@ -154,6 +154,18 @@ def test_pause_and_resume_say_what_changed(shop: Shop, run: Run) -> None:
     run("pause", "everything", code=2)
 
 
+@pytest.mark.parametrize("command", ["sweep", "drain"])
+def test_who_sends_by_hand_is_told_what_is_paused(shop: Shop, run: Run, command: str) -> None:
+    assert "paused" not in run(command).output
+    shop.enqueue()
+    run("pause")
+    run("pause", "bulk")
+    output = run(command).output
+    assert "0 emails" in output
+    assert "paused: all (flask outbox resume all)" in output
+    assert "paused: bulk (flask outbox resume bulk)" in output
+
+
 def test_purge_removes_what_finished_long_ago(shop: Shop, run: Run) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
