@@ -52,6 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers that say where a test runs; choose how much is tried."""
     register(config)
+    gc.set_threshold(1_000_000)  # what is imported and collected stays: to look through it is vain
     # Time decides no test: on a slow machine an example, or the making of examples, takes longer.
     settings.register_profile("part", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("few", settings.get_profile("part"), max_examples=20)
