@@ -11,8 +11,8 @@ from tests.support.shop.shop import Shops
 
 
 @pytest.fixture
-def workers(database_url: str) -> Iterator[Shops]:
+def workers(database_url: str, shops: Shops) -> Iterator[Shops]:
     """Opens shops whose connections wait for no lock."""
-    opened = Shops(url=impatient_url(database_url))
+    opened = Shops(url=impatient_url(database_url), has_tables=True, common=shops.common.apart())
     yield opened
     opened.close()

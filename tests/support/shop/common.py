@@ -35,6 +35,43 @@ class Common:
     compiled: Compiled = field(default_factory=Compiled)
     _database: Database | None = None
     _is_lent: bool = False
+    _known: dict[str, Any] | None = None
+
+    def apart(self) -> Common:
+        """Return the same tables, for shops that build each statement for themselves.
+
+        What is compiled is kept by what stands in a statement, so none of them gets a wrong one.
+        """
+        return Common(metadata=self.metadata, compiled=self.compiled, _known=self._known)
+
+    def engine(self, url: str) -> sa.Engine:
+        """Return a new engine, which compiles nothing anew and asks the server nothing anew."""
+        engine = sa.create_engine(url, execution_options=self.options)
+        self._introduce(engine.dialect)
+        return engine
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The execution options of an engine that compiles no statement anew."""
+        return {"compiled_cache": self.compiled}
+
+    def _introduce(self, dialect: sa.Dialect) -> None:
+        """Have a dialect know what one before it asked the server at its first connection."""
+        if self._known is not None:
+            vars(dialect).update(self._known, initialize=lambda _: None)
+            return
+        before, ask = dict(vars(dialect)), dialect.initialize
+
+        def initialize(connection: sa.Connection) -> None:
+            ask(connection)
+            del vars(dialect)["initialize"]
+            self._known = {
+                name: value
+                for name, value in vars(dialect).items()
+                if before.get(name) is not value
+            }
+
+        vars(dialect)["initialize"] = initialize
 
     def lend(self, runtime: Runtime) -> None:
         """Have a shop use the database of those before it, where it is free: its engine is new."""
@@ -56,7 +93,7 @@ class Common:
 
 
 @cache
-def common(driver: str, *, measured: bool) -> Common:
+def common_to(driver: str, *, measured: bool) -> Common:
     """Return what is common to all tests over this driver that are measured, or are not.
 
     Only what runs in a measured test counts as covered: so those build for themselves.

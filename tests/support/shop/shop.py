@@ -212,12 +212,12 @@ class Shops:
     """Opens shops on one database and closes them."""
 
     url: str
+    has_tables: bool = False  # somebody knows it: to look takes longer than to enqueue an email
     common: Common = field(default_factory=Common)
     opened: list[Shop] = field(default_factory=list)
 
     def open(self, **config: Any) -> Shop:
-        options = {"compiled_cache": self.common.compiled}
-        shop = self.open_on(sa.create_engine(self.url, execution_options=options), **config)
+        shop = self.open_on(self.common.engine(self.url), **config)
         self.common.lend(shop.runtime)
         return shop
 
@@ -230,7 +230,10 @@ class Shops:
 
     def open_flask(self, **config: Any) -> tuple[Shop, SQLAlchemy]:
         """Open a shop on Flask-SQLAlchemy."""
-        app, db, outbox = _app(SQLALCHEMY_DATABASE_URI=self.url, **config), SQLAlchemy(), Outbox()
+        given = config.pop("SQLALCHEMY_ENGINE_OPTIONS", {})
+        options = {"execution_options": self.common.options} | given
+        app = _app(SQLALCHEMY_DATABASE_URI=self.url, SQLALCHEMY_ENGINE_OPTIONS=options, **config)
+        db, outbox = SQLAlchemy(metadata=self.common.metadata), Outbox()
         db.init_app(app)
         outbox.init_app(app, db=db)
         with app.app_context():
@@ -242,7 +245,9 @@ class Shops:
         orders, sessions = schema.orders(metadata), sessionmaker(engine)
         shop = Shop(app=app, outbox=outbox, engine=engine, orders=orders, sessions=sessions)
         self.opened.append(shop)
-        if not sa.inspect(engine).has_table("orders"):
+        if self.has_tables and engine.url == sa.make_url(self.url):
+            engine.connect().close()
+        elif not sa.inspect(engine).has_table("orders"):
             schema.create(metadata, engine)
         return shop
 
@@ -257,7 +262,7 @@ class Shops:
 
 
 def _app(**config: Any) -> Flask:
-    app = Flask("shop")
+    app = Flask("shop", static_folder=None)  # the rule for it would be compiled for each shop
     defaults = {"MAIL_SERVER": "127.0.0.1", "MAIL_PORT": 1, "OUTBOX_LEASE": LEASE}
     app.config.update(defaults | config)
     return app

@@ -40,9 +40,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def impatient(database_url: str) -> Iterator[Shop]:
+def impatient(database_url: str, shops: Shops) -> Iterator[Shop]:
     """A shop for which a wait for a lock is an error."""
-    opened = Shops(url=impatient_url(database_url))
+    opened = Shops(url=impatient_url(database_url), has_tables=True, common=shops.common.apart())
     yield opened.open()
     opened.close()
 
