@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import Connection, Update, bindparam, update
+from sqlalchemy import Connection, Update, bindparam, select, update
 
+from ...domain.delivery.status import Status
 from ...domain.fleet import ProcessId
 from ..connection.database import Database
 from ..connection.shared_rows import LockedElsewhere, run_patiently
@@ -28,8 +29,9 @@ def start(
     None means that the task came twice or late, and nothing was changed. A lease starts only once,
     and a rescued lease is gone. The lease notes the `process`, so that its host can see whether the
     process has ended. With `again` the caller repeats a start that failed. It knows that no other
-    task of its process has the token, so a lease that this process has started is its own. A
-    lease whose row stays locked is not started: it runs out, and its emails go back uncharged.
+    task of its process has the token now, so a lease that this process has started is its own, if
+    no window was opened with it. A lease whose row stays locked is not started: it runs out, and
+    its emails go back uncharged.
     """
 
     names = ("boot", "pid", "start")
@@ -75,12 +77,17 @@ def _start(database: Database, lease_seconds: float) -> Update:
 
 
 def _own(database: Database, process: ProcessId, lease_seconds: float) -> Update:
-    """Return the statement that renews the lease if this process has started it."""
-    table = database.tables.lease
+    """Return the statement that renews the lease if this process has started it, and sent nothing.
+
+    A window that was open is an earlier task's: the same token came again. What that task has sent
+    may still wait to be recorded.
+    """
+    table, email = database.tables.lease, database.tables.email.c
+    opened = select(email.id).where(email.token == table.c.token, email.status == Status.SENDING)
     ours = table.c.boot == process.boot, table.c.pid == process.pid
     started = table.c.process_start == process.start, table.c.started_at.is_not(None)
     return (
         update(table)
-        .where(lease.this(database), *ours, *started)
+        .where(lease.this(database), *ours, *started, ~opened.exists())
         .values(expires_at=database.now(lease_seconds), suspected_at=None)
     )
