@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..store.connection.error_codes import describe
+from ..store.harmless_log import harmless_log
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .fold import fold_tallies
 from .jobs import run_jobs
 from .process.runtime import Runtime
+from .process.shutdown import is_nobodys_fault
 from .sweep import sweep
+
+MOST_FAILED = 20
+"""How many batches may fail before it gives up: where each one does, it would go on without end."""
 
 
 def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None) -> int:
     """Send until no email is due that may be sent now; return how many emails were claimed.
 
     It may run beside workers, and does not touch the emails that they hold. It does the jobs, too.
+    A batch that an error ends stops no other one: the first error is raised when all is done.
     """
     try:
         return _drain(runtime, progress)
@@ -24,7 +31,7 @@ def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None)
 
 
 def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
-    total = 0
+    total, failed = 0, list[Exception]()
     while True:
         claims: list[Claim] = []
         sweep(runtime, claims.append)
@@ -35,7 +42,7 @@ def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
             break
         more = False
         for made in claims:
-            more |= send_batch(runtime, made.token).is_worth_a_sweep
+            more |= _send(runtime, made, failed)
             total += made.emails
             progress(made.emails)
         fold_tallies(runtime)
@@ -43,4 +50,18 @@ def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
             while run_jobs(runtime):
                 pass
             break
+    if failed:
+        raise failed[0]
     return total
+
+
+def _send(runtime: Runtime, made: Claim, failed: list[Exception]) -> bool:
+    """Send a batch; return whether another sweep may bring more. Its error is added to `failed`."""
+    try:
+        return send_batch(runtime, made.token).is_worth_a_sweep
+    except Exception as error:
+        if is_nobodys_fault(error):
+            raise
+        harmless_log.error("outbox: a batch ended with an error (%s)", describe(error))
+        failed.append(error)
+        return len(failed) < MOST_FAILED
