@@ -27,6 +27,7 @@ _TRANSIENT: frozenset[int | str] = frozenset({"40001", "40P01", 1020, 1205, 1213
 """PostgreSQL: serialisation failure, deadlock. MariaDB, MySQL: changed row, lock wait, deadlock,
 and a savepoint that is gone, because a deadlock has rolled back the whole transaction."""
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_SQLITE_ERROR = "SQLITE_ERROR"
 
 _REFUSED_CLASSES = frozenset({"22", "23", "54", "P0"})
 """SQLSTATE: data, constraints, a limit of the program such as an index row's size, a trigger."""
@@ -38,7 +39,7 @@ _REFUSED_NUMBERS = frozenset(
 wrong or too long; a character that the column lacks; foreign keys, a trigger's own error, CHECK."""
 
 _MISTAKES: frozenset[int | str] = frozenset(
-    {"0A", "26", "3F", "42", "SQLITE_ERROR", 1052, 1054, 1064, 1142, 1143, 1146, 1305}
+    {"0A", "26", "3F", "42", _SQLITE_ERROR, 1052, 1054, 1064, 1142, 1143, 1146, 1305}
 )
 """Faults of the statement, its tables or its rights, which some drivers call operational. They are
 classes of SQLSTATE, SQLite's general code, and MariaDB's numbers."""
@@ -195,8 +196,10 @@ def may_be_of_a_row(error: BaseException) -> bool:
     code = code_of(error)
     if error.statement is None and isinstance(code, int):
         return False  # MariaDB and MySQL check no row at the commit: there is no connection
-    if code is None or is_transient(error) or str(code).startswith("SQLITE"):
+    if code is None or is_transient(error):
         return False
+    if str(code).startswith("SQLITE"):
+        return code == _SQLITE_ERROR  # as where a trigger's JSON is malformed
     if code in _TOO_LONG:
         return True
     is_state = isinstance(code, str)

@@ -14,7 +14,7 @@ from outbox.store.schema.tables import define
 _TRIGGERS = {
     "sqlite": (
         "CREATE TRIGGER {name} BEFORE {event} ON {table} WHEN {illegal}"
-        " BEGIN SELECT RAISE(ABORT, 'illegal step'); END",
+        " BEGIN SELECT RAISE(ABORT, 'illegal step'){code}; END",
     ),
     "postgresql": (
         "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {illegal} THEN"
@@ -29,6 +29,7 @@ _TRIGGERS = {
 }
 
 _CODES = {
+    "sqlite": " WHERE {code}",  # its triggers choose no code: an expression fails
     "postgresql": " USING ERRCODE = '{code}'",
     "mariadb": ", MYSQL_ERRNO = {code}",
 }

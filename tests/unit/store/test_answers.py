@@ -56,6 +56,12 @@ def sqlite_error(*script: str) -> sqlite3.Error:
     return caught.value
 
 
+def lite(name: str) -> sqlite3.Error:
+    error = sqlite3.OperationalError("")
+    error.sqlite_errorname = name
+    return error
+
+
 def sqlstate(code: str) -> psycopg.Error:
     return psycopg.errors.lookup(code)("jo@x.example")
 
@@ -172,6 +178,7 @@ def test_the_description_quotes_no_row() -> None:
         *(wrapped(pymysql.err.OperationalError(code, "")) for code in (1615, 3100, 3101, 9001)),
         wrapped(sqlstate("XX000"), InternalError),
         OperationalError(None, None, pymysql.err.OperationalError(1698, "Access denied")),
+        *(wrapped(lite(name)) for name in ("SQLITE_FULL", "SQLITE_IOERR_READ", "SQLITE_BUSY")),
     ],
     ids=repr,
 )
@@ -185,6 +192,7 @@ def test_an_error_of_the_database_is_no_rows_own(error: Exception) -> None:
         wrapped(pymysql.err.OperationalError(31001, "a trigger of the app's")),
         wrapped(sqlstate("42501"), ProgrammingError),
         wrapped(sqlstate("23514"), IntegrityError),
+        wrapped(lite("SQLITE_ERROR")),  # malformed JSON in a trigger
         DBAPIError(None, None, Psycopg2Error("UE001")),  # a trigger that is deferred to the commit
     ],
     ids=repr,

@@ -30,11 +30,15 @@ from tests.support.shop.schema import refusing
 from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, addresses, sent
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.databases("postgresql", "mariadb")
+pytestmark = pytest.mark.each_database
 
 SENT, SENDING, PENDING, CLAIMED = Status.SENT, Status.SENDING, Status.PENDING, Status.CLAIMED
 
-CODES = {"postgresql": ["UE001", "42501", "57014"], "mariadb": ["31001", "1142", "1969"]}
+CODES = {
+    "sqlite": ["json('{')", "json_extract('{}', 'x')", "abs(-9223372036854775807 - 1)"],
+    "postgresql": ["UE001", "42501", "57014"],
+    "mariadb": ["31001", "1142", "1969"],
+}
 
 
 @pytest.fixture(
