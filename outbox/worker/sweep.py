@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from math import inf
 
 from ..domain.config.servers import ServerSettings
-from ..domain.scheduling.claim_plan import AHEAD, LaneKey, contenders, next_opening, plan_claims
+from ..domain.scheduling.claim_plan import (
+    AHEAD,
+    ClaimRequest,
+    LaneKey,
+    contenders,
+    next_opening,
+    plan_claims,
+)
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.connection.database import Database
-from ..store.connection.error_codes import describe
+from ..store.connection.error_codes import describe, may_be_of_a_row
 from ..store.control import rate_limits
 from ..store.control.connection_caps import full_for_now
 from ..store.control.forgotten_servers import note_configured
@@ -158,12 +165,15 @@ def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
         return []
     is_usable = partial(_is_usable, runtime, state)
     claims = claim_probes(runtime, state, is_usable=is_usable)
-    made, locked = _planned(runtime, state, slots)
+    failed: list[Exception] = []
+    made, locked = _planned(runtime, state, slots, failed)
     claims += made
     if locked and _without(state, locked).due:
         # These claims are committed: they are handed out, whatever fails now.
         beside = partial(_claim_beside, runtime, state, slots, locked, claims)
         _aside("claim beside locked emails", beside)
+    if failed and not claims:  # no email of any lane passes
+        raise failed[0]
     return claims
 
 
@@ -182,18 +192,20 @@ def _claim_beside(
             ordered = sorted(others, key=lambda way: (way[1], -others[way].age))
             locked |= locked_ways(runtime.database, ordered)
         state = _survey(runtime, slots, locked)
-        made, short = _planned(runtime, state, slots)
+        made, short = _planned(runtime, state, slots, [])
         claims += made
         if not short:
             return
         locked |= short
 
 
-def _planned(runtime: Runtime, state: Survey, slots: int) -> tuple[list[Claim], set[LaneKey]]:
+def _planned(
+    runtime: Runtime, state: Survey, slots: int, failed: list[Exception]
+) -> tuple[list[Claim], set[LaneKey]]:
     """Plan and claim; return the claims, and the ways with fewer batches than were planned.
 
     Their other emails could not be claimed: other transactions have locked them, or have changed
-    them since the survey.
+    them since the survey. Or none of their rows passes: the error of that is added to `failed`.
     """
     requests = plan_claims(
         state.due,
@@ -205,12 +217,24 @@ def _planned(runtime: Runtime, state: Survey, slots: int) -> tuple[list[Claim], 
         window=runtime.settings.window,
         rooms=_rooms(runtime, state),
     )
-    claims = claim_requested(
-        runtime.database, requests, lease_seconds=runtime.settings.lease, since=state.first
-    )
+    claims = _claimed(runtime, state, requests, failed)
     made = Counter((claim.lane, claim.priority) for claim in claims)
     ways = {(request.lane, request.priority): request.batches for request in requests}
     return claims, {way for way, batches in ways.items() if made[way] < batches}
+
+
+def _claimed(
+    runtime: Runtime, state: Survey, requests: Sequence[ClaimRequest], failed: list[Exception]
+) -> list[Claim]:
+    term = runtime.settings.lease
+    try:
+        return claim_requested(runtime.database, requests, lease_seconds=term, since=state.first)
+    except Exception as error:
+        if not may_be_of_a_row(error):
+            raise
+        _log.error("outbox: a sweep could not claim (%s)", describe(error))
+        failed.append(error)
+        return []
 
 
 def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:

@@ -35,7 +35,7 @@ from ..due_emails import claimed, due_statement, most_alone, taken
 from ..records import Claim, Mark
 from ..schema.clock import clock
 from ..schema.tables import Tables
-from .claim_apart import take_apart
+from .claim_apart import claim_each, take_apart
 
 _log = logging.getLogger("outbox")
 
@@ -69,12 +69,15 @@ def claim_requested(
     `since` has the marks at which the sweep saw each lane's first due email. Only the claim on
     PostgreSQL uses them: emails that were due before their mark wait there for a later sweep.
 
-    An email whose row alone fails is passed over for a while, and keeps no other one.
+    An email whose row alone fails is passed over for a while, and keeps no other one. Then each
+    request has a transaction of its own, because all of its emails may be such ones.
     """
 
-    def work(connection: Connection, *, apart: bool) -> list[Claim]:
+    def work(
+        connection: Connection, some: Sequence[ClaimRequest], *, apart: bool = True
+    ) -> list[Claim]:
         claims: list[Claim] = []
-        for request in requests:
+        for request in some:
             mark = since.get((request.lane, request.priority))
             take = take_apart if apart else partial(_take, since=mark)
             claims += _batches(connection, database, request, take)
@@ -83,11 +86,11 @@ def claim_requested(
 
     if requests and not passed_over(database):
         try:
-            return database.run(partial(work, apart=False))
+            return database.run(partial(work, some=requests, apart=False))
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
-    return database.run(partial(work, apart=True)) if requests else []
+    return claim_each(database, requests, work)
 
 
 def claim_probe(

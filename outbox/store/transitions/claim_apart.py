@@ -6,7 +6,8 @@ passed over for a while.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, select, update
@@ -15,10 +16,13 @@ from ...domain.delivery.outcome import ALONE_FROM
 from ...domain.delivery.status import Status
 from ...domain.scheduling.claim_plan import ClaimRequest
 from ..connection.database import Database
+from ..connection.error_codes import describe, may_be_of_a_row
 from ..connection.list_parts import among
 from ..connection.one_by_one import each_for_itself
 from ..control.passed_over import pass_over, passed_over
 from ..due_emails import claimed, due_statement, most_alone
+from ..harmless_log import harmless_log
+from ..records import Claim
 
 ROUNDS = 5
 """How often a claim looks further at most, where each email that it has found fails."""
@@ -26,6 +30,32 @@ ROUNDS = 5
 MOST = 50
 """How many emails may fail before any passes. After that the whole table is taken for what fails,
 and not one statement is spent on each email that waits. Refused data is never the table's."""
+
+
+def claim_each(
+    database: Database,
+    requests: Sequence[ClaimRequest],
+    work: Callable[..., list[Claim]],
+) -> list[Claim]:
+    """Do `work` for each request in a transaction of its own; return all claims.
+
+    One of whose emails none passes keeps no other one. Its error is logged, and only raised where
+    nothing was claimed. What was claimed is committed, and is returned also in an outage.
+    """
+    claims: list[Claim] = []
+    failed: list[Exception] = []
+    for request in requests:
+        try:
+            claims += database.run(partial(work, some=[request]))
+        except Exception as error:  # noqa: BLE001  (raised below, unless something was claimed)
+            failed.append(error)
+            if not may_be_of_a_row(error):
+                break
+    if failed and not claims:
+        raise failed[0]
+    for each in failed:
+        harmless_log.error("outbox: emails of a lane could not be claimed (%s)", describe(each))
+    return claims
 
 
 def take_apart(
