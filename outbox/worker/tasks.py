@@ -155,6 +155,8 @@ def _sweep_and_publish(runtime: Runtime, *, keeps: bool) -> tuple[int, Claim | N
                 publish(runtime)(claim)
         if kept is not None:
             break
+    if kept is not None and runtime.rounds.is_asked:  # this thread sends first, which takes long
+        runtime.nudge.wake()
     return claimed, kept
 
 

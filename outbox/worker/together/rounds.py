@@ -45,6 +45,11 @@ class Rounds:
         finally:
             self._end(mine)
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody came during the last round: one that has stopped early owes a sweep."""
+        return self._is_asked
+
     def _begin(self) -> object | None:
         with self._lock:
             if self._going is not None and self._clock() - self._since < PATIENCE:
