@@ -29,7 +29,7 @@ class Unended:
     def __init__(self, database: Callable[[], Database], worker: Callable[[], str]) -> None:
         self._database = database
         self._worker = worker
-        self._threads: list[threading.Thread] = []
+        self._threads = set[threading.Thread]()
 
     def keep(self, token: UUID) -> None:
         """Give back the rest of a batch without results, and end its lease, once it can be done.
@@ -45,7 +45,9 @@ class Unended:
                 "outbox: this process can start no thread: the batch's lease runs out"
             )
             return
-        self._threads = [thread for thread in self._threads if thread.is_alive()] + [work]
+        # Two tasks may be here at a time: neither may forget the other's thread.
+        self._threads.add(work)
+        self._threads.difference_update([one for one in self._threads.copy() if not one.is_alive()])
 
     def wait(self, seconds: float) -> bool:
         """Wait so long for all ends before the process ends; return whether all are done.
@@ -53,9 +55,9 @@ class Unended:
         A lease that is not ended by then runs out, and its worker is charged a crash.
         """
         deadline = monotonic() + seconds
-        for thread in self._threads:
+        for thread in self._threads.copy():
             thread.join(max(0.0, deadline - monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        return not any(thread.is_alive() for thread in self._threads.copy())
 
     def _end(self, token: UUID) -> None:
         pause, wait, is_left = threading.Event(), EVERY, True

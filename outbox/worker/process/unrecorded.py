@@ -40,7 +40,7 @@ class Unrecorded:
     def __init__(self, database: Callable[[], Database], worker: Callable[[], str]) -> None:
         self._database = database
         self._worker = worker
-        self._threads: list[threading.Thread] = []
+        self._threads = set[threading.Thread]()
 
     def keep(self, token: UUID, results: Sequence[EmailResult], *, gives_back: bool = True) -> None:
         """Write a finished batch's results, and give back its rest, once the rows are free.
@@ -62,7 +62,9 @@ class Unrecorded:
         except RuntimeError:
             write(goes_on=_until_the_grace_is_over(), ends_lease=False)
             return
-        self._threads = [thread for thread in self._threads if thread.is_alive()] + [work]
+        # Two tasks may be here at a time: neither may forget the other's thread.
+        self._threads.add(work)
+        self._threads.difference_update([one for one in self._threads.copy() if not one.is_alive()])
 
     def wait(self, seconds: float = GRACE) -> bool:
         """Wait so long for all writes before the process ends; return whether all are done.
@@ -70,9 +72,9 @@ class Unrecorded:
         A result that is not written by then becomes unknown.
         """
         deadline = monotonic() + seconds
-        for thread in self._threads:
+        for thread in self._threads.copy():
             thread.join(max(0.0, deadline - monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        return not any(thread.is_alive() for thread in self._threads.copy())
 
     def _write(
         self,
