@@ -105,9 +105,8 @@ class Window:
     def relieve(self) -> tuple[ClaimedEmail, list[EmailResult]] | None:
         """Take out the emails behind a slow one; return it and their results, to be recorded.
 
-        The heartbeat's thread calls it, while this one waits for a server. Those emails are known
-        to be unsent, and another batch may send them now. It returns None where no email is slow,
-        or where it was done before.
+        The heartbeat's thread calls it, while this one waits for a server. Another batch may send
+        those emails now. It returns None where no email is slow, or where it was done before.
         """
         with self._lock:
             if (slow := self.slow) is None or self.is_relieved:
@@ -140,7 +139,8 @@ class Window:
             holds = self._sender.holds()
         for out in self._late:
             self._results.add(self._factory.give_back(out, Status.CLAIMED))
-        self._todo, self._aside = [*self._aside, *self._todo], []
+        with self._lock:
+            self._todo, self._aside = [*self._aside, *self._todo], []
 
     def _next(self) -> Outgoing | None:
         """Take the next email off `_todo`; return None where none is left, or the time is up."""
