@@ -142,9 +142,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     database = DRIVERS.get(request.param, request.param)
     fixture = {"postgresql": "postgres", "mariadb": "mariadb"}[database]
     server: Postgres | MariaDB = request.getfixturevalue(fixture)
-    url = server.new_database(fill)
+    url = server.new_database() if fill is None else server.lend_database(fill)
     yield over(url, request.param) if request.param in DRIVERS else url
-    server.drop_database(url)
+    server.drop_database(url) if fill is None else server.take_back(url)
 
 
 @pytest.fixture(scope="session")

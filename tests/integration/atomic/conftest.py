@@ -24,6 +24,6 @@ def elsewhere(database_url: str, request: pytest.FixtureRequest, tmp_path: Path)
     server: Postgres | MariaDB = request.getfixturevalue(
         {"postgresql": "postgres", "mariadb": "mariadb"}[backend]
     )
-    url = server.new_database(schema.fill)
+    url = server.lend_database(schema.fill)
     yield url
-    server.drop_database(url)
+    server.take_back(url)

