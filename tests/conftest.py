@@ -129,14 +129,14 @@ def mariadb() -> Iterator[MariaDB]:
 
 
 @pytest.fixture
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The SQLAlchemy URL of a fresh database; the test runs once on each database.
 
     It is empty, and for a test that opens shops it has their tables.
     """
     fill = request.getfixturevalue("shop_tables") if "shops" in request.fixturenames else None
     if request.param == "sqlite":
-        with TemporaryDirectory(prefix="outbox-sqlite-", dir=memory() or tmp_path) as directory:
+        with TemporaryDirectory(prefix="outbox-sqlite-", dir=memory()) as directory:
             yield sqlite.new_database(Path(directory), fill)
         return
     database = DRIVERS.get(request.param, request.param)
