@@ -178,6 +178,25 @@ def test_basic_auth_asks_for_a_password_and_knows_whose_it_is(shops: Shops) -> N
         basic_auth({"ada": ("clear", Role.ACT)})
 
 
+def test_a_name_that_nobody_has_is_compared_as_slowly_as_a_users(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time of the answer would tell which names exist."""
+    asked: list[str] = []
+
+    def compare(hashed: str, _: str) -> bool:
+        asked.append(hashed)
+        return False
+
+    monkeypatch.setattr("outbox.dashboard.access.basic_auth.check_password_hash", compare)
+    hashed = generate_password_hash("x", method="pbkdf2:sha256:1000")
+    for users in ({"ada": (hashed, Role.ACT)}, {}):
+        access = basic_auth(users)
+        with Flask("shop").test_request_context(auth=("bob", "x")), pytest.raises(HTTPException):
+            access()
+    assert asked == [hashed, ""]
+
+
 def test_a_browser_is_asked_for_a_password_whatever_the_apps_page_of_errors_is(
     shops: Shops,
 ) -> None:

@@ -61,7 +61,7 @@ class MariaDB(LendingServer):
     def answers(self) -> bool:
         try:
             self._run("SELECT 1")
-        except pymysql.err.OperationalError:
+        except (pymysql.err.OperationalError, pymysql.err.InternalError):  # or no MariaDB answers
             return False
         return True
 
