@@ -47,7 +47,7 @@ class Common:
     def engine(self, url: str) -> sa.Engine:
         """Return a new engine, which compiles nothing anew and asks the server nothing anew."""
         engine = sa.create_engine(url, execution_options=self.options)
-        self._introduce(engine.dialect)
+        self._introduce(engine)
         return engine
 
     @property
@@ -55,10 +55,13 @@ class Common:
         """The execution options of an engine that compiles no statement anew."""
         return {"compiled_cache": self.compiled}
 
-    def _introduce(self, dialect: sa.Dialect) -> None:
+    def _introduce(self, engine: sa.Engine) -> None:
         """Have a dialect know what one before it asked the server at its first connection."""
+        dialect = engine.dialect
         if self._known is not None:
             vars(dialect).update(self._known, initialize=lambda _: None)
+            if dialect.name in ("mariadb", "mysql"):  # a database is a schema there
+                dialect.default_schema_name = engine.url.database
             return
         before, ask = dict(vars(dialect)), dialect.initialize
 
