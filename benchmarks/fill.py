@@ -16,6 +16,19 @@ SELECT id, finished_at, finished_at, 'sent', 'dot', 250, '2.0.0', '2.0.0 Ok', 'h
 FROM outbox_email WHERE status = 'sent' AND id > {template}
 """
 
+_DIGEST = (
+    "('x' || encode(substring(sha256(convert_to({term}, 'UTF8')) for 8), 'hex'))::bit(64)::bigint"
+)
+_LOOKUPS = f"""
+INSERT INTO outbox_lookup (digest, email_id)
+SELECT {_DIGEST.format(term="'r' || recipient")}, id FROM outbox_email WHERE id > {{before}}
+UNION ALL
+SELECT {_DIGEST.format(term="'m' || message_id")}, id FROM outbox_email WHERE id > {{before}}
+"""
+"""As `domain/search/digests.py` makes them."""
+
+_CHUNK = 5_000_000
+"""Rows of one statement."""
 
 _UNCHECKED = "SET session_replication_role = replica"
 """Turns off the foreign keys' checks of each copied email; they take longer than the copy."""
@@ -36,11 +49,47 @@ def finished(made: Ours, rows: int, changes: Mapping[str, str] = MappingProxyTyp
         _copies(
             made.runtime.tables.email,
             template,
-            rows,
+            range(1, rows + 1),
             {"created_at": moment, "finished_at": moment, **_names("past"), **changes},
         ),
         _ATTEMPTS.format(template=template),
         _CHECKED,
+    )
+    settle(made)
+
+
+def history(made: Ours, rows: int, *, days: int) -> None:
+    """Write so many sent emails, the last one today, as years of work leave them behind.
+
+    Each has an attempt, a content whose body was removed, and what the search finds it by.
+    """
+    template = _template(made)
+    content = int(made.scalar(f"SELECT content_id FROM outbox_email WHERE id = {template}"))
+    first = int(made.scalar("SELECT max(id) FROM outbox_content"))
+    moment = f"now() - ({rows} - g) * interval '{days} days' / {rows}"
+    gone = {"created_at": moment, "redacted_at": moment}
+    bare = {"body": "''", "size": "0", "crc32": "0", "sha256": "NULL", "subject": "NULL"}
+    sent = {
+        "status": "'sent'", "due_at": "NULL", "finished_at": moment, "content_id": f"{first} + g",
+        "headers": "''", **gone, **_names("past"),
+    }  # fmt: skip
+    tables = made.runtime.tables
+    made.run(_UNCHECKED, "ALTER TABLE outbox_lookup DROP CONSTRAINT outbox_lookup_pkey", _CHECKED)
+    for begun in range(1, rows + 1, _CHUNK):
+        part = range(begun, min(begun + _CHUNK, rows + 1))
+        before = int(made.scalar("SELECT max(id) FROM outbox_email"))
+        made.run(
+            _UNCHECKED,
+            _copies(tables.content, content, part, {**gone, **bare}),
+            _copies(tables.email, template, part, sent),
+            _ATTEMPTS.format(template=before),
+            _LOOKUPS.format(before=before),
+            _CHECKED,
+        )
+    made.run(
+        "SET maintenance_work_mem = '1GB'",
+        "ALTER TABLE outbox_lookup ADD CONSTRAINT outbox_lookup_pkey"
+        " PRIMARY KEY (digest, email_id)",
     )
     settle(made)
 
@@ -53,11 +102,11 @@ def backlog(made: Ours, rows: int) -> None:
     moment = "now() - interval '1 hour' + g * interval '1 hour' / " + str(rows)
     made.run(
         _UNCHECKED,
-        _copies(made.runtime.tables.content, content, rows, {"created_at": moment}),
+        _copies(made.runtime.tables.content, content, range(1, rows + 1), {"created_at": moment}),
         _copies(
             made.runtime.tables.email,
             template,
-            rows,
+            range(1, rows + 1),
             {
                 "content_id": f"{first} + g",
                 "created_at": moment,
@@ -82,15 +131,16 @@ def _names(word: str) -> dict[str, str]:
     }
 
 
-def _copies(table: Table, template: int, rows: int, changes: Mapping[str, str]) -> str:
-    """Return the statement that copies one row with changes; `g` counts the copies."""
+def _copies(table: Table, template: int, numbers: range, changes: Mapping[str, str]) -> str:
+    """Return the statement that copies one row with changes; `g` is the number of a copy."""
     stored = [column for column in table.columns if column.computed is None]
     columns = [column.name for column in stored if column.name != "id"]
     values = ", ".join(changes.get(name, f't."{name}"') for name in columns)
     names = ", ".join(f'"{name}"' for name in columns)
     return (
         f"INSERT INTO {table.name} ({names}) SELECT {values}"
-        f" FROM {table.name} t, generate_series(1, {rows}) g WHERE t.id = {template} ORDER BY g"
+        f" FROM {table.name} t, generate_series({numbers[0]}, {numbers[-1]}) g"
+        f" WHERE t.id = {template} ORDER BY g"
     )
 
 
@@ -100,5 +150,6 @@ def settle(made: Ours) -> None:
         "VACUUM (ANALYZE) outbox_email",
         "VACUUM (ANALYZE) outbox_content",
         "VACUUM (ANALYZE) outbox_attempt",
+        "VACUUM (ANALYZE) outbox_lookup",
         "CHECKPOINT",
     )

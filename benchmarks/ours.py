@@ -113,6 +113,11 @@ class Ours:
         with self.engine.connect() as connection:
             return connection.execute(text(statement)).scalar()
 
+    def rows(self, statement: str) -> list[Any]:
+        """Return the rows that an SQL statement returns."""
+        with self.engine.connect() as connection:
+            return list(connection.execute(text(statement)))
+
     def run(self, *statements: str) -> None:
         """Run SQL statements in autocommit, because VACUUM cannot run in a transaction."""
         options = {"isolation_level": "AUTOCOMMIT"}

@@ -27,6 +27,7 @@ from benchmarks.scenarios.sending import (
     recovery,
     rules,
     sqlite,
+    years,
 )
 from benchmarks.scenarios.timing import latency, pace, urgent
 
@@ -56,3 +57,6 @@ SCENARIOS: Mapping[str, Callable[[Bench], list[Row]]] = {
     "sqlite": sqlite.run,
     "encryption": encryption.run,
 }
+
+ON_REQUEST: Mapping[str, Callable[[Bench], list[Row]]] = {"years": years.run}
+"""What takes an hour and 60 GB: it runs only where it is named."""

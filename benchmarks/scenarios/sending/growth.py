@@ -25,19 +25,19 @@ _EMPTY, _BEHIND, _BEFORE = "empty table", "finished rows behind", "backlog befor
 def run(bench: Bench) -> list[Row]:
     """Fill two databases, then measure the same drain on them and on an empty one in turn."""
     emails = bench.size(EMAILS, least=200)
-    behind, before = bench.postgres.new_database(), bench.postgres.new_database()
-    with _outbox(bench, behind) as (made, _):
+    old, due = bench.postgres.new_database(), bench.postgres.new_database()
+    with outbox_on(bench, old) as (made, _):
         fill.finished(made, bench.size(FINISHED, least=1000))
-    with _outbox(bench, before) as (made, _):
+    with outbox_on(bench, due) as (made, _):
         fill.backlog(made, max(bench.size(BACKLOG), 2 * emails * bench.rounds))
     rows = [
-        _looks(bench, behind, f"rows read by a sweep, {_BEHIND}", emails),
-        _looks(bench, before, f"rows read by a sweep, {_BEFORE}", 0),
+        looks(bench, old, f"rows read by a sweep, {_BEHIND}", emails),
+        looks(bench, due, f"rows read by a sweep, {_BEFORE}", 0),
     ]
     contestants: dict[str, Callable[[], float]] = {
         _EMPTY: partial(drain, bench, emails),
-        _BEHIND: partial(_behind, bench, behind, emails),
-        _BEFORE: partial(_before, bench, before, emails),
+        _BEHIND: partial(behind, bench, old, emails),
+        _BEFORE: partial(before, bench, due, emails),
     }
     rates = bench.rates(contestants)
     for name in (_BEHIND, _BEFORE):
@@ -46,22 +46,24 @@ def run(bench: Bench) -> list[Row]:
 
 
 @contextmanager
-def _outbox(bench: Bench, url: str) -> Iterator[tuple[Ours, SmtpSink]]:
+def outbox_on(bench: Bench, url: str) -> Iterator[tuple[Ours, SmtpSink]]:
+    """Lend the outbox on this database, and the server that it sends to."""
     bench.redis.flushall()
     with SmtpSink() as sink, ours(url, bench.redis.url, sink.port) as made:
         yield made, sink
 
 
-def _behind(bench: Bench, url: str, emails: int) -> float:
-    with _outbox(bench, url) as (made, sink):
+def behind(bench: Bench, url: str, emails: int) -> float:
+    """Enqueue so many emails behind all others, send them, and return the rate."""
+    with outbox_on(bench, url) as (made, sink):
         made.enqueue(range(emails))
         made.worker()
         return rate(sink, emails, made.sweep)
 
 
-def _before(bench: Bench, url: str, emails: int) -> float:
+def before(bench: Bench, url: str, emails: int) -> float:
     """Send the first emails of the backlog; the rest waits for the next round."""
-    with _outbox(bench, url) as (made, sink):
+    with outbox_on(bench, url) as (made, sink):
         made.worker()
         figure = rate(sink, emails, made.sweep)
         made.stop()
@@ -69,13 +71,13 @@ def _before(bench: Bench, url: str, emails: int) -> float:
         return figure
 
 
-def _looks(bench: Bench, url: str, what: str, emails: int) -> Row:
+def looks(bench: Bench, url: str, what: str, emails: int, *, scenario: str = "growth") -> Row:
     """Count the emails that one survey, with its count, and one claim read.
 
     So many new emails are due by then. The planner's statistics do not know them, as after a real
     newsletter.
     """
-    with _outbox(bench, url) as (made, _):
+    with outbox_on(bench, url) as (made, _):
         made.app.outbox.enqueue_many(map(message, range(emails)), priority="normal")
         found = plans.plans(made)
         fill.settle(made)
@@ -83,4 +85,4 @@ def _looks(bench: Bench, url: str, what: str, emails: int) -> Row:
     for name, plan in found.items():
         bench.remark(f"{what}: {name}: {plan}")
     total = float(sum(found[name].rows for name in ("survey", "count", "claim")))
-    return Row("growth", what, Series("survey and claim", "rows", (total,)), target=at_most(limit))
+    return Row(scenario, what, Series("survey and claim", "rows", (total,)), target=at_most(limit))

@@ -41,7 +41,7 @@ def run(bench: Bench) -> list[Row]:
     return [
         Row("purge", "drain beside a purge", rates[_BESIDE], rates[_ALONE], at_least(0.9)),
         Row("purge", "emails removed beside a drain", speed),
-        _reads(bench, url, bench.size(COUNTED, least=1_000)),
+        reads("purge", bench, url, bench.size(COUNTED, least=1_000)),
     ]
 
 
@@ -53,12 +53,23 @@ def fill(url: str, bench: Bench, emails: int) -> None:
             made.run("VACUUM (ANALYZE)", "CHECKPOINT")
 
 
-def drain(bench: Bench, url: str, emails: int, removed: list[float] | None = None) -> float:
+FOREVER = 1e9
+"""Seconds: the filled emails finish one a minute, from now on."""
+
+
+def drain(
+    bench: Bench,
+    url: str,
+    emails: int,
+    removed: list[float] | None = None,
+    *,
+    older_than: float = -FOREVER,
+) -> float:
     """Send a backlog of so many emails; with a list, purge meanwhile and add how fast that was."""
     with _outbox(url, bench) as (made, sink):
         made.enqueue(range(emails))
         made.worker()
-        with nullcontext() if removed is None else _purging(made, removed):
+        with nullcontext() if removed is None else _purging(made, removed, older_than):
             return rate(sink, emails, made.sweep)
 
 
@@ -70,14 +81,14 @@ def _outbox(url: str, bench: Bench) -> Iterator[tuple[Ours, SmtpSink]]:
 
 
 @contextmanager
-def _purging(made: Ours, removed: list[float]) -> Iterator[None]:
+def _purging(made: Ours, removed: list[float], older_than: float) -> Iterator[None]:
     """Purge all the time, as `flask outbox purge` does, until the block ends."""
     over = threading.Event()
     count = 0
 
     def work() -> None:
         nonlocal count
-        for chunk in purge_all(made.runtime, older_than=-FOREVER):
+        for chunk in purge_all(made.runtime, older_than=older_than):
             count += chunk.emails
             if over.is_set():
                 return
@@ -93,22 +104,27 @@ def _purging(made: Ours, removed: list[float]) -> Iterator[None]:
         removed.append(count / (time.perf_counter() - begun))
 
 
-FOREVER = 1e9
-"""Seconds: the filled emails finish one a minute, from now on."""
-
-
-def _reads(bench: Bench, url: str, emails: int) -> Row:
+def reads(
+    scenario: str, bench: Bench, url: str, emails: int, *, older_than: float = -FOREVER
+) -> Row:
     """Count the rows that the database reads for each row that a purge removes."""
     done = 0
 
     def work(made: Ours) -> None:
         nonlocal done
-        for chunk in purge_all(made.runtime, older_than=-FOREVER):
-            done += chunk.emails
-            if done >= emails:
-                return
+        done = remove(made, emails, older_than=older_than)
 
     with _outbox(url, bench) as (made, _):
         read = Reading(made.engine).of(partial(work, made))["rows"]
     figure = Series("rows read", "rows", (read / max(1, _ROWS * done),))
-    return Row("purge", "rows read for each row removed", figure, target=at_most(10))
+    return Row(scenario, "rows read for each row removed", figure, target=at_most(10))
+
+
+def remove(made: Ours, emails: int, *, older_than: float) -> int:
+    """Purge until at least so many emails are gone; return how many."""
+    done = 0
+    for chunk in purge_all(made.runtime, older_than=older_than):
+        done += chunk.emails
+        if done >= emails:
+            break
+    return done
