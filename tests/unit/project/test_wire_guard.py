@@ -6,7 +6,8 @@ That STARTTLS is required and certificates are verified is shown by `test_smtp_t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -27,23 +28,30 @@ def nodes() -> tuple[tuple[str, ast.AST], ...]:
 
 
 def _nodes_of(path: Path) -> Iterator[tuple[str, ast.AST]]:
-    tree = ast.parse(path.read_text("utf-8"))
-    names = {id(node): "" for node in ast.walk(tree)}
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
-            names |= {id(node): function.name for node in ast.walk(function)}
     place = path.relative_to(ROOT).as_posix()
-    yield from ((f"{place}:{names[id(node)]}", node) for node in ast.walk(tree))
+    left: list[tuple[ast.AST, str]] = [(ast.parse(path.read_text("utf-8")), "")]
+    while left:
+        node, function = left.pop()
+        if isinstance(node, ast.FunctionDef):
+            function = node.name
+        yield f"{place}:{function}", node
+        left.extend((child, function) for child in ast.iter_child_nodes(node))
+
+
+@cache
+def _used() -> Mapping[str, set[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for place, node in nodes():
+        if isinstance(node, ast.Attribute):
+            found[node.attr].add(place)
+        elif isinstance(node, ast.Name):
+            found[node.id].add(place)
+    return found
 
 
 def uses(name: str) -> set[str]:
     """Return where an attribute or a plain name is used."""
-    return {
-        place
-        for place, node in nodes()
-        if (isinstance(node, ast.Attribute) and node.attr == name)
-        or (isinstance(node, ast.Name) and node.id == name)
-    }
+    return _used().get(name, set())
 
 
 def test_nothing_of_ours_calls_sendmail() -> None:
