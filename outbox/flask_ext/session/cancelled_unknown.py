@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
 
 from sqlalchemy import event
 from sqlalchemy.orm import Session, SessionTransaction
@@ -34,7 +33,6 @@ def note(
 
     The session is usable again by then, so no error of `tell` comes out of the commit.
     """
-    _listen()
     session.info.setdefault(_KEY, _Pending(tell=tell)).add(_innermost(session), endings)
 
 
@@ -66,9 +64,11 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
         pending.tell(ended)
 
 
-@cache
 def _listen() -> None:
-    """Listen to all sessions from the first time on that it is needed: it costs each commit."""
     event.listen(Session, "after_commit", _after_commit)
     event.listen(Session, "after_rollback", _after_rollback)
     event.listen(Session, "after_transaction_end", _after_transaction_end)
+
+
+# At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.
+_listen()

@@ -8,8 +8,6 @@ commit.
 
 from __future__ import annotations
 
-from functools import cache
-
 from sqlalchemy import Connection, event
 from sqlalchemy.orm import Session, SessionTransaction
 
@@ -40,7 +38,6 @@ def refuse_apart(session: Session, connection: Connection) -> None:
 
 def watch(session: Session, connection: Connection) -> None:
     """Refuse rows that the session writes later, too, until its transaction ends."""
-    _listen()
     session.info[_KEY] = connection
 
 
@@ -54,10 +51,12 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
         session.info.pop(_KEY, None)
 
 
-@cache
 def _listen() -> None:
-    """Listen to all sessions from the first enqueue on."""
     # A commit flushes after `before_commit`, and statements of Core flush nothing.
     event.listen(Session, "before_commit", _refuse)
     event.listen(Session, "after_flush", _refuse)
     event.listen(Session, "after_transaction_end", _after_transaction_end)
+
+
+# At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.
+_listen()
