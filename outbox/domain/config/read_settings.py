@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import ConfigurationError, InvalidMessage
 from ..header.address import MAX_ID_DOMAIN, check_address, domain_of
+from ..instance import MAX_INSTANCE
 from ..scheduling.backoff import FLOOR
 from .typed_values import DAY
 
@@ -34,3 +35,19 @@ def read_domain(key: str, value: Any) -> str:
     if "[" in domain or "." not in domain or address.count("@") != 1 or len(domain) > MAX_ID_DOMAIN:
         raise ConfigurationError(f"{key} must be a domain, such as shop.example")
     return domain
+
+
+def check_instance(name: str) -> None:
+    """Raise ConfigurationError if an installation cannot have this name."""
+    if len(name) > MAX_INSTANCE or not name.isprintable():
+        raise ConfigurationError(
+            f"OUTBOX_INSTANCE must have at most {MAX_INSTANCE} printable characters"
+        )
+
+
+def check_helo_name(name: str) -> None:
+    """Raise ConfigurationError if EHLO cannot carry this name: with it no email would be sent."""
+    if not (name.isascii() and name.isprintable()) or " " in name:
+        raise ConfigurationError(
+            "OUTBOX_HELO_NAME must be a name in ASCII, without blanks and line ends"
+        )

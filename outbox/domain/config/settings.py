@@ -15,7 +15,7 @@ from ..scheduling.backoff import FLOOR, STEPS
 from ..scheduling.token_bucket import Rate, read_domain_rates, read_rate
 from .encryption_keys import read_encryption_keys
 from .hint import hint
-from .read_settings import read_backoff, read_domain
+from .read_settings import check_helo_name, check_instance, read_backoff, read_domain
 from .retention import DEFAULT, Retention, read_body_retention, read_retention
 from .search_terms import ALL_TERMS, Term, read_search
 from .typed_values import DAY, MOST, as_kind, read_switch
@@ -259,10 +259,8 @@ class Settings:
     def _check(self) -> None:
         if self.window > self.batch:
             raise ConfigurationError("OUTBOX_WINDOW must not be greater than OUTBOX_BATCH")
-        if len(self.instance) > MAX_INSTANCE or not self.instance.isprintable():
-            raise ConfigurationError(
-                f"OUTBOX_INSTANCE must have at most {MAX_INSTANCE} printable characters"
-            )
+        check_instance(self.instance)
+        check_helo_name(self.helo_name)
 
 
 def _address(name: str, given: str) -> str:

@@ -60,6 +60,14 @@ def test_the_lengths_that_the_settings_tell_are_those_that_are_taken() -> None:
         assert name in refused(**{name: more})
 
 
+@pytest.mark.parametrize("name", ["mail.shop.example\n", "mail shop", "bücher.example", "a\0b"])
+def test_a_name_that_ehlo_cannot_carry_is_refused(name: str) -> None:
+    said = "OUTBOX_HELO_NAME must be a name in ASCII, without blanks and line ends"
+    assert refused(OUTBOX_HELO_NAME=name) == said
+    for other in ("", "mail.shop.example", "[192.0.2.1]", "[IPv6:2001:db8::1]", "mx_1"):
+        assert read(OUTBOX_HELO_NAME=other)
+
+
 @pytest.mark.parametrize("key", ["OUTBOX_MAX_ATTEMPTS", "OUTBOX_MAX_CRASHES"])
 def test_what_is_counted_of_a_mail_fits_its_column(key: str) -> None:
     assert refused(**{key: 100_000}) == f"{key} must be at most 30000"
