@@ -174,7 +174,13 @@ class Session(smtplib.SMTP):
         self._hello()
 
     def _tls_context(self) -> ssl.SSLContext:
-        return tls_context(self._server.tls_ca_file, self._server.tls_verify)
+        ca_file = self._server.tls_ca_file
+        try:
+            return tls_context(ca_file, self._server.tls_verify)
+        except OSError as error:  # its text lacks the file's name
+            what = "OUTBOX_TLS_CA_FILE" if ca_file else "the system's CA bundle"
+            text = f"{what} cannot be read: {type(error).__name__}: {error}"
+            raise NoReply(Event.LACKING, text) from None
 
     def _authenticate(self, username: str, password: str) -> None:
         self.phase = Phase.AUTH

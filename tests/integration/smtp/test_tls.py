@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+from pathlib import Path
 
 import pytest
 
@@ -195,3 +196,11 @@ def test_under_tls_a_reply_lost_after_the_dot_is_doubt(authority: Authority) -> 
         result = send(server, security="tls", **authority.trusted)
 
     assert (result.verdict, result.phase) == (Verdict.UNKNOWN, Phase.DOT)
+
+
+def test_a_ca_bundle_that_cannot_be_read_is_named_by_its_setting(tmp_path: Path) -> None:
+    with ScriptedServer((*OFFERS_TLS, expect("STARTTLS", "220 go"), close)) as server:
+        result = send(server, security="starttls", tls_ca_file=str(tmp_path / "none.pem"))
+
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.STARTTLS)
+    assert "OUTBOX_TLS_CA_FILE cannot be read: FileNotFoundError" in result.reply.text

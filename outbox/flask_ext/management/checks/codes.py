@@ -15,6 +15,7 @@ class Code(StrEnum):
     BYPASS = "bypass"
     SMTP_IN_CLEAR = "smtp-in-clear"
     TLS_UNVERIFIED = "tls-unverified"
+    CA_FILE = "tls-ca-file"
     NO_SERVER = "no-server"
     SUPPRESSED = "mail-suppressed"
     REDIRECT = "redirect"

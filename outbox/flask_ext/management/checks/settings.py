@@ -11,6 +11,7 @@ from celery.signals import celeryd_after_setup
 
 from ....domain.config.doubtful_settings import doubtful
 from ....domain.errors import ConfigurationError
+from ....smtp.session import tls_context
 from ....store.connection.drivers import in_memory
 from ....worker.setup.late_settings import late_settings
 from ....worker.setup.pairing import runtime_of
@@ -30,6 +31,10 @@ _NEAR = ("localhost", "::1")
 _LOG_DISABLED = (
     "the logger outbox is disabled, so nobody reads of failed or discarded emails, or alerts: set"
     " disable_existing_loggers to False in the dictionary of logging.config.dictConfig"
+)
+_NO_BUNDLE = (
+    "OUTBOX_TLS_CA_FILE cannot be read as certificates by this process ({}): no email is sent over"
+    " TLS. Name a file in PEM that each worker may read"
 )
 _OPEN_PREVIEWS = "OUTBOX_PREVIEWS is on outside of debug mode: /outbox/previews answers everybody"
 
@@ -74,6 +79,7 @@ def _server_findings(runtime: Runtime, *, near: bool) -> list[Finding]:
         elif not server.tls_verify:
             text = f"{server.name}: TLS certificates are not verified"
             findings.append(warn(text, Code.TLS_UNVERIFIED))
+    findings += _ca_findings(runtime)
     config = runtime.app.config
     if not config.get("MAIL_SERVER") and not runtime.settings.servers:
         is_unread = bool(os.environ.get("MAIL_SERVER"))
@@ -81,6 +87,17 @@ def _server_findings(runtime: Runtime, *, near: bool) -> list[Finding]:
         text = _NO_SERVER.format(name=runtime.servers[0].name) + hint
         findings.append(warn(text, Code.NO_SERVER))
     return findings
+
+
+def _ca_findings(runtime: Runtime) -> list[Finding]:
+    settings = runtime.settings  # all servers have the same bundle
+    if not settings.tls_ca_file or all(each.security == "none" for each in runtime.servers):
+        return []
+    try:
+        tls_context(settings.tls_ca_file, settings.tls_verify)
+    except OSError as problem:
+        return [error(_NO_BUNDLE.format(type(problem).__name__), Code.CA_FILE)]
+    return []
 
 
 def _over(runtime: Runtime, route: str) -> str:

@@ -97,6 +97,13 @@ def test_check_warns_of_a_log_that_nobody_reads(
     assert "warn   the logger outbox is disabled" in run("check", code=1).output
 
 
+def test_check_tells_of_a_ca_bundle_that_cannot_be_read(shops: Shops, tmp_path: Path) -> None:
+    shop = shops.open(MAIL_USE_TLS=True, OUTBOX_TLS_CA_FILE=str(tmp_path / "none.pem"))
+    with_celery(shop)
+    told = "error  OUTBOX_TLS_CA_FILE cannot be read as certificates by this process (FileNotFound"
+    assert told in runner(shop)("check", code=1).output
+
+
 def test_check_tells_of_a_beat_that_sweeps_at_another_interval(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SWEEP_INTERVAL=10.0)
     celery, run = with_celery(shop), runner(shop)
