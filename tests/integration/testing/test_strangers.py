@@ -69,6 +69,27 @@ def test_an_app_whose_engine_is_a_connection_that_is_rolled_back(shops: Shops) -
         assert shop.statuses() == []
 
 
+@pytest.mark.parametrize(("mode", "seen"), [("conditional_savepoint", 1), ("create_savepoint", 0)])
+def test_a_forgotten_commit_is_seen_where_each_session_has_a_savepoint(
+    shops: Shops, mode: str, seen: int
+) -> None:
+    shop, db = shops.open_flask(TESTING=True)
+    app = with_view(shop, db)
+    db.session.session_factory.configure(join_transaction_mode=mode)
+
+    @app.post("/forgotten")
+    def forget() -> str:
+        shop.outbox.enqueue(message("ada@x.example"))
+        return "ok"
+
+    with engines_replaced(app, db), OutboxTester(app) as tester:
+        app.test_client().post("/forgotten")
+        assert len(tester.emails()) == seen
+        app.test_client().post("/orders")
+        assert len(tester.emails()) == seen + 1
+    assert shop.statuses() == []
+
+
 def test_a_session_that_is_put_in_the_place_of_flask_sqlalchemys(shops: Shops) -> None:
     shop, db = shops.open_flask(TESTING=True)
     app, own = with_view(shop, db), db.session
