@@ -13,18 +13,22 @@ if TYPE_CHECKING:
 def connect(host: str, port: int, timeout: float, clock: Callable[[], float]) -> socket.socket:
     """Connect to the first address that answers, within `timeout` seconds for all of them.
 
+    Each address gets an equal share of what is left. Else one that drops what comes, as over an
+    IPv6 that leads nowhere, would use up the time, and no other would ever be tried.
+
     Raises OSError: the last one that says something of the server.
     """
     deadline = clock() + timeout
     error: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for untried, (family, kind, protocol, _, address) in zip(
+        range(len(found), 0, -1), found, strict=True
     ):
         remaining = deadline - clock()
         if remaining <= 0:
             break
         try:
-            return _connected(socket.socket(family, kind, protocol), address, remaining)
+            return _connected(socket.socket(family, kind, protocol), address, remaining / untried)
         except OSError as failure:
             # A host without IPv6 may find IPv6 addresses all the same, but has no socket for one.
             if error is None or failure.errno != errno.EAFNOSUPPORT:

@@ -82,6 +82,18 @@ def test_the_next_address_is_tried_where_the_first_refuses(monkeypatch: pytest.M
         assert send(server).verdict is Verdict.SENT
 
 
+def test_the_next_address_is_tried_where_the_first_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As behind a firewall that drops what comes, or over an IPv6 that leads nowhere.
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as silent, ScriptedServer() as server:
+        address = ("127.0.0.1", silent.getsockname()[1])
+        with socket.create_connection(address):  # the queue is full: each further SYN is dropped
+            found = [(*TCP, address), (*TCP, ("127.0.0.1", server.port))]
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+            assert send(server, connect_timeout=2.0).verdict is Verdict.SENT
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_address_of_a_family_that_the_host_lacks_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, place: int
