@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import Select, UnaryExpression, select
@@ -32,6 +33,8 @@ JUST_NOW = 120.0
 
 WAYS = 30
 """The most pairs of lane and priority that are searched. It bounds the cost of a rare search."""
+
+_JUDGED = (Verdict.SENT, Verdict.RETRY, Verdict.FAIL)
 
 AT_ONCE = 100
 """How many rows are locked together to find one that is free, where the best one is locked."""
@@ -147,6 +150,16 @@ def slowest_taken(database: Database, server: str) -> float:
 def taken_since(database: Database, server: str, moment: datetime) -> bool:
     """Return whether this server has accepted an email since that moment."""
     return bool(_taken(database, server, moment, within=JUST_NOW))
+
+
+def doubts_in_a_row(database: Database, server: str) -> int:
+    """Return how many emails the log has in doubt since it last has one that the server judged."""
+    attempt = database.tables.attempt
+    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest").c
+    look = select(newest.email_id, newest.verdict).where(newest.server == server)
+    rows = _rows(database, look.order_by(newest.id.desc()))
+    lately = takewhile(lambda row: row.verdict not in _JUDGED, rows)
+    return len({row.email_id for row in lately if row.verdict == Verdict.UNKNOWN})
 
 
 def _taken(database: Database, server: str, since: Any, *, within: float) -> Sequence[Any]:

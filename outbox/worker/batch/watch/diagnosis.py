@@ -11,6 +11,7 @@ class Kind(Enum):
 
     JUDGED = auto()  # the email was judged for itself: emails set aside before are to blame
     OWN = auto()  # the result is the email's own, and tells nothing of the others
+    DOUBTS = auto()  # the email is in doubt, as those before it were: its server's breaker is open
     ASIDE = auto()  # the next email must tell, or another server may take this one
     BLAMED = auto()  # halted again, while an email unlike it was taken: this email is to blame
     CLASS = auto()  # this email and all that are left are alike: other waiting emails must tell
@@ -27,16 +28,17 @@ class Diagnosis(NamedTuple):
     @property
     def is_final(self) -> bool:
         """Whether the result is the email's own and is to be recorded."""
-        return self.kind is Kind.JUDGED or self.kind is Kind.OWN
+        return self.kind in (Kind.JUDGED, Kind.OWN, Kind.DOUBTS)
 
     @property
     def is_of_server(self) -> bool:
         """Whether this server gets no more emails of the batch."""
-        return self.kind is Kind.SERVER or self.kind is Kind.CLASS
+        return self.kind in (Kind.SERVER, Kind.CLASS, Kind.DOUBTS)
 
 
 JUDGED = Diagnosis(Kind.JUDGED)
 OWN = Diagnosis(Kind.OWN)
+DOUBTS = Diagnosis(Kind.DOUBTS)
 ASIDE = Diagnosis(Kind.ASIDE)
 CLASS = Diagnosis(Kind.CLASS)
 SERVER = Diagnosis(Kind.SERVER)

@@ -11,6 +11,7 @@ from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey
 from ....store.connection.database import Database
 from ....store.control.blame.comparison import (
+    doubts_in_a_row,
     just_taken,
     outsider_taken,
     outsider_waits,
@@ -52,6 +53,10 @@ class OtherEmails:
     def were_taken_since(self, moment: datetime) -> bool:
         """Return whether the server has taken an email since that moment."""
         return until_written(lambda: taken_since(self._database, self._server, moment))
+
+    def doubts_in_a_row(self) -> int:
+        """Return how many emails came to be in doubt since the server last judged one."""
+        return until_written(lambda: doubts_in_a_row(self._database, self._server))
 
     def slowest_seconds(self) -> float:
         """Return the most seconds that the server took for an email lately; 0.0 if it took none."""

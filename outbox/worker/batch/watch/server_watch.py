@@ -18,7 +18,7 @@ from ....store.control.blame.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
 from ...log_events import log_crowded, log_unreached
 from ...process.runtime import Runtime
-from .diagnosis import ASIDE, CLASS, JUDGED, OWN, SERVER, Diagnosis, Kind
+from .diagnosis import ASIDE, CLASS, DOUBTS, JUDGED, OWN, SERVER, Diagnosis, Kind
 from .lacking import Lacking
 from .other_emails import OtherEmails
 from .server_breaker import ServerBreaker, told, why
@@ -27,7 +27,7 @@ Untried = Callable[[], Sequence[Traits]]
 """Returns the traits of the emails that this server is still to get. Called in trouble only."""
 
 
-_TELLS_NOTHING = frozenset({Verdict.UNKNOWN, Verdict.SUSPECT, Verdict.UNSENT})
+_TELLS_NOTHING = frozenset({Verdict.SUSPECT, Verdict.UNSENT})
 """Verdicts of an email's own that say nothing of the server: it hung up on refused recipients."""
 
 
@@ -67,6 +67,7 @@ class Watch:
         self._streak = RefusalStreak(runtime.settings.refused_alike, known=self._breaker.refusal)
         self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
         self._is_silent = False  # the server gives no reply to any email
+        self._doubts = 0  # emails of this batch in a row that are in doubt
         self._judged = False  # the server took or judged an email, or opened a probe's session
         # Nearly always True: nothing speaks against the server, and a sent email needs no thought.
         self._is_calm = breaker is None
@@ -108,6 +109,8 @@ class Watch:
             return SERVER if self._suspect(email, result, untried) is SERVER else OWN
         if (acquitted := self._refused_alike(email, result, untried)) is not None:
             return Diagnosis(Kind.SERVER, acquitted=acquitted)
+        if result.verdict is Verdict.UNKNOWN:
+            return self._doubt(email, result)
         if result.verdict in _TELLS_NOTHING:
             return OWN
         self._clear()
@@ -202,6 +205,22 @@ class Watch:
         # A silence blames no email: those set aside before may have had another cause.
         return ASIDE if result.given_up else Diagnosis(Kind.BLAMED, witness=witness)
 
+    def _doubt(self, email: ClaimedEmail, result: Transaction) -> Diagnosis:
+        """Note that an email is in doubt: its content left, and no reply tells what became of it.
+
+        The doubt is the email's own, whoever is to blame. But each further email may come to be in
+        doubt, too. So a server that takes none gets no more of them.
+        """
+        self._doubts += 1
+        self._suspicion.note_slow(email.traits)  # emails unlike it are sent before its like
+        in_a_row = self._doubts
+        if not self._judged:  # else the log may not have yet what was taken in between
+            in_a_row = max(in_a_row, self._others.doubts_in_a_row() + 1)
+        if in_a_row < max(SILENCES, self._slots()):
+            return OWN
+        self._breaker.trip(Cause.EMAILS, result, suspect_id=email.id)
+        return DOUBTS
+
     def _blame_server(self, email: ClaimedEmail, result: Transaction) -> Diagnosis:
         self._breaker.trip(Cause.EMAILS, result, suspect_id=email.id)
         return SERVER
@@ -242,7 +261,7 @@ class Watch:
         """End the suspicion: the server took or judged an email itself."""
         self._judged = True
         self._last = None
-        self._is_silent = False
+        self._is_silent, self._doubts = False, 0
         self._suspicion.clear()
         self._is_calm = self._breaker.was_closed and self._streak.refusal is None
 
