@@ -121,6 +121,7 @@ def office(tmp_path: Path) -> Iterator[Office]:
     made = Office(shops)
     with serving(made.server):
         yield made
+    made.elsewhere.close()
     shops.close()
 
 

@@ -12,6 +12,7 @@ from werkzeug.serving import make_server
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
+from tests.browser.elsewhere import Elsewhere
 from tests.browser.leaving import follow
 from tests.integration.dashboard import scene
 from tests.integration.dashboard.desk import HOSTILE, Desk, whole
@@ -27,6 +28,7 @@ class Office:
 
     def __init__(self, shops: Shops) -> None:
         self.desk = Desk(shops)
+        self.elsewhere = Elsewhere()
         self.loaded: list[str] = []
         app: Flask = self.desk.shop.app
         app.add_url_rule("/loaded", view_func=self._loaded)
@@ -56,7 +58,10 @@ class Office:
     def _hostile(self) -> int:
         mail = whole()
         mail.replace_header("Subject", f"Order {HOSTILE}<img src=x onerror=alert(1)>")
+        elsewhere = self.elsewhere.origin
         page = (
+            f'<link rel="preconnect" href="{elsewhere}"><iframe src="{elsewhere}"></iframe>'
+            f'<iframe srcdoc="&lt;link rel=preconnect href={elsewhere}&gt;"></iframe>'
             f'<p id="harmless">harmless</p><img src="{self.origin}/loaded" onerror="alert(1)">'
             f'<link rel="stylesheet" href="/loaded"><meta http-equiv="refresh" content="0;/loaded">'
             f'<iframe src="/loaded"></iframe><form action="/loaded"><button>Go</button></form>'

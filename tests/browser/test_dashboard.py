@@ -179,6 +179,7 @@ def test_what_strangers_wrote_runs_nothing_and_loads_nothing(
     browser.find_element(By.LINK_TEXT, "Track").click()
     assert len(browser.window_handles) == 1
     assert office.loaded == []
+    assert not office.elsewhere.is_reached
 
 
 def fits(browser: Chrome) -> bool:

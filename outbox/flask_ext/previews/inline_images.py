@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from .inert import inert
+
 MOST = 40_000_000
 """The most characters that the HTML may have with its images. A message of the default
 `OUTBOX_MAX_SIZE` has room for each image that it carries in base64. Without a limit, one that names
@@ -30,7 +32,8 @@ def content_id_of(url: str) -> str | None:
 def framed(html: str, image_of: Callable[[str], str | None]) -> Framed:
     """Put in the image of each Content-ID, as far as there is room.
 
-    `image_of` returns it as a `data:` URL, or None. A place without its image stays as it is.
+    `image_of` returns it as a `data:` URL, or None. A place without its image stays as it is. What
+    would connect to other hosts is made inert.
     """
     pieces, rest, room, left_out = list[str](), 0, MOST - len(html), 0
     for found in _CID.finditer(html):
@@ -43,4 +46,4 @@ def framed(html: str, image_of: Callable[[str], str | None]) -> Framed:
             continue
         pieces += html[rest : found.start()], image
         rest, room = found.end(), room - longer
-    return Framed("".join([*pieces, html[rest:]]), left_out)
+    return Framed(inert("".join([*pieces, html[rest:]])), left_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.message import EmailMessage
 
 import pytest
@@ -53,6 +54,34 @@ def test_what_is_longer_than_the_limit_by_itself_gets_no_image(
     monkeypatch.setattr(inline_images, "MOST", 100)
     html = '<img src="cid:logo@shop.example">' * 4 + "\n"
     assert shown(html).framed == (html, 4)
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<link rel="preconnect" href="https://ada.tracker.example">',
+        "<LINK/rel=dns-prefetch\nhref=//ada.tracker.example>",
+        '<iframe src="https://ada.tracker.example"></iframe>',
+        '<iframe\fsrcdoc="&lt;link rel=preconnect href=//ada.tracker.example&gt;"></iframe>',
+        '<frameset><frame src="https://ada.tracker.example"></frameset>',
+    ],
+)
+def test_what_would_connect_to_another_host_is_no_such_element(element: str) -> None:
+    html = shown(f"<p>1</p>{element}<linked>2</linked>").framed.html.lower()
+    assert "<p>1</p>" in html
+    assert "<linked>2</linked>" in html
+    assert not re.search(r"<(link|iframe|frame)[\s/>]", html)
+
+
+def test_an_image_of_an_odd_type_brings_no_element_that_connects() -> None:
+    octets = (
+        b"Content-Type: multipart/related; boundary=x\r\n\r\n--x\r\nContent-Type: text/html\r\n\r\n"
+        b'<img src="cid:dot">\r\n--x\r\n'
+        b'Content-Type: image/"><link rel=preconnect href=\\\\a.example>'
+        b"\r\nContent-ID: <dot>\r\n\r\nx\r\n--x--\r\n"
+    )
+    email = ShownEmail(octets=octets, envelope_from="<>", recipients=(), is_bulk=False)
+    assert '<img src="data:image/"><inert-link rel=preconnect' in email.framed.html
 
 
 def test_the_limit_has_room_for_every_message_of_the_largest_size() -> None:
