@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,20 +85,25 @@ def missed(lives: Iterable[Life]) -> list[int]:
     A later worker of the same name has taken it over, even if it is dead or stopped by now. A
     living worker of another name takes the place of one dead worker at most.
     """
-    known = list(lives)
-    heirs = [life for life in known if life.state.is_living]
-    orphans = []
-    dead = [pair for pair in enumerate(known) if pair[1].state is WorkerState.DEAD]
-    for place, life in sorted(dead, key=lambda one: one[1].seen):
-        later = [one for one in known if one is not life and _follows(one, life)]
-        if not later:
-            orphans.append((place, life))
-        heirs = [heir for heir in heirs if heir not in later]
-    return sorted(place for place, life in orphans if not _inherits(heirs, life))
+    known, starts = list(lives), defaultdict[str, list[float]](list)
+    for life in sorted(known, key=lambda one: one.started):
+        starts[life.name].append(life.started)
+    dead = [place for place, life in enumerate(known) if life.state is WorkerState.DEAD]
+    dead.sort(key=lambda place: known[place].seen)
+    first_seen = {known[place].name: known[place].seen for place in dead}  # who died first
+    heirs = [
+        one for one in known if one.state.is_living and one.started > first_seen.get(one.name, -1.0)
+    ]
+    orphans = [place for place in dead if not _is_followed(known[place], starts)]
+    return sorted(place for place in orphans if not _inherits(heirs, known[place]))
 
 
-def _follows(later: Life, life: Life) -> bool:
-    return later.name == life.name and later.started <= life.seen
+def _is_followed(life: Life, starts: Mapping[str, Sequence[float]]) -> bool:
+    """Return whether another life of this name began after it. `starts` has the last one first."""
+    last = list(starts[life.name][:2])
+    if last[0] == life.started:
+        del last[0]
+    return bool(last) and last[0] <= life.seen
 
 
 def _inherits(heirs: list[Life], life: Life) -> bool:

@@ -9,11 +9,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from ...domain.fleet import KEPT, LIVING, ProcessId
 from ..connection.database import Database
 from ..schema.clock import utc
+
+OF_A_NAME = 10
+MOST = 500
+"""The most rows that are read of workers of one name, and of all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,10 +106,18 @@ def living_slots(connection: Connection, database: Database) -> int:
 
 
 def workers(connection: Connection, database: Database) -> tuple[WorkerRow, ...]:
-    """Return the rows of the workers that are known, the one that was seen last first."""
+    """Return the rows of the workers that are known, the one that was seen last first.
+
+    A worker that dies again and again leaves a row each time. So of each name that does not live
+    the last OF_A_NAME are returned, and of all workers the last MOST.
+    """
     table = database.tables.worker
-    order = table.c.seen_at.desc(), table.c.name
-    rows = connection.execute(select(table, database.now().label("now")).order_by(*order))
+    last_first = table.c.seen_at.desc()
+    place = func.row_number().over(partition_by=table.c.name, order_by=last_first).label("place")
+    ranked = select(table.c.id, place).subquery("ranked")
+    some = or_(ranked.c.place <= OF_A_NAME, table.c.seen_at >= database.now(-LIVING))
+    found = select(table, database.now().label("now")).join(ranked, ranked.c.id == table.c.id)
+    rows = connection.execute(found.where(some).order_by(last_first, table.c.name).limit(MOST))
     return tuple(map(_worker, rows))
 
 

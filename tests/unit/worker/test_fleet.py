@@ -75,6 +75,25 @@ def test_whoever_is_killed_again_and_again_is_not_missed_once_its_name_runs_agai
     assert missed([life(90, 60, STOPPED), *killed]) == [1], "that was another one"
 
 
+class Compared(str):
+    """A name that counts how often names are compared."""
+
+    times = 0
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, other)
+
+
+def test_a_thousand_deaths_are_not_compared_with_one_another() -> None:
+    killed = [life(seen + 9, seen, DEAD, name=Compared("w")) for seen in range(10, 10_000, 10)]
+    assert missed(killed) == [0]
+    assert missed([life(5, 1, IDLE, name=Compared("w")), *killed]) == []
+    assert Compared.times < 20 * len(killed)
+
+
 def test_a_worker_that_died_before_its_second_beat_is_missed() -> None:
     assert missed([life(60, 60, DEAD, name="w")]) == [0]
 

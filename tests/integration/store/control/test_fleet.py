@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -21,9 +22,12 @@ def slots(shop: Shop) -> int:
     return shop.database.read(lambda c: fleet.living_slots(c, shop.database))
 
 
+def read(shop: Shop) -> tuple[WorkerRow, ...]:
+    return shop.database.read(lambda c: fleet.workers(c, shop.database))
+
+
 def known(shop: Shop) -> dict[str, WorkerRow]:
-    found = shop.database.read(lambda c: fleet.workers(c, shop.database))
-    return {worker.name: worker for worker in found}
+    return {worker.name: worker for worker in read(shop)}
 
 
 def renew(shop: Shop, worker: UUID, **changes: Any) -> bool:
@@ -62,6 +66,28 @@ def test_slots_are_those_of_the_workers_that_were_seen_and_did_not_stop(shop: Sh
     leave(shop, second)
     assert slots(shop) == 2
     assert known(shop)["b"].stopped_at is not None
+
+
+def test_of_who_died_again_and_again_the_last_rows_are_read_and_nobody_else_is_missing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(shop, row("died once"))
+    for pid in range(fleet.OF_A_NAME + 3):
+        shop.later(LIVING + 1)
+        written(shop, row("dies again and again", pid=pid))
+    shop.later(LIVING + 1)
+    for pid in range(fleet.OF_A_NAME + 3):
+        written(shop, row("lives in many containers", pid=pid))
+    found = Counter(worker.name for worker in read(shop))
+    assert found == {
+        "died once": 1,
+        "dies again and again": fleet.OF_A_NAME,
+        "lives in many containers": fleet.OF_A_NAME + 3,
+    }
+    pids = [worker.pid for worker in read(shop) if worker.name == "dies again and again"]
+    assert pids == list(range(fleet.OF_A_NAME + 2, 2, -1)), "the last ones, the very last first"
+    monkeypatch.setattr(fleet, "MOST", fleet.OF_A_NAME + 5)
+    assert [worker.name for worker in read(shop)][-2:] == ["dies again and again"] * 2
 
 
 def test_a_row_of_the_future_is_no_living_worker(shop: Shop) -> None:
