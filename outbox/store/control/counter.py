@@ -37,7 +37,10 @@ COPIED = "copied"
 """Counts nothing: its value is the id of an email that was sent again. Whoever looks first whether
 somebody did so already locks this row, so that there is one at a time."""
 
-MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH, COPIED)
+RESTORED = "restored"
+"""Counts nothing: its value is the id of the last attempt that was logged before a restore."""
+
+MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH, COPIED, RESTORED)
 
 _MORE = "/"
 """Stands between a counter's name and what tells its rows apart."""

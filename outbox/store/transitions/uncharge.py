@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import ceil
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from ...domain.delivery.blame import Common
 from ...domain.delivery.breaker_timing import Cause
@@ -23,6 +23,7 @@ from ..connection.database import Database
 from ..connection.list_parts import among, parts
 from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
+from ..control.counter import RESTORED
 from ..end_emails import forget_end
 from ..records import traits_of
 from ..rollup.tally import count_taken_back
@@ -102,9 +103,16 @@ def review(
 
 
 def _tail(connection: Connection, database: Database, server: str, refusal: str) -> list[Row[Any]]:
-    """Return the newest attempts on the server, back to the first that ended otherwise."""
+    """Return the newest attempts on the server, back to the first that ended otherwise.
+
+    None is from before a restore.
+    """
     attempt, email = database.tables.attempt, database.tables.email.c
-    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    mark = database.tables.counter.c
+    restored = select(mark.value).where(mark.name == RESTORED).scalar_subquery()
+    later = attempt.c.id > func.coalesce(restored, 0)
+    last_first = select(attempt).where(later).order_by(attempt.c.id.desc())
+    newest = last_first.limit(READ_BACK).subquery("newest")
     statement = (
         select(
             newest,

@@ -18,6 +18,12 @@ from outbox.worker.drain import drain
 from tests.integration.instance import live
 from tests.integration.store.jobs.work import now, written
 from tests.integration.store.locks import in_time, vanished
+from tests.integration.store.transitions.test_uncharge import (
+    enqueued,
+    judged,
+    reviewed,
+    taken_back,
+)
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.fleet import row, settings_of
 from tests.support.shop.fleet import written as seen
@@ -99,6 +105,18 @@ def test_a_job_that_was_running_is_stopped_and_sends_nothing_again(
     assert sending.outbox.resume_job(running.id), "a person may let it go on"
     drain(sending.runtime)
     assert now(sending, running).changed == 2
+
+
+def test_a_refusal_from_before_a_restore_is_not_taken_back_after_it(shop: Shop) -> None:
+    before = enqueued(shop, 2)
+    judged(shop, *before)
+    shop.outbox.restored()
+    new = shop.enqueue("last@x.example").id
+    judged(shop, new)
+    assert not reviewed(shop, 3), "three were refused alike, and only one of them since"
+    assert taken_back(shop) == 1
+    failed, pending = Status.FAILED, Status.PENDING
+    assert [shop.status(one) for one in (*before, new)] == [failed, failed, pending]
 
 
 def test_an_email_that_was_being_sent_and_must_not_be_sent_twice_ends_unknown(
