@@ -35,7 +35,12 @@ KINDS = {
     "settings": Kind(open=lambda _: config.properties(), examples={"settings": 250}),
     "pages": Kind(
         open=pages.properties,
-        examples={"web forms": 100, "web paths and queries": 100, "emails shown": 150},
+        examples={
+            "web forms": 100,
+            "web paths and queries": 100,
+            "the dashboard's queries": 200,
+            "emails shown": 150,
+        },
     ),
 }
 

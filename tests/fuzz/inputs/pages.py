@@ -1,6 +1,6 @@
 """No query, form, path or email makes a page of the shop fail, and none is shown unescaped.
 
-The shop is the web app of this repository; its `/outbox/` dashboard does not exist yet.
+The shop is the web app of this repository. Its dashboard's visitor may act.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import quote
 from flask import Flask
 from hypothesis import strategies as st
 
+from outbox.dashboard.messages.search_form import LONGEST
 from tests.fuzz.campaign import Property
 from tests.fuzz.inputs.drafts import ADDRESSES, BODIES, FILE_NAMES, PARAMETERS, TEXTS
 from tests.fuzz.inputs.texts import ANY, HOSTILE, around
@@ -74,6 +75,21 @@ _QUERY = st.dictionaries(
     around("page", "view", "q", "message_id", "x"),
     _NUMBER | _TEXT | around("html", "text", "source"),
 )
+
+_BELOW_OUTBOX = around(
+    *("", "now", "figures", "messages", "messages/1", "messages/1/message.eml"),
+    *("messages/1/files/0", "messages/1/retry", "problems", "newsletters", "newsletters/tag"),
+    *("jobs", "jobs/1", "jobs/new", "suppressed", "suppressed.csv", "workers", "pauses", "held"),
+    *("audit", "nowhere"),
+).map("/outbox/{}".format)
+_SEARCH = st.dictionaries(
+    around(*LONGEST, "action", "before", "last", "view", "address", "copy_of", "released"),
+    _NUMBER | _TEXT | ADDRESSES | around(
+        *("failed", "unknown", "cancelled", "retry", "resolve as sent", "week", "source"),
+        *("2026-11-26", "0001-01-01", "9999-12-31", "550 5.1.1", "(none)", "rcpt", "7.1", "<a@b>"),
+    ),
+    max_size=4,
+)  # fmt: skip
 
 
 @st.composite
@@ -147,6 +163,11 @@ def properties(url: str) -> Iterator[list[Property]]:
                 Property(
                     source="web paths and queries",
                     inputs=st.tuples(_METHODS, PATHS, _QUERY),
+                    holds=shop.answers,
+                ),
+                Property(
+                    source="the dashboard's queries",
+                    inputs=st.tuples(_METHODS, _BELOW_OUTBOX, _SEARCH),
                     holds=shop.answers,
                 ),
                 Property(source="emails shown", inputs=_emails(), holds=shop.shows),
