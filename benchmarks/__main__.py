@@ -12,10 +12,9 @@ import pytest
 from benchmarks import conditions, plot, table
 from benchmarks.bench import Bench
 from benchmarks.results import Part, Report
-from benchmarks.scenarios import ON_REQUEST, SCENARIOS
+from benchmarks.scenarios import ALL, SCENARIOS
 
 OUTPUT = Path(".bench")
-_ALL = {**SCENARIOS, **ON_REQUEST}
 
 
 @click.command()
@@ -26,9 +25,9 @@ _ALL = {**SCENARIOS, **ON_REQUEST}
 def main(only: str, rounds: int, scale: float, cores: int | None) -> None:
     """Measure this project beside its peers."""
     chosen = [name for name in only.split(",") if name] or list(SCENARIOS)
-    unknown = sorted(set(chosen) - _ALL.keys())
+    unknown = sorted(set(chosen) - ALL.keys())
     if unknown:
-        raise click.BadParameter(f"{', '.join(unknown)}: choose from {', '.join(_ALL)}")
+        raise click.BadParameter(f"{', '.join(unknown)}: choose from {', '.join(ALL)}")
     conditions.pin(cores)
     report = Report(conditions.conditions(rounds=rounds, scale=scale))
     path = OUTPUT / ("bench.json" if not only else f"bench-{'-'.join(chosen)}.json")
@@ -52,7 +51,7 @@ def _part(name: str, rounds: int, scale: float) -> Part:
     begun = time.monotonic()
     try:
         with Bench(rounds=rounds, scale=scale) as bench:
-            rows = _ALL[name](bench)
+            rows = ALL[name](bench)
             remarks = tuple(bench.remarks)
     except (Exception, pytest.skip.Exception) as error:  # noqa: BLE001  (it goes into the table)
         traceback.print_exc()

@@ -17,7 +17,7 @@ import click
 
 from benchmarks import plot, table
 from benchmarks.results import Report, load
-from benchmarks.scenarios import SCENARIOS
+from benchmarks.scenarios import ALL
 from benchmarks.table import Cells
 
 PAGE = Path("docs/performance.md")
@@ -78,11 +78,11 @@ class Figures:
         )
 
     def __str__(self) -> str:
-        cells = table.markdown(self.rows, list(SCENARIOS))
+        cells = table.markdown(self.rows, list(ALL))
         if not self.runs:
             return f"No run at full size has been published yet.\n\n{cells}"
         picture = f"![Each figure against its target]({PLOT.name})"
-        remarks = (f"- {name}: {said}" for name in SCENARIOS for said in self.remarks.get(name, ()))
+        remarks = (f"- {name}: {said}" for name in ALL for said in self.remarks.get(name, ()))
         conditions = (_filled(str(run)) for run in self.runs)
         told = [_REMARKS, "\n".join(map(_filled, remarks))]
         return "\n\n".join([*conditions, cells, picture, *told])
@@ -109,7 +109,7 @@ def published(page: str, reports: Iterable[Report]) -> tuple[str, str]:
         if report.conditions["scale"] != 1:
             raise click.ClickException("only a run at full size is a measurement")
         figures = figures.with_run(report)
-    rows = [row for name in SCENARIOS for row in figures.rows.get(name, ())]
+    rows = [row for name in ALL for row in figures.rows.get(name, ())]
     drawn = plot.svg("Figures against their targets", rows)
     return f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}", drawn
 

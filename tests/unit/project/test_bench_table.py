@@ -10,7 +10,7 @@ import pytest
 from benchmarks import plot, table
 from benchmarks.publish import BEGIN, END, published
 from benchmarks.results import Part, Report, Row, Series, Target, at_least, at_most, load
-from benchmarks.scenarios import SCENARIOS
+from benchmarks.scenarios import ALL
 
 OURS = Series("this project", "emails/s", (90.0, 120.0, 100.0))
 PEER = Series("peer", "emails/s", (30.0, 60.0, 10.0))
@@ -76,7 +76,7 @@ def test_where_turns_are_many_the_figure_and_its_spread_are_of_their_ratios() ->
 def test_what_was_not_measured_says_so() -> None:
     lines = page(report(row(at_least(3)))).splitlines()
     assert any("| drain | a drain |" in line and "| met |" in line for line in lines)
-    assert sum(table.NOT_MEASURED in line for line in lines) == len(SCENARIOS) - 1
+    assert sum(table.NOT_MEASURED in line for line in lines) == len(ALL) - 1
     assert "No run at full size" in page()
 
 
@@ -91,7 +91,7 @@ def test_runs_of_different_scenarios_stand_in_one_table_with_the_conditions_of_e
     assert "at commit `abc`: 3 rounds of lanes on 2" in shown, "the other's figures are older"
     assert "at commit `def`: 3 rounds of idle, drain on 2" in shown
     assert shown.count("| a drain |") == 3, "one of each scenario"
-    assert shown.count(table.NOT_MEASURED) == len(SCENARIOS) - 3
+    assert shown.count(table.NOT_MEASURED) == len(ALL) - 3
     assert "`abc`" not in page(first, later), "nothing of that run is left"
 
 
