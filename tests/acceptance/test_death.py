@@ -24,7 +24,7 @@ def under_way(system: System) -> tuple[list[str], CeleryProcess]:
     return readers, worker
 
 
-def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(
+def test_a_killed_worker_loses_no_email_and_repeats_at_most_its_open_windows(
     system: System,
 ) -> None:
     readers, worker = under_way(system)
@@ -41,7 +41,7 @@ def test_a_killed_worker_loses_no_mail_and_repeats_at_most_its_open_windows(
 
 @pytest.mark.long
 @pytest.mark.databases("postgresql")
-def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
+def test_of_an_email_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
     system: System,
 ) -> None:
     gate = system.catcher.hold_at("reply")  # accepted, and the reply never comes
@@ -67,7 +67,7 @@ def test_of_a_mail_that_was_accepted_but_not_recorded_one_copy_more_goes_out(
 
 @pytest.mark.long
 @pytest.mark.databases("postgresql")
-def test_under_hold_a_mail_in_doubt_stays_unknown_and_is_not_sent_again(system: System) -> None:
+def test_under_hold_an_email_in_doubt_stays_unknown_and_is_not_sent_again(system: System) -> None:
     system.config["OUTBOX_ON_UNKNOWN"] = "hold"
     gate = system.catcher.hold_at("reply")
     system.newsletter(1)

@@ -23,7 +23,7 @@ BULK = 4 * WINDOW
 
 
 @pytest.mark.databases("postgresql")
-def test_bulk_that_has_waited_long_goes_out_while_normal_mail_fills_every_slot(
+def test_bulk_that_has_waited_long_goes_out_while_normal_email_fills_every_slot(
     database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     with (

@@ -36,7 +36,7 @@ def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) ->
 
 @pytest.mark.long
 @pytest.mark.one_database("sqlite")
-def test_two_beats_and_two_workers_claim_no_mail_twice(
+def test_two_beats_and_two_workers_claim_no_email_twice(
     database_url: str, broker: Broker, catcher: Catcher
 ) -> None:
     # Nobody dies here: a task that a busy machine is late with must not look as if somebody had.
@@ -140,7 +140,7 @@ def test_a_worker_that_slept_through_its_lease_sends_nothing_more_and_its_verdic
 @pytest.mark.long
 @pytest.mark.one_database("mariadb")
 @pytest.mark.one_broker("rabbitmq")
-def test_an_order_and_its_mail_commit_and_roll_back_together(system: System) -> None:
+def test_an_order_and_its_email_commit_and_roll_back_together(system: System) -> None:
     def order(customer: str) -> None:
         message = EmailMessage()
         message["From"], message["To"] = "shop@shop.example", f"{customer}@example.com"
@@ -162,7 +162,7 @@ def test_an_order_and_its_mail_commit_and_roll_back_together(system: System) -> 
 @pytest.mark.long
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("outage", ["stopped", "silent"])
-def test_without_a_broker_a_commit_raises_nothing_and_the_mail_goes_out_when_it_is_back(
+def test_without_a_broker_a_commit_raises_nothing_and_the_email_goes_out_when_it_is_back(
     system: System, outage: str
 ) -> None:
     system.worker()

@@ -31,7 +31,7 @@ BETWEEN = 20  # bulk emails before the next urgent one, so that all goes its usu
 
 @pytest.mark.databases("postgresql")
 @pytest.mark.timeout(600)
-def test_an_urgent_mail_among_a_newsletter_is_accepted_within_a_second(
+def test_an_urgent_email_among_a_newsletter_is_accepted_within_a_second(
     database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     with Delay(recorder.port, ONE_WAY) as distant:

@@ -30,7 +30,7 @@ BETWEEN = 0.73  # seconds from one urgent email to the next: at all phases of th
 
 
 @pytest.mark.databases("postgresql")
-def test_four_processes_in_two_workers_keep_the_rate_and_urgent_mail_goes_next(
+def test_four_processes_in_two_workers_keep_the_rate_and_urgent_email_goes_next(
     database_url: str, broker: Broker, catcher: Catcher, recorder: Recorder
 ) -> None:
     settings = {"OUTBOX_RATE": "50/s", "MAIL_PORT": recorder.port, **LIKE_PRODUCTION}

@@ -176,7 +176,7 @@ def test_either_version_takes_the_other_s_tasks(shared: System, older: Path) -> 
 @pytest.mark.one_broker("rabbitmq")
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("version", ["older", "this"])
-def test_a_task_of_a_version_to_come_is_refused_and_its_mails_are_sent_all_the_same(
+def test_a_task_of_a_version_to_come_is_refused_and_its_emails_are_sent_all_the_same(
     shared: System, older: Path, version: str
 ) -> None:
     shared.newsletter(2 * WINDOW)

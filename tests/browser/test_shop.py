@@ -63,7 +63,7 @@ def test_an_order_is_confirmed_in_the_inbox(browser: Chrome, shop: Any) -> None:
 
 
 @pytest.mark.long
-def test_a_declined_payment_leaves_no_order_and_no_mail(browser: Chrome, shop: Any) -> None:
+def test_a_declined_payment_leaves_no_order_and_no_email(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Nobody", email="nobody@example.com", card="declined")
     assert "nothing happened" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
     browser.get(f"{shop.url}/orders")
@@ -76,7 +76,7 @@ def test_a_declined_payment_leaves_no_order_and_no_mail(browser: Chrome, shop: A
 
 
 @pytest.mark.long
-def test_an_address_that_no_mail_can_reach_is_explained(browser: Chrome, shop: Any) -> None:
+def test_an_address_that_no_email_can_reach_is_explained(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Typo", email="two..dots@example.com")  # browsers let it pass
     problem = browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
     assert "We cannot write to that address" in problem
@@ -150,7 +150,7 @@ def test_hostile_names_and_subjects_stay_text(browser: Chrome, shop: Any) -> Non
 
 
 @pytest.mark.long
-def test_a_hostile_mail_runs_nothing(browser: Chrome, shop: Any) -> None:
+def test_a_hostile_email_runs_nothing(browser: Chrome, shop: Any) -> None:
     page = "<p>harmless</p><script>top.document.title='owned'; document.body.id='owned'</script>"
     name = Maildir(shop.inbox).add(
         b"From: x@example.com\r\nSubject: hostile\r\nContent-Type: text/html\r\n\r\n"

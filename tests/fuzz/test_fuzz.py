@@ -48,7 +48,7 @@ def test_bad_input_is_refused_or_harmless(kind: str, record_property: Told, shar
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_bad_mail_is_refused_or_goes_out_as_it_was_given(
+def test_a_bad_email_is_refused_or_goes_out_as_it_was_given(
     database_url: str, record_property: Told, share: float
 ) -> None:
     tried("emails", database_url, record_property, share / 2)

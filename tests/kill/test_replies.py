@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, *everywhere]
 
 
 @both_policies
-def test_whichever_commit_has_its_reply_lost_no_mail_is_lost_and_none_repeated(
+def test_whichever_commit_has_its_reply_lost_no_email_is_lost_and_none_repeated(
     stage: Stage,
 ) -> None:
     recording = stage.record()

@@ -18,7 +18,7 @@ from tests.kill.stage.tracer import Kind
 pytestmark = [pytest.mark.long, *everywhere, one_combination]
 
 
-def test_a_stale_worker_changes_nothing_of_a_mail_that_another_one_is_sending(
+def test_a_stale_worker_changes_nothing_of_an_email_that_another_one_is_sending(
     stage: Stage,
 ) -> None:
     """It was stopped with its window open; it wakes when its emails are in another's window."""

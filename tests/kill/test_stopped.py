@@ -48,7 +48,7 @@ def test_a_worker_that_slept_past_its_lease_at_any_point_sends_nothing_more(stag
 
 
 @one_combination
-def test_a_worker_that_wakes_before_its_mails_go_again_resolves_their_doubt(stage: Stage) -> None:
+def test_a_worker_that_wakes_before_its_emails_go_again_resolves_their_doubt(stage: Stage) -> None:
     recording = stage.record()
     tally = Tally(recording=recording, title=f"{stage.title}, awake before its emails go again")
     exposed = [moment for moment in outside(recording.points()) if moment.exposed]

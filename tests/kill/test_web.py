@@ -21,7 +21,7 @@ from tests.kill.stage.tracer import Kind
 pytestmark = [pytest.mark.long, *everywhere, one_combination]
 
 
-def test_wherever_the_web_process_is_killed_a_mail_exists_if_and_only_if_its_order_does(
+def test_wherever_the_web_process_is_killed_an_email_exists_if_and_only_if_its_order_does(
     stage: Stage,
 ) -> None:
     points = _record(stage)
@@ -40,7 +40,7 @@ def test_wherever_the_web_process_is_killed_a_mail_exists_if_and_only_if_its_ord
     )
 
 
-def test_a_commit_whose_reply_is_lost_has_written_the_order_and_its_mail(stage: Stage) -> None:
+def test_a_commit_whose_reply_is_lost_has_written_the_order_and_its_email(stage: Stage) -> None:
     points = _record(stage)
     commits = [number for number, point in enumerate(points) if point["kind"] == Kind.COMMITTED]
     assert len(commits) == len(CUSTOMERS)

@@ -26,7 +26,7 @@ from tests.kill.stage.tracer import Kind
 pytestmark = everywhere
 
 
-def test_wherever_a_worker_is_killed_no_mail_is_lost_and_none_repeated_but_in_doubt(
+def test_wherever_a_worker_is_killed_no_email_is_lost_and_none_repeated_but_in_doubt(
     stage: Stage,
 ) -> None:
     recording = stage.record()

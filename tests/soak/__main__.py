@@ -100,9 +100,9 @@ def _recover(system: System, since: float, patience: float, trace: list[str]) ->
     last = facts.last_mail(system.libpq())
     with suppress(TimeoutError):  # the audit says which emails have not ended
         with system.trickle():
-            wait_until(lambda: not look(last).left, patience, "every mail of the load to end")
-            took["every mail had ended after"] = time.monotonic() - since
-        wait_until(is_over, patience, "every mail to end")
+            wait_until(lambda: not look(last).left, patience, "every email of the load to end")
+            took["every email had ended after"] = time.monotonic() - since
+        wait_until(is_over, patience, "every email to end")
     return took
 
 

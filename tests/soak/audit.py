@@ -39,8 +39,8 @@ class Verdict:
 
 LOSSES = (
     "an order that was told to be committed has its row",
-    "every mail of a committed order is in the table",
-    "every mail ends",
+    "every email of a committed order is in the table",
+    "every email ends",
     "who is `sent` has a copy",
     "an email fails only if the server refused it",
 )
@@ -62,7 +62,7 @@ def judge(facts: Facts, bound: int) -> Verdict:
         verdict.copies += len(copies)
         verdict.repeated += len(copies) - 1
         if recipient not in known:
-            verdict.findings["the server has no mail that the table has not"].append(recipient)
+            verdict.findings["the server has no email that the table has not"].append(recipient)
     if verdict.repeated > bound:
         verdict.findings["all copies too many are within the bound"].append(
             f"{verdict.repeated} of {bound}"
@@ -90,12 +90,12 @@ def _judge_orders(facts: Facts, verdict: Verdict) -> None:
             verdict.findings["an order that was rolled back has no row"].append(reference)
     for reference, order in facts.orders.items():
         if missing := order.emails - found[reference]:
-            sentence = "every mail of a committed order is in the table"
+            sentence = "every email of a committed order is in the table"
             if missing < 0:
                 sentence = "an order has no more emails than it wrote"
             verdict.findings[sentence] += [reference] * abs(missing)
     for reference in found.keys() - facts.orders.keys():
-        verdict.findings["no mail is without its business row"] += [reference] * found[reference]
+        verdict.findings["no email is without its business row"] += [reference] * found[reference]
 
 
 def _judge_faults(facts: Facts, verdict: Verdict) -> None:
@@ -110,7 +110,7 @@ def _judge_faults(facts: Facts, verdict: Verdict) -> None:
 def _wrong(mail: Mail, facts: Facts) -> Iterator[str]:
     """Name the sentences that do not hold for this email."""
     if mail.status not in ENDS:
-        yield "every mail ends"
+        yield "every email ends"
     if mail.status == "unknown" and not mail.doubts:
         yield "`unknown` has been in doubt"
     if mail.sent > len(mail.recipients):

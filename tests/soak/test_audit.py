@@ -102,7 +102,7 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         lambda facts: facts.told.update({GOOD: "rolled back"}),
         0,
     ),
-    "every mail of a committed order is in the table": (
+    "every email of a committed order is in the table": (
         lambda facts: (facts.emails.pop(1), facts.copies.pop(address(NEWS, 0))),
         1,
     ),
@@ -110,7 +110,7 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         lambda facts: facts.orders.update({NEWS: Order(emails=1, recipients=1, policy="resend")}),
         0,
     ),
-    "no mail is without its business row": (
+    "no email is without its business row": (
         lambda facts: (facts.orders.pop(GOOD), facts.told.pop(GOOD)),
         0,
     ),
@@ -118,7 +118,7 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         lambda facts: _replace(facts, 2, sent=2),
         0,
     ),
-    "every mail ends": (lambda facts: _replace(facts, 0, status="pending"), 1),
+    "every email ends": (lambda facts: _replace(facts, 0, status="pending"), 1),
     "who is `sent` has a copy": (lambda facts: facts.copies.pop(address(GOOD, 0)), 1),
     "who is `failed` has no copy": (
         lambda facts: _replace(
@@ -158,7 +158,7 @@ BREAKS: dict[str, tuple[Callable[[Facts], object], int]] = {
         lambda facts: _replace(facts, 0, message_id="<other@x>"),
         0,
     ),
-    "the server has no mail that the table has not": (
+    "the server has no email that the table has not": (
         lambda facts: facts.copies["who@x"].append(Copy(message_id="<?>", order="?")),
         0,
     ),

@@ -63,7 +63,7 @@ def _facts(server: SoakSmtp) -> Facts:
     return facts
 
 
-def test_a_mail_is_noted_with_its_message_id_and_its_order(server: SoakSmtp) -> None:
+def test_an_email_is_noted_with_its_message_id_and_its_order(server: SoakSmtp) -> None:
     to = _send(server, "one")
     [copy] = _facts(server).copies[to]
     assert (copy.message_id, copy.order) == ("<one@x>", "one")
@@ -80,7 +80,7 @@ def test_who_is_refused_on_purpose_gets_nothing(server: SoakSmtp, mark: str) -> 
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", PLACES)
-def test_no_mood_takes_a_mail_in_silence_or_answers_for_one_that_is_not_noted(
+def test_no_mood_takes_an_email_in_silence_or_answers_for_one_that_is_not_noted(
     server: SoakSmtp, how: str
 ) -> None:
     server.misbehave(how, share=1.0, seconds=2 * TIMEOUT)

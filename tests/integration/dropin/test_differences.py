@@ -118,7 +118,7 @@ def test_html_alone_has_no_empty_text_beside_it(both: Both) -> None:
     assert parsed(ours).get_payload(decode=True) == b"<p>hello</p>\r\n"
 
 
-def test_a_mail_with_bcc_alone_has_no_empty_to(both: Both) -> None:
+def test_an_email_with_bcc_alone_has_no_empty_to(both: Both) -> None:
     """RFC 5322 §3.6.3: a To names somebody; Flask-Mail writes an empty one."""
     theirs, ours = both.send(recipients=[], bcc=["b@x.example"])
     assert parsed(theirs)["To"] == ""

@@ -88,7 +88,7 @@ def test_whatever_was_put_there_and_in_whichever_order_sending_enqueues(
     assert mail.sender == "shop@shop.example"
 
 
-def test_a_mail_object_that_is_made_within_a_request_is_found_at_once(
+def test_an_email_object_that_is_made_within_a_request_is_found_at_once(
     shop: Shop, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
     with shop.app.test_request_context():
@@ -157,7 +157,7 @@ WRITES: dict[str, Callable[[Shop, SQLAlchemy], object]] = {
 
 
 @pytest.mark.parametrize("kind", WRITES)
-def test_a_mail_commits_with_whatever_its_session_holds(
+def test_an_email_commits_with_whatever_its_session_holds(
     shops: Shops, catcher: Catcher, kind: str
 ) -> None:
     shop, db = open_shop(shops, catcher)
@@ -183,7 +183,7 @@ def test_a_lock_that_the_session_took_is_not_released(shops: Shops, catcher: Cat
         db.session.rollback()
 
 
-def test_a_mail_whose_session_has_only_read_is_committed(shops: Shops, catcher: Catcher) -> None:
+def test_an_email_whose_session_has_only_read_is_committed(shops: Shops, catcher: Catcher) -> None:
     shop, db = open_shop(shops, catcher)
     with shop.app.app_context():
         db.session.execute(insert(shop.orders).values(customer="Ada"))
@@ -243,7 +243,7 @@ def test_a_read_is_known_by_what_it_does_and_not_by_its_first_word(
         db.session.rollback()
 
 
-def test_within_a_transaction_that_the_caller_began_a_mail_waits_for_its_end(
+def test_within_a_transaction_that_the_caller_began_an_email_waits_for_its_end(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop, db = open_shop(shops, catcher)

@@ -178,7 +178,7 @@ def test_suppressed(start: Start, config: dict[str, bool], arrived: int) -> None
     assert len(program.deliver()) == arrived
 
 
-def test_so_many_mails_a_connection(start: Start) -> None:
+def test_so_many_emails_a_connection(start: Start) -> None:
     program = start(MAIL_MAX_EMAILS=2)
     with program.mail.connect() as connection:
         for number in range(5):
@@ -259,6 +259,6 @@ def test_an_application_factory(program: Program) -> None:
     assert len(program.deliver()) == 1
 
 
-def test_an_app_without_mail(program: Program) -> None:
+def test_an_app_without_email(program: Program) -> None:
     with Flask("other").app_context(), pytest.raises(RuntimeError, match="not configured"):
         program.kind().connect()

@@ -259,7 +259,7 @@ def ask(found: Members, client: FlaskClient, mail: Mail) -> int:
 
 @pytest.mark.parametrize("door", [outbox_alone, flask_mailman_after], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("name", MAILS)
-def test_a_mail_stands_in_the_commit_of_its_own_rows(club: Open, name: str, door: Door) -> None:
+def test_an_email_stands_in_the_commit_of_its_own_rows(club: Open, name: str, door: Door) -> None:
     mail = MAILS[name]
     found = club(door, **mail.config)
     client = mail.prepare(found)
@@ -290,6 +290,6 @@ def test_where_the_commit_fails_there_is_neither(club: Open, name: str, door: Do
     assert (found.statuses(), found.members()) == ([], committed)
 
 
-def test_the_table_has_every_mail_of_flask_security() -> None:
+def test_the_table_has_every_email_of_flask_security() -> None:
     folder = Path(flask_security.__file__).parent / "templates" / "security" / "email"
     assert {mail.template for mail in MAILS.values()} == {path.stem for path in folder.iterdir()}

@@ -36,7 +36,7 @@ def on_flask(shops: Shops, **config: object) -> tuple[Shop, SQLAlchemy, OutboxMa
     return shop, db, OutboxMail(shop.app)
 
 
-def test_on_flask_sqlalchemy_a_mail_commits_with_the_request(
+def test_on_flask_sqlalchemy_an_email_commits_with_the_request(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop, db = shops.open_flask(MAIL_PORT=catcher.port)
@@ -133,7 +133,7 @@ def test_under_testing_the_drop_in_records_and_writes_nothing(shops: Shops) -> N
     assert shop.count(shop.tables.email) == 0
 
 
-def test_the_drop_in_commits_by_itself_only_when_its_mail_is_alone(shops: Shops) -> None:
+def test_the_drop_in_commits_by_itself_only_when_its_email_is_alone(shops: Shops) -> None:
     shop, db, mail = on_flask(shops, OUTBOX_MAIL_AUTOCOMMIT=True)
     with shop.app.app_context():
         mail.send(mail_to())
@@ -148,7 +148,7 @@ def test_the_drop_in_commits_by_itself_only_when_its_mail_is_alone(shops: Shops)
     assert shop.count(shop.orders) == 0
 
 
-def test_a_mail_that_nobody_committed_is_told_of_at_the_requests_end(
+def test_an_email_that_nobody_committed_is_told_of_at_the_requests_end(
     shops: Shops, caplog: pytest.LogCaptureFixture
 ) -> None:
     shop, _, mail = on_flask(shops)

@@ -261,7 +261,7 @@ def test_a_second_statement_in_a_text_is_seen_where_the_driver_takes_one(shops: 
 
 
 @pytest.mark.databases("postgresql", "sqlite")
-def test_a_mail_for_each_row_of_a_stream_leaves_the_stream_open(
+def test_an_email_for_each_row_of_a_stream_leaves_the_stream_open(
     opened: tuple[Shop, SQLAlchemy],
 ) -> None:
     shop, db = opened
@@ -274,7 +274,7 @@ def test_a_mail_for_each_row_of_a_stream_leaves_the_stream_open(
     assert (seen, shop.count(shop.tables.email)) == (20, 20)
 
 
-def test_within_a_savepoint_of_the_caller_a_mail_waits_for_its_end(
+def test_within_a_savepoint_of_the_caller_an_email_waits_for_its_end(
     opened: tuple[Shop, SQLAlchemy],
 ) -> None:
     shop, db = opened

@@ -242,7 +242,7 @@ def test_a_body_over_the_limit_is_refused(shops: Shops) -> None:
     assert (error.field, "OUTBOX_MAX_SIZE" in error.rule) == ("message", True)
 
 
-def test_every_mail_that_is_not_refused_fits_its_columns(shop: Shop) -> None:
+def test_every_email_that_is_not_refused_fits_its_columns(shop: Shop) -> None:
     local, domain = "l" * 64, ".".join(["d" * 61] * 3)
     longest = f"{local}@{domain}"[:254].rstrip(".")
     email = shop.enqueue(

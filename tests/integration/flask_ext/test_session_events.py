@@ -21,7 +21,7 @@ def nudges(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_commit_nudges_once_for_all_its_mails(shop: Shop, nudges: list[int]) -> None:
+def test_a_commit_nudges_once_for_all_its_emails(shop: Shop, nudges: list[int]) -> None:
     with shop.session() as session:
         shop.outbox.enqueue(message(), session=session)
         shop.outbox.enqueue_many(newsletter(), addresses(3), session=session)
@@ -56,7 +56,7 @@ def test_a_rollback_nudges_nobody_and_warns_of_nothing(
     assert (nudges, shop.outbox.discarded, caplog.text) == ([], 0, "")
 
 
-def test_mails_for_later_nudge_nobody(shop: Shop, nudges: list[int]) -> None:
+def test_emails_for_later_nudge_nobody(shop: Shop, nudges: list[int]) -> None:
     shop.enqueue(send_at=START)
     assert nudges == []
 
@@ -88,7 +88,7 @@ def test_a_nudge_that_fails_does_not_come_out_of_the_commit(
     assert "no nudge" in caplog.text
 
 
-def test_mails_that_nobody_committed_are_logged_and_counted(
+def test_emails_that_nobody_committed_are_logged_and_counted(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
     with shop.session() as session:

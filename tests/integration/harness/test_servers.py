@@ -132,7 +132,7 @@ def test_smtp_sink_counts_what_it_accepts(smtp_sink: SmtpSink) -> None:
     wait_until(lambda: smtp_sink.accepted() == 2, 10, "two emails in the count")
 
 
-def test_the_catcher_remembers_an_accepted_mail_byte_by_byte(catcher: Catcher) -> None:
+def test_the_catcher_remembers_an_accepted_email_byte_by_byte(catcher: Catcher) -> None:
     send(catcher.port, "ann@example.org", "bob@example.org")
     (mail,) = catcher.emails
     assert mail.sender == "shop@shop.test"

@@ -82,7 +82,7 @@ def test_a_verdict_that_comes_after_a_person_s_word_changes_nothing(shops: Shops
     assert [mail.status for mail in state.model.emails.values()] == [Status.FAILED]
 
 
-def test_a_retry_of_a_mail_in_doubt_keeps_the_doubt(shops: Shops) -> None:
+def test_a_retry_of_an_email_in_doubt_keeps_the_doubt(shops: Shops) -> None:
     state = in_doubt(shops, dies=True)
     state.decide(outcome=Status.PENDING, pick=0)
     state.the_table_is_the_models()

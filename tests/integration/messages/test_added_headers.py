@@ -31,7 +31,7 @@ def arrived(shop: Shop, catcher: Catcher) -> list[Message[Any, Any]]:
 
 
 @pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
-def test_one_mail_has_the_headers_that_were_asked_for(
+def test_one_email_has_the_headers_that_were_asked_for(
     sending: Shop, catcher: Catcher, size: int
 ) -> None:
     with sending.session() as session:
@@ -125,7 +125,7 @@ def test_what_the_lines_for_all_readers_say_is_on_every_message(
     assert [mail.get_all("X-Shop") for mail in arrived(sending, catcher)] == [["7"]] * 5
 
 
-def test_another_url_under_the_same_key_is_another_mail(shop: Shop) -> None:
+def test_another_url_under_the_same_key_is_another_email(shop: Shop) -> None:
     with shop.session() as session:
         first = shop.outbox.enqueue(message(), session=session, key="k", unsubscribe=URL)
         again = shop.outbox.enqueue(message(), session=session, key="k", unsubscribe=URL)

@@ -153,7 +153,7 @@ def test_octets_that_are_no_text_are_a_wrong_call(shop: Shop, words: list[str]) 
 @pytest.mark.parametrize(
     "which", [{"key": "a\0"}, {"tag": "\udcff"}, {"id": "1"}, {"id": 2**63}, {"id": True}]
 )
-def test_a_cancel_of_what_no_mail_can_have_leaves_the_transaction_usable(
+def test_a_cancel_of_what_no_email_can_have_leaves_the_transaction_usable(
     shop: Shop, which: dict[str, Any]
 ) -> None:
     with shop.session() as session:

@@ -130,7 +130,7 @@ def arrives_as(found: Message[Any, Any], data: bytes) -> re.Pattern[bytes]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("parser", PARSERS)
-def test_every_mail_of_the_corpus_arrives_byte_for_byte(
+def test_every_email_of_the_corpus_arrives_byte_for_byte(
     sending: Shop, catcher: Catcher, parser: str
 ) -> None:
     for name in names():
@@ -148,7 +148,7 @@ def test_every_mail_of_the_corpus_arrives_byte_for_byte(
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.databases("sqlite")
-def test_a_mail_without_author_or_recipient_is_refused_by_name_and_rule(
+def test_an_email_without_author_or_recipient_is_refused_by_name_and_rule(
     shop: Shop, parser: str, name: str
 ) -> None:
     found = email.message_from_bytes(source(name), policy=PARSERS[parser])

@@ -147,7 +147,7 @@ SMUGGLED = b"MAIL FROM:<evil@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nSubj
 )
 @pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
-def test_no_line_end_smuggles_a_second_mail(sending: Shop, catcher: Catcher, end: bytes) -> None:
+def test_no_line_end_smuggles_a_second_email(sending: Shop, catcher: Catcher, end: bytes) -> None:
     """CVE-2023-51764: servers that take a bare line end for one would see the end of the email."""
     arrived = sent(sending, catcher, legacy(b"one" + end + SMUGGLED))
     body = arrived.content.partition(b"\r\n\r\n")[2]
@@ -216,7 +216,7 @@ def old_server() -> Iterator[Catcher]:
         yield server
 
 
-def test_a_mail_that_needs_smtputf8_waits_with_its_reason_and_the_next_one_goes(
+def test_an_email_that_needs_smtputf8_waits_with_its_reason_and_the_next_one_goes(
     shops: Shops, old_server: Catcher
 ) -> None:
     shop = shops.open(MAIL_PORT=old_server.port)
@@ -228,7 +228,7 @@ def test_a_mail_that_needs_smtputf8_waits_with_its_reason_and_the_next_one_goes(
     assert "does not offer SMTPUTF8" in reasons[first.id]
 
 
-def test_smtputf8_is_asked_for_only_by_the_mail_that_needs_it(
+def test_smtputf8_is_asked_for_only_by_the_email_that_needs_it(
     sending: Shop, catcher: Catcher
 ) -> None:
     sending.enqueue("jö@bücher.example")

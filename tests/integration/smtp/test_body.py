@@ -55,7 +55,7 @@ def test_a_lease_lost_before_the_content_leaves_no_octet_of_it() -> None:
     assert server.verbs(0) == ["EHLO", "MAIL", "RCPT", "DATA"]
 
 
-def test_a_lease_lost_before_the_dot_of_a_large_mail_leaves_it_without_its_dot() -> None:
+def test_a_lease_lost_before_the_dot_of_a_large_email_leaves_it_without_its_dot() -> None:
     with ScriptedServer(READS_ALL) as server:
         connection = Connection(server.settings())
         result = connection.send(envelope(), LARGE, Fence(True, False))
@@ -68,7 +68,7 @@ def test_a_lease_lost_before_the_dot_of_a_large_mail_leaves_it_without_its_dot()
     assert LARGE.startswith(server.dialogues[0].torn)
 
 
-def test_the_fence_is_asked_once_for_a_small_mail_and_twice_for_a_large_one() -> None:
+def test_the_fence_is_asked_once_for_a_small_email_and_twice_for_a_large_one() -> None:
     with ScriptedServer() as server:
         connection = Connection(server.settings())
         once, twice = Fence(True), Fence(True, True)

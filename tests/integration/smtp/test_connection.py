@@ -36,7 +36,7 @@ CONTENT = b"Subject: x\r\n\r\nHello\r\n"
 ONE_MAIL: Script = (*AT_DOT, content("250 ok"))
 
 
-def test_a_connection_is_used_for_so_many_mails_and_ends_with_quit() -> None:
+def test_a_connection_is_used_for_so_many_emails_and_ends_with_quit() -> None:
     with ScriptedServer() as server:
         connection = Connection(server.settings(connection_emails=2))
         for _ in range(5):
@@ -62,7 +62,7 @@ def test_a_connection_is_not_used_beyond_its_seconds() -> None:
     assert [server.verbs(number).count("MAIL") for number in range(2)] == [2, 1]
 
 
-def test_a_probe_opens_the_connection_that_the_next_mail_uses() -> None:
+def test_a_probe_opens_the_connection_that_the_next_email_uses() -> None:
     with ScriptedServer() as server:
         connection = Connection(server.settings())
         assert connection.connect() is None
@@ -236,7 +236,7 @@ def test_the_reply_to_the_dot_has_a_longer_deadline_of_its_own() -> None:
     assert result.verdict is Verdict.SENT
 
 
-def test_a_good_server_is_told_nothing_more_than_the_mail_needs() -> None:
+def test_a_good_server_is_told_nothing_more_than_the_email_needs() -> None:
     with ScriptedServer((*HELLO, serve)) as server:
         connection = Connection(server.settings())
         connection.send(envelope("a@example.org", "b@example.org"), CONTENT, lease_held)

@@ -34,7 +34,7 @@ def test_the_reply_to_the_final_dot_is_kept() -> None:
     assert result.recipients[0].reply is result.reply
 
 
-def test_an_answer_given_twice_at_rset_is_not_taken_for_the_next_mails() -> None:
+def test_an_answer_given_twice_at_rset_is_not_taken_for_the_next_emails() -> None:
     twice = expect("RSET", "250 ok\n250 ok")
     with ScriptedServer((*AT_RCPT, expect("RCPT", "550 no"), twice)) as server:
         connection = Connection(server.settings())
@@ -80,7 +80,7 @@ def test_nobody_listening_is_a_halt_at_connect() -> None:
         ),
     ],
 )
-def test_a_mail_that_the_server_cannot_take_is_judged_before_anything_is_sent(
+def test_an_email_that_the_server_cannot_take_is_judged_before_anything_is_sent(
     mail: Envelope, size: int, verdict: Verdict, reason: str
 ) -> None:
     hello = expect("EHLO", "250-scripted.example\n250 SIZE 100")

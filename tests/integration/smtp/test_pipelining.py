@@ -53,13 +53,13 @@ def scripted(*script: object) -> ScriptedServer:
     return ScriptedServer((*HELLO, *script))  # type: ignore[arg-type]
 
 
-def test_a_mails_commands_travel_as_one_group() -> None:
+def test_an_emails_commands_travel_as_one_group() -> None:
     with scripted(*GROUP, content("250 ok")) as server:
         assert verdicts(send_over_one(server, FIRST)) == [Verdict.SENT]
     assert server.bodies == [ON_WIRE]
 
 
-def test_the_next_mails_commands_travel_behind_the_content_in_one_round_trip() -> None:
+def test_the_next_emails_commands_travel_behind_the_content_in_one_round_trip() -> None:
     both = (content(None), *ENVELOPE, say("250 first\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 second")) as server:
         results = send_over_one(server, FIRST, SECOND)
@@ -80,7 +80,7 @@ def test_without_the_offer_each_command_waits_for_its_reply() -> None:
         assert verdicts(send_over_one(server, FIRST, SECOND)) == [Verdict.SENT] * 2
 
 
-def test_a_refused_recipient_leaves_the_others_their_mail() -> None:
+def test_a_refused_recipient_leaves_the_others_their_email() -> None:
     three = (expect("MAIL", None), *[expect("RCPT", None)] * 3, expect("DATA", None))
     replies = say("250 ok\n250 ok\n550 5.1.1 nobody\n450 4.2.0 later\n354 go on")
     with scripted(*three, replies, content("250 ok"), serve) as server:
@@ -122,7 +122,7 @@ def test_a_354_for_nobody_is_answered_with_a_lone_dot(
     assert len(server.dialogues) == 1
 
 
-def test_a_refused_sender_is_the_mails_verdict_whatever_the_rest_of_the_group_says() -> None:
+def test_a_refused_sender_is_the_emails_verdict_whatever_the_rest_of_the_group_says() -> None:
     refused = (*ENVELOPE, say("450 4.1.8 sender\n503 5.5.1 MAIL first\n503 5.5.1 MAIL first"))
     with scripted(*refused, serve) as server:
         first, second = send_over_one(server, FIRST, SECOND)
@@ -161,7 +161,7 @@ def test_many_recipients_go_in_groups_that_both_sides_can_hold() -> None:
     assert len(server.dialogues[0].lines) == 1 + 122 + 3 + 1
 
 
-def test_the_reply_to_the_dot_is_lost_and_the_announced_mail_is_not_charged() -> None:
+def test_the_reply_to_the_dot_is_lost_and_the_announced_email_is_not_charged() -> None:
     with scripted(*GROUP, content(None), *ENVELOPE, close) as server:
         first, second = send_over_one(server, FIRST, SECOND)
     assert (first.verdict, first.phase) == (Verdict.UNKNOWN, Phase.DOT)
@@ -170,7 +170,7 @@ def test_the_reply_to_the_dot_is_lost_and_the_announced_mail_is_not_charged() ->
 
 
 @pytest.mark.parametrize("good_bye", [close, say("421 4.4.2 enough")])
-def test_a_server_that_ends_after_a_mail_charges_the_announced_one_nothing(
+def test_a_server_that_ends_after_an_email_charges_the_announced_one_nothing(
     good_bye: object,
 ) -> None:
     with scripted(*GROUP, content(None), *ENVELOPE, say("250 ok"), good_bye, close) as server:
@@ -178,7 +178,7 @@ def test_a_server_that_ends_after_a_mail_charges_the_announced_one_nothing(
     assert [len(dialogue.bodies) for dialogue in server.dialogues] == [1, 1]
 
 
-def test_a_reply_given_twice_shifts_no_mail_into_a_success() -> None:
+def test_a_reply_given_twice_shifts_no_email_into_a_success() -> None:
     twice = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *twice, serve) as server:
         connection = Connection(server.settings())
@@ -197,7 +197,7 @@ def test_a_reply_given_twice_shifts_no_mail_into_a_success() -> None:
     ],
 )
 @pytest.mark.parametrize("is_announced", [True, False])
-def test_a_refusal_after_the_reply_to_the_dot_is_not_taken_for_that_of_the_next_mail(
+def test_a_refusal_after_the_reply_to_the_dot_is_not_taken_for_that_of_the_next_email(
     is_announced: bool, mail: Envelope, own: str
 ) -> None:
     commands = (expect("MAIL", None), *[expect("RCPT", None)] * len(mail.recipients))
@@ -237,7 +237,7 @@ def test_a_reply_to_the_dot_before_the_content_is_no_success() -> None:
     assert server.bodies == [ON_WIRE]
 
 
-def test_an_announced_mail_that_does_not_come_leaves_nothing_behind() -> None:
+def test_an_announced_email_that_does_not_come_leaves_nothing_behind() -> None:
     both = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 never")) as server:
         connection = Connection(server.settings())
@@ -250,7 +250,7 @@ def test_an_announced_mail_that_does_not_come_leaves_nothing_behind() -> None:
     assert server.dialogues[0].torn == b""
 
 
-def test_another_mail_than_the_announced_one_takes_a_new_connection() -> None:
+def test_another_email_than_the_announced_one_takes_a_new_connection() -> None:
     both = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 never")) as server:
         connection = Connection(server.settings())
@@ -260,7 +260,7 @@ def test_another_mail_than_the_announced_one_takes_a_new_connection() -> None:
     assert [dialogue.bodies for dialogue in server.dialogues] == [[ON_WIRE], [ON_WIRE]]
 
 
-def test_a_lease_that_ends_before_the_content_of_an_announced_mail_sends_none_of_it() -> None:
+def test_a_lease_that_ends_before_the_content_of_an_announced_email_sends_none_of_it() -> None:
     both = (content(None), *ENVELOPE, say("250 ok\n250 ok\n250 ok\n354 go on"))
     with scripted(*GROUP, *both, content("250 never")) as server:
         connection = Connection(server.settings())
@@ -272,7 +272,7 @@ def test_a_lease_that_ends_before_the_content_of_an_announced_mail_sends_none_of
     assert server.dialogues[0].torn == b""
 
 
-def test_the_last_mail_of_a_connections_life_announces_nobody() -> None:
+def test_the_last_email_of_a_connections_life_announces_nobody() -> None:
     with scripted(*GROUP, content("250 ok"), expect("QUIT", "221 bye")) as server:
         connection = Connection(server.settings(connection_emails=1))
         assert verdicts(send(connection, FIRST, SECOND)) == [Verdict.SENT] * 2

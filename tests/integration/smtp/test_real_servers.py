@@ -94,7 +94,7 @@ def sink(tmp_path: Path) -> Iterator[int]:
         process.wait(10)
 
 
-def test_smtp_sink_takes_many_mails_over_one_connection(sink: int) -> None:
+def test_smtp_sink_takes_many_emails_over_one_connection(sink: int) -> None:
     connection = Connection(server_settings(sink))
     results = [
         connection.send(envelope(), b"Subject: x\r\n\r\nx\r\n", lease_held) for _ in range(100)

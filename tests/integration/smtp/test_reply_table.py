@@ -16,7 +16,7 @@ ON_WIRE = b"Subject: x\r\n\r\nHello\r\n..\r\n...dots\r\n.\r\n"
 
 
 @pytest.mark.parametrize("case", [*ENVELOPE_CASES, *CONTENT_CASES], ids=lambda case: case.name)
-def test_each_row_of_the_table_gives_its_verdict_and_leaves_a_clean_way_for_the_next_mail(
+def test_each_row_of_the_table_gives_its_verdict_and_leaves_a_clean_way_for_the_next_email(
     case: Case,
 ) -> None:
     verdicts = case.recipients or (case.verdict,)

@@ -53,7 +53,7 @@ def send(server: ScriptedServer, body: bytes = CONTENT, /, **changes: object) ->
     return result
 
 
-def test_starttls_says_ehlo_again_and_the_mail_goes_encrypted(authority: Authority) -> None:
+def test_starttls_says_ehlo_again_and_the_email_goes_encrypted(authority: Authority) -> None:
     script = (*OFFERS_TLS, expect("STARTTLS", "220 go"), handshake(authority.server))
     with ScriptedServer((*script, *ehlo("SIZE 0"), serve)) as server:
         result = send(server, security="starttls", **authority.trusted)
@@ -115,7 +115,7 @@ def test_a_certificate_is_not_verified_where_the_user_says_so(
     ],
     ids=["not offered", "only HELO", "454", "501", "no handshake", "closed"],
 )
-def test_without_starttls_no_mail_goes_in_clear(script: Script) -> None:
+def test_without_starttls_no_email_goes_in_clear(script: Script) -> None:
     with ScriptedServer(script) as server:
         result = send(server, security="starttls")
 

@@ -118,7 +118,7 @@ def test_what_is_in_flight_when_a_reply_comes_changes_no_verdict(case: Case, sho
 
 
 @pytest.mark.parametrize("case", LONE_DOT, ids=lambda case: case.id)
-def test_a_354_that_nobody_should_have_given_gets_a_lone_dot_and_the_mail_was_not_sent(
+def test_a_354_that_nobody_should_have_given_gets_a_lone_dot_and_the_email_was_not_sent(
     case: Case, shops: Shops
 ) -> None:
     with on_stage(case, shops, pipelining=True) as stage:
@@ -131,13 +131,13 @@ def test_a_354_that_nobody_should_have_given_gets_a_lone_dot_and_the_mail_was_no
 
 
 @pytest.mark.parametrize("case", LONE_DOT, ids=lambda case: case.id)
-def test_after_a_lone_dot_the_verdict_stands_and_the_next_mail_goes_out(
+def test_after_a_lone_dot_the_verdict_stands_and_the_next_email_goes_out(
     case: Case, shops: Shops
 ) -> None:
     play(case, shops, pipelining=True)
 
 
-def test_no_content_follows_a_354_after_a_refused_mail(shops: Shops) -> None:
+def test_no_content_follows_a_354_after_a_refused_email(shops: Shops) -> None:
     """No real server does so; whatever the client does, nobody gets the email."""
     answers: dict[str, Answer] = {"MAIL": "550 5.1.8 no", "RCPT": "250 2.1.5 ok", "DATA": GO}
     refused = case(TableRow.MAIL_REFUSED, "354", answers, Verdict.FAIL, AT.MAIL, "550 5.1.8 no")
@@ -147,7 +147,7 @@ def test_no_content_follows_a_354_after_a_refused_mail(shops: Shops) -> None:
         assert not any(body.startswith(stage.stored(stage.mail)) for body in stage.server.bodies)
 
 
-def test_a_reply_too_many_makes_no_mail_sent_that_is_not_and_no_second_copy(shops: Shops) -> None:
+def test_a_reply_too_many_makes_no_email_sent_that_is_not_and_no_second_copy(shops: Shops) -> None:
     """The stray reply stands before those to the envelope in flight: out of step, and closed."""
     stray: dict[str, Answer] = {".": "250 2.0.0 queued\n250 2.0.0 again"}
     accepted = rows.dot_accepted("stray", stray, reply=QUEUED)

@@ -120,7 +120,7 @@ def test_the_command_line_tells_the_whole_truth(
 
 
 @pytest.mark.databases("sqlite")
-def test_a_recipient_put_off_until_the_attempts_are_used_up_has_failed_and_the_mail_is_sent(
+def test_a_recipient_put_off_until_the_attempts_are_used_up_has_failed_and_the_email_is_sent(
     shops: Shops,
 ) -> None:
     with StatefulServer({"RCPT 2": LATER, "RCPT 4": LATER}) as server:
@@ -134,7 +134,7 @@ def test_a_recipient_put_off_until_the_attempts_are_used_up_has_failed_and_the_m
 
 
 @pytest.mark.parametrize("taken_first", [False, True])
-def test_a_mail_that_the_server_drops_again_and_again_fails_with_all_whom_it_did_not_reach(
+def test_an_email_that_the_server_drops_again_and_again_fails_with_all_whom_it_did_not_reach(
     shops: Shops, taken_first: bool
 ) -> None:
     """The server cannot hold it: it ends by its lifetime, and the email behind it goes its way.
@@ -189,7 +189,7 @@ def test_a_doubt_of_one_recipient_is_his_alone_and_ends_when_he_is_taken(shops: 
 
 
 @pytest.mark.parametrize("resolved", [False, True])
-def test_who_waits_in_a_mail_that_is_withdrawn_is_not_written_to_whatever_becomes_of_a_doubt(
+def test_who_waits_in_an_email_that_is_withdrawn_is_not_written_to_whatever_becomes_of_a_doubt(
     shops: Shops, resolved: bool
 ) -> None:
     with StatefulServer({"RCPT 2": LATER, ".": hang_up}) as server:
@@ -209,7 +209,7 @@ def test_who_waits_in_a_mail_that_is_withdrawn_is_not_written_to_whatever_become
 
 
 @pytest.mark.databases("sqlite")
-def test_who_waits_in_a_mail_that_expires_after_others_got_it_is_told_to_be_left_out(
+def test_who_waits_in_an_email_that_expires_after_others_got_it_is_told_to_be_left_out(
     shops: Shops,
 ) -> None:
     with StatefulServer({"RCPT 2": LATER}) as server:

@@ -150,7 +150,7 @@ def test_a_time_that_the_server_named_to_one_recipient_holds_though_others_went_
 
 
 @pytest.mark.parametrize("found_out", ["sent", "failed"])
-def test_who_was_never_written_to_gets_the_mail_once_the_doubt_of_the_others_is_resolved(
+def test_who_was_never_written_to_gets_the_email_once_the_doubt_of_the_others_is_resolved(
     shops: Shops, found_out: str
 ) -> None:
     """Under `hold` the doubt stops the email; those behind the server's limit are known unsent."""
@@ -204,7 +204,7 @@ def test_a_doubt_of_one_who_is_refused_now_stays_whatever_becomes_of_the_rest(
 
 
 @PIPELINING
-def test_a_doubt_of_one_who_is_suppressed_now_stays_when_the_others_have_the_mail(
+def test_a_doubt_of_one_who_is_suppressed_now_stays_when_the_others_have_the_email(
     shops: Shops, pipelining: bool
 ) -> None:
     with server({**ONE_IN_DOUBT, ".": hang_up}, most=1, pipelining=pipelining) as smtp:

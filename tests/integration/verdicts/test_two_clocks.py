@@ -62,7 +62,7 @@ def test_a_providers_throttle_halts_the_server_and_who_was_told_a_time_waits_for
         ("450 4.5.1 please retry after 2 minutes", 120, 132),
     ],
 )
-def test_a_mail_that_was_put_off_waits_for_its_own_time_and_the_server_goes_on(
+def test_an_email_that_was_put_off_waits_for_its_own_time_and_the_server_goes_on(
     sending: Shop, catcher: Catcher, reply: str, least: int, most: int
 ) -> None:
     put_off = sending.enqueue("later@x.example")

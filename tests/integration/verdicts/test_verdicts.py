@@ -45,7 +45,7 @@ ON_EVERY_DATABASE = tuple(
 
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_each_row_does_to_the_mail_and_to_the_next_one_what_the_table_says(
+def test_each_row_does_to_the_email_and_to_the_next_one_what_the_table_says(
     case: Case, shops: Shops, authority: Authority
 ) -> None:
     play(case, shops, authority)

@@ -93,7 +93,7 @@ BY_SMTP_SINK = (
 
 
 @pytest.mark.parametrize("played", BY_SMTP_SINK, ids=lambda played: played.id)
-def test_smtp_sink_plays_the_row_to_two_mails_and_then_takes_what_is_left(
+def test_smtp_sink_plays_the_row_to_two_emails_and_then_takes_what_is_left(
     played: Played, shops: Shops
 ) -> None:
     with SmtpSink(*played.options) as sink:
@@ -148,7 +148,7 @@ BY_AIOSMTPD = (
 
 
 @pytest.mark.parametrize(("point", "reply", "verdict", "phase"), BY_AIOSMTPD)
-def test_aiosmtpd_plays_the_row_to_one_mail_and_takes_the_next(
+def test_aiosmtpd_plays_the_row_to_one_email_and_takes_the_next(
     sending: Shop, catcher: Catcher, point: str, reply: str, verdict: Verdict, phase: Phase
 ) -> None:
     left = [reply]

@@ -72,7 +72,7 @@ def test_a_time_that_is_no_aware_datetime_is_refused(field: str, value: Any, rul
 
 
 @pytest.mark.parametrize("minutes", [0, -1])
-def test_a_mail_must_not_expire_before_it_is_sent(minutes: int) -> None:
+def test_an_email_must_not_expire_before_it_is_sent(minutes: int) -> None:
     error = refused(send_at=NOON, expires_at=NOON + timedelta(minutes=minutes))
     assert (error.field, error.rule) == ("expires_at", "must be after send_at")
 
@@ -82,7 +82,7 @@ def at_noon() -> Reading:
 
 
 @pytest.mark.parametrize(("seconds", "is_past"), [(-1, True), (0, True), (1, False)])
-def test_a_mail_must_not_have_expired_already(seconds: int, is_past: bool) -> None:
+def test_an_email_must_not_have_expired_already(seconds: int, is_past: bool) -> None:
     ends = NOON + timedelta(seconds=seconds)
     if not is_past:
         assert Options.check(priority=1, expires_at=ends, now=at_noon).expires_at == ends

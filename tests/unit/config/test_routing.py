@@ -37,7 +37,7 @@ def refused(*entries: Any) -> str:
     return str(caught.value)
 
 
-def test_without_rules_every_mail_may_go_over_every_server() -> None:
+def test_without_rules_every_email_may_go_over_every_server() -> None:
     routes = Routes.read((), SERVERS)
     assert routes.route_of("a@x.example", "news-1") == ""
     assert routes.servers_of("") == SERVERS

@@ -195,7 +195,7 @@ def test_a_list_is_kept_so_that_nobody_can_change_it() -> None:
 @pytest.mark.parametrize(
     "address", ["dev", "dev@", "a@x.example, b@x.example", "j\u00fc@x.example"]
 )
-def test_mails_are_redirected_to_one_address_that_every_server_takes(address: str) -> None:
+def test_emails_are_redirected_to_one_address_that_every_server_takes(address: str) -> None:
     assert refused(OUTBOX_REDIRECT_TO=address) == (
         "OUTBOX_REDIRECT_TO must be one address, with a local part in ASCII"
     )

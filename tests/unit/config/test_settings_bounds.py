@@ -69,7 +69,7 @@ def test_a_name_that_ehlo_cannot_carry_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["OUTBOX_MAX_ATTEMPTS", "OUTBOX_MAX_CRASHES"])
-def test_what_is_counted_of_a_mail_fits_its_column(key: str) -> None:
+def test_what_is_counted_of_an_email_fits_its_column(key: str) -> None:
     assert refused(**{key: 100_000}) == f"{key} must be at most 30000"
     assert read(**{key: 30_000})
 

@@ -81,13 +81,15 @@ def test_what_is_neither_true_nor_false_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("most", "emails"), [(None, 1000), (0, 1000), (1, 1), (999, 999), (1001, 1000)]
 )
-def test_flask_mail_s_mails_a_connection_can_only_lower_ours(most: int | None, emails: int) -> None:
+def test_flask_mail_s_emails_a_connection_can_only_lower_ours(
+    most: int | None, emails: int
+) -> None:
     assert read(MAIL_MAX_EMAILS=most).connection_emails == emails
     assert read(MAIL_MAX_EMAILS=most, OUTBOX_CONNECTION_EMAILS=1).connection_emails == 1
 
 
 @pytest.mark.parametrize("most", ["five", 2.5, True, -1, "-1"])
-def test_flask_mail_s_mails_a_connection_are_a_number(most: Any) -> None:
+def test_flask_mail_s_emails_a_connection_are_a_number(most: Any) -> None:
     assert refused(MAIL_MAX_EMAILS=most) == "MAIL_MAX_EMAILS must be a whole number of at least 1"
 
 

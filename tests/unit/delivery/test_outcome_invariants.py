@@ -93,7 +93,7 @@ NOBODY = (V.HALT, V.SUSPECT, V.LACKING, V.UNSENT)
 
 @pytest.mark.long
 @given(cases())
-def test_a_mail_with_unresolved_doubt_ends_unknown(
+def test_an_email_with_unresolved_doubt_ends_unknown(
     case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
@@ -103,7 +103,7 @@ def test_a_mail_with_unresolved_doubt_ends_unknown(
 
 
 @given(cases())
-def test_a_single_recipient_who_has_the_mail_needs_no_facts(
+def test_a_single_recipient_who_has_the_email_needs_no_facts(
     case: tuple[EmailState, Transaction, float],
 ) -> None:
     known, result, _ = case
@@ -142,7 +142,7 @@ def test_a_recipient_who_was_accepted_never_comes_back(
 
 
 @given(cases())
-def test_an_attempt_is_charged_for_a_verdict_on_the_mail_and_for_nothing_else(
+def test_an_attempt_is_charged_for_a_verdict_on_the_email_and_for_nothing_else(
     case: tuple[EmailState, Transaction, float],
 ) -> None:
     known, result, _ = case
@@ -167,7 +167,7 @@ def test_an_email_that_was_neither_judged_nor_charged_waits_for_the_others_or_go
 
 
 @given(cases())
-def test_an_outage_changes_nothing_of_a_mail(case: tuple[EmailState, Transaction, float]) -> None:
+def test_an_outage_changes_nothing_of_an_email(case: tuple[EmailState, Transaction, float]) -> None:
     known, result, chance = case
     halted = replace(result, verdict=V.HALT)
     found = decide_outcome(known, halted, random=lambda: chance)
@@ -190,7 +190,7 @@ def test_doubt_ends_at_the_third_at_once_under_hold_and_where_nothing_is_left_to
 
 
 @given(cases())
-def test_a_mail_that_comes_back_has_somebody_to_go_to_and_a_wait(
+def test_an_email_that_comes_back_has_somebody_to_go_to_and_a_wait(
     case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
@@ -205,7 +205,7 @@ def test_a_mail_that_comes_back_has_somebody_to_go_to_and_a_wait(
 
 
 @given(cases())
-def test_a_mail_that_failed_or_was_sent_has_nobody_waiting(
+def test_an_email_that_failed_or_was_sent_has_nobody_waiting(
     case: tuple[EmailState, Transaction, float],
 ) -> None:
     found = judged(case)
@@ -222,7 +222,7 @@ def test_every_step_is_in_the_table_of_transitions(
 
 
 @given(cases())
-def test_used_up_attempts_or_deliveries_end_a_mail(
+def test_used_up_attempts_or_deliveries_end_an_email(
     case: tuple[EmailState, Transaction, float],
 ) -> None:
     known, result, _ = case

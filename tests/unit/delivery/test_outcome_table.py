@@ -90,7 +90,7 @@ ONE = [
 @pytest.mark.parametrize(
     ("known", "verdict", "status", "attempts", "crashes", "unknown_count", "delay"), ONE
 )
-def test_a_mail_without_doubt_ends_as_the_table_says(
+def test_an_email_without_doubt_ends_as_the_table_says(
     known: dict[str, Any],
     verdict: Verdict,
     status: Status,
@@ -126,7 +126,7 @@ DOUBTFUL = [
 @pytest.mark.parametrize(
     ("known", "verdict", "status", "attempts", "crashes", "unknown_count"), DOUBTFUL
 )
-def test_a_mail_in_doubt_ends_sent_or_unknown(
+def test_an_email_in_doubt_ends_sent_or_unknown(
     known: dict[str, Any],
     verdict: Verdict,
     status: Status,
@@ -139,7 +139,7 @@ def test_a_mail_in_doubt_ends_sent_or_unknown(
     assert (found.crashes_added, found.unknown_total) == (crashes, unknown_count)
 
 
-def test_a_mail_in_doubt_is_sent_again_twice_at_most() -> None:
+def test_an_email_in_doubt_is_sent_again_twice_at_most() -> None:
     known, path = facts(), []
     for _ in range(MAX_UNKNOWN):
         found = judge(known, transaction(V.UNKNOWN))
@@ -233,7 +233,7 @@ def test_what_earlier_transactions_came_to_counts(
 @pytest.mark.parametrize(
     ("known", "verdict"), [({"crashes": 4}, V.UNSENT), ({"seconds_left": 0.0}, V.SUSPECT)]
 )
-def test_a_mail_that_is_given_up_ends_as_what_is_true_of_it(
+def test_an_email_that_is_given_up_ends_as_what_is_true_of_it(
     settled: set[R], status: Status, known: dict[str, Any], verdict: Verdict
 ) -> None:
     unknown = {"unknown_count": int(R.UNKNOWN in settled)}
@@ -264,7 +264,7 @@ def test_a_time_that_the_server_names_is_kept_as_the_least() -> None:
     assert (found.status, found.delay) == (Status.PENDING, 300)
 
 
-def test_a_time_that_the_server_names_beyond_the_lifetime_ends_the_mail() -> None:
+def test_a_time_that_the_server_names_beyond_the_lifetime_ends_the_email() -> None:
     found = judge(facts(seconds_left=299.0), transaction(V.RETRY, retry_after=300.0))
     assert found.status is Status.FAILED
 

@@ -56,7 +56,7 @@ def refusals(count: int, **changes: object) -> list[Transaction]:
     return [result(f"r{n}@x.example", **changes) for n in range(count)]  # type: ignore[arg-type]
 
 
-def test_so_many_mails_refused_alike_in_a_row_are_the_servers_fault() -> None:
+def test_so_many_emails_refused_alike_in_a_row_are_the_servers_fault() -> None:
     *before, full = run(*refusals(NEEDED))
     assert before == [None] * (NEEDED - 1)
     assert full is not None
@@ -96,7 +96,7 @@ def test_anything_else_in_between_begins_a_new_row(between: Transaction) -> None
 @pytest.mark.parametrize(
     "verdict", [Verdict.HALT, Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT]
 )
-def test_what_judges_no_mail_neither_counts_nor_breaks_the_row(verdict: Verdict) -> None:
+def test_what_judges_no_email_neither_counts_nor_breaks_the_row(verdict: Verdict) -> None:
     nothing = result("n@x.example", verdict=verdict, phase=Phase.BODY, reply=Reply(code=0))
     *_, full = run(*refusals(2), nothing, result("z@x.example"))
     assert full is not None
@@ -122,7 +122,7 @@ EARLY = pytest.mark.parametrize("verdict", [Verdict.SUSPECT, Verdict.UNSENT])
 
 
 @EARLY
-def test_mails_whose_recipients_were_refused_before_the_server_hung_up_count(
+def test_emails_whose_recipients_were_refused_before_the_server_hung_up_count(
     verdict: Verdict,
 ) -> None:
     early = hung_up("a@x.example", "b@x.example", "c@x.example", verdict=verdict)
@@ -145,7 +145,7 @@ def test_who_was_refused_for_themselves_before_the_server_hung_up_begins_a_new_r
     assert run(*two, early, one) == [None] * 4
 
 
-def test_mails_to_one_recipient_count_once() -> None:
+def test_emails_to_one_recipient_count_once() -> None:
     assert run(*[result("a@x.example")] * 10) == [None] * 10
 
 
@@ -181,7 +181,7 @@ def test_the_row_that_goes_on_is_told_for_the_review_of_the_log() -> None:
     assert streak.refusal is None
 
 
-def test_mails_with_several_recipients_count_where_all_are_refused_alike() -> None:
+def test_emails_with_several_recipients_count_where_all_are_refused_alike() -> None:
     *_, full = run(*(result(f"a{n}@x.example", f"b{n}@x.example") for n in range(NEEDED)))
     assert full is not None
     mixed = result("a@x.example", "b@x.example")

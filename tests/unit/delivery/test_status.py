@@ -40,19 +40,19 @@ def test_every_status_is_reached_from_pending() -> None:
     assert reached == set(Status)
 
 
-def test_every_mail_can_end() -> None:
+def test_every_email_can_end() -> None:
     for status in set(Status) - FINISHED:
         assert TRANSITIONS[status] & FINISHED or status is Status.PENDING
 
 
-def test_terminal_statuses_have_no_way_out_but_a_person_may_retry_a_failed_mail() -> None:
+def test_terminal_statuses_have_no_way_out_but_a_person_may_retry_a_failed_email() -> None:
     assert {status for status, targets in TRANSITIONS.items() if not targets} == {
         Status.SENT, Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED,
     }  # fmt: skip
     assert TRANSITIONS[Status.FAILED] == {Status.PENDING}
 
 
-def test_what_may_be_purged_is_finished_and_a_mail_in_doubt_is_not() -> None:
+def test_what_may_be_purged_is_finished_and_an_email_in_doubt_is_not() -> None:
     assert set(Status) - LEASED - {Status.PENDING, Status.UNKNOWN} == FINISHED
 
 
@@ -60,7 +60,7 @@ def test_only_claimed_and_sending_are_leased() -> None:
     assert {Status.CLAIMED, Status.SENDING} == LEASED
 
 
-def test_a_mail_is_sent_only_through_a_claim_and_a_window() -> None:
+def test_an_email_is_sent_only_through_a_claim_and_a_window() -> None:
     assert sources(Status.CLAIMED) == (Status.PENDING, Status.SENDING)
     assert sources(Status.SENDING) == (Status.CLAIMED,)
 
@@ -71,7 +71,7 @@ def test_a_window_that_is_open_can_no_longer_be_withdrawn_or_expire() -> None:
     }  # fmt: skip
 
 
-def test_a_mail_in_doubt_is_resolved_by_the_three_words_of_a_person() -> None:
+def test_an_email_in_doubt_is_resolved_by_the_three_words_of_a_person() -> None:
     assert TRANSITIONS[Status.UNKNOWN] == {Status.SENT, Status.PENDING, Status.FAILED}
 
 
@@ -85,7 +85,7 @@ def test_sources_are_the_statuses_with_an_arrow_to_the_target(target: Status) ->
 
 
 @pytest.mark.parametrize("target", sorted(FINISHED | {Status.UNKNOWN}))
-def test_a_mail_in_doubt_ends_sent_or_unknown(target: Status) -> None:
+def test_an_email_in_doubt_ends_sent_or_unknown(target: Status) -> None:
     assert settle(target, unknown=False) is target
     assert settle(target, unknown=True) is (
         Status.SENT if target is Status.SENT else Status.UNKNOWN

@@ -179,7 +179,7 @@ def test_the_message_id_is_the_message_s_own_each_time() -> None:
     assert ours(message).message_id == message.msgId
 
 
-def test_the_same_mail_made_again_has_the_same_fingerprint() -> None:
+def test_the_same_email_made_again_has_the_same_fingerprint() -> None:
     def build(text: str) -> RenderedMessage:
         return ours(make(html="<p>x</p>", attachments=[PDF], bcc=["z@d.example"], body=text))
 
@@ -230,7 +230,7 @@ def test_trap_12_bare_line_ends_become_crlf() -> None:
     assert mail.content.endswith(b"a\r\n.\r\nb\r\n.\r\nc\r\n")
 
 
-def test_a_mail_with_bcc_alone_has_no_empty_to() -> None:
+def test_an_email_with_bcc_alone_has_no_empty_to() -> None:
     mail = ours(make(recipients=[], bcc=["z@d.example"]))
     assert email.message_from_bytes(mail.content)["To"] is None
 

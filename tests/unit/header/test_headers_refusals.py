@@ -177,7 +177,7 @@ def test_a_message_id_that_is_none_is_refused(value: str) -> None:
     assert refused(legacy(Message_ID=value)).field == "message-id"
 
 
-def test_a_mail_over_the_limit_is_refused_with_the_setting_s_name() -> None:
+def test_an_email_over_the_limit_is_refused_with_the_setting_s_name() -> None:
     message = legacy()
     with pytest.raises(InvalidMessage, match="OUTBOX_MAX_SIZE allows 10") as caught:
         render(message, send_at=None, max_size=10, split_size=10)

@@ -144,7 +144,7 @@ def test_the_short_way_says_what_the_long_way_says_or_nothing(
         {"body": "large\n" * 300},
     ],
 )
-def test_an_ordinary_mail_is_a_letter(fields: dict[str, Any]) -> None:
+def test_an_ordinary_email_is_a_letter(fields: dict[str, Any]) -> None:
     message = make(**fields)
     assert isinstance(short(message), RenderedMessage)
     assert short(message) == long(message)

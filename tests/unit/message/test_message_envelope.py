@@ -60,7 +60,7 @@ def test_bcc_is_never_on_the_wire(kind: type[Message[Any, Any]], name: str) -> N
     assert ("secret@x.example" in mail.recipients) is (name.lower() == "bcc")
 
 
-def test_a_mail_with_bcc_alone_goes_out() -> None:
+def test_an_email_with_bcc_alone_goes_out() -> None:
     message = make(Bcc="secret@x.example")
     del message["To"]
     mail = ready(message)
@@ -199,7 +199,7 @@ def test_a_big_message_keeps_its_headers_apart_from_its_content(
     assert read(mail).get_content() == "hello\r\n"
 
 
-def test_equal_contents_of_big_mails_are_equal_whoever_they_go_to() -> None:
+def test_equal_contents_of_big_emails_are_equal_whoever_they_go_to() -> None:
     one, two = (
         render(make(To=f"{name}@x.example"), send_at=None, max_size=10**6, split_size=1)
         for name in "ab"

@@ -86,7 +86,7 @@ def test_an_international_domain_alone_needs_nothing() -> None:
     assert mail.headers.isascii()
 
 
-def test_a_content_that_needs_smtputf8_makes_every_mail_need_it() -> None:
+def test_a_content_that_needs_smtputf8_makes_every_email_need_it() -> None:
     assert make("x@y.example", smtputf8=True)[0].smtputf8
 
 

@@ -70,7 +70,7 @@ An epilogue.
 
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize("forwarded", [False, True])
-def test_a_signed_mail_survives_byte_for_byte(kind: str, forwarded: bool) -> None:
+def test_a_signed_email_survives_byte_for_byte(kind: str, forwarded: bool) -> None:
     raw = BASE + SIGNED
     if forwarded:
         raw = BASE + b"Content-Type: message/rfc822\r\n\r\n" + raw
@@ -80,7 +80,7 @@ def test_a_signed_mail_survives_byte_for_byte(kind: str, forwarded: bool) -> Non
 
 
 @pytest.mark.parametrize("kind", POLICIES)
-def test_a_signed_mail_with_a_line_that_may_not_leave_is_refused(kind: str) -> None:
+def test_a_signed_email_with_a_line_that_may_not_leave_is_refused(kind: str) -> None:
     raw = BASE + SIGNED.replace(b"Trailing", b"x" * 1000)
     message = email.message_from_bytes(raw, policy=POLICIES[kind])
     with pytest.raises(InvalidMessage, match=r"before signing \(RFC 1847") as caught:

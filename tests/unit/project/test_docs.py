@@ -60,7 +60,7 @@ def test_no_line_of_prose_is_too_long(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - {"CHANGELOG.md"}))
-def test_sentences_are_short_and_an_email_is_no_mail(page: str) -> None:
+def test_sentences_are_short_and_no_email_is_called_a_mail(page: str) -> None:
     sentences = [
         sentence
         for paragraph in _PARAGRAPH.split(_MADE.sub("", _prose(page)))

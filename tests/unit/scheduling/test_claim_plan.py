@@ -147,7 +147,7 @@ def test_a_large_backlog_fills_every_slot_with_whole_batches() -> None:
     assert plan({N: 100_000}) == {N: (4, 200)}
 
 
-def test_an_urgent_mail_goes_out_though_every_slot_is_taken() -> None:
+def test_an_urgent_email_goes_out_though_every_slot_is_taken() -> None:
     assert plan({U: 1, N: 500, B: 500}, free=0) == {U: (1, 20)}
     assert plan({U: 1}, free=-2) == {U: (1, 20)}
 
@@ -173,7 +173,7 @@ def test_nothing_due_is_nothing_to_claim() -> None:
 ROUTES = Lanes(rate=Rate(500, 60), routes={"": {}, "news": {}})
 
 
-def test_mail_without_a_server_takes_no_permits_from_another_route() -> None:
+def test_email_without_a_server_takes_no_permits_from_another_route() -> None:
     due = {("news", N): 100, ("", N): 100}
     assert spread(due, lanes=ROUTES, slots=1, rooms={"news": 0}) == {("", N): (1, 16)}
 
@@ -204,7 +204,7 @@ def test_of_a_limited_lane_two_seconds_worth_is_claimed_and_no_more() -> None:
     assert spread({("", N): 10_000}, {("", N): 1}, lanes=LIMITED, emails=16) == {}
 
 
-def test_what_less_urgent_mail_has_claimed_leaves_urgent_mail_its_own() -> None:
+def test_what_less_urgent_email_has_claimed_leaves_urgent_email_its_own() -> None:
     found = spread({("", U): 1, ("", N): 9}, {("", B): 2}, lanes=LIMITED, emails=16)
     assert found == {("", U): (1, 1), ("", N): (1, 9)}
 

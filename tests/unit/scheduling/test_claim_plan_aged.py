@@ -16,14 +16,14 @@ from tests.unit.scheduling.test_claim_plan import B, N, U, cases, free, made, sp
 OLD = DueEmails(emails=100_000, age=AGED + 1)
 
 
-def test_bulk_that_has_waited_too_long_goes_out_though_normal_mail_takes_every_slot() -> None:
+def test_bulk_that_has_waited_too_long_goes_out_though_normal_email_takes_every_slot() -> None:
     busy = {("", N): 4}
     assert spread({("", N): 500, ("", B): 100_000}, busy) == {}
     assert spread({("", N): 500, ("", B): OLD}, busy) == {("", B): (1, 20)}
 
 
 @pytest.mark.parametrize("slots", [1, 4])
-def test_normal_mail_gets_its_slot_beside_bulk_that_has_waited_too_long(slots: int) -> None:
+def test_normal_email_gets_its_slot_beside_bulk_that_has_waited_too_long(slots: int) -> None:
     found = spread({("", N): 500, ("", B): OLD}, {("", N): slots - 1}, slots=slots)
     assert found == {("", N): (1, 200), ("", B): (1, 20)}
 
@@ -32,7 +32,7 @@ def test_no_more_than_one_window_of_bulk_that_has_waited_too_long_is_in_flight()
     assert spread({("", N): 500, ("", B): OLD}, {("", N): 4, ("", B): 1}) == {}
 
 
-def test_normal_mail_that_has_waited_too_long_goes_out_though_urgent_takes_every_slot() -> None:
+def test_normal_email_that_has_waited_too_long_goes_out_though_urgent_takes_every_slot() -> None:
     busy = {("", U): 4}
     assert spread({("", U): 500, ("", N): 500, ("", B): OLD}, busy) == {("", B): (1, 20)}
     assert spread({("", U): 500, ("", N): OLD}, busy) == {("", N): (1, 20)}
@@ -60,7 +60,7 @@ def test_of_no_priority_all_waits_for_long_and_nothing_is_on_its_way(
 @pytest.mark.long
 @pytest.mark.over_and_over
 @given(st.integers(1, 6), st.integers(1, 5), st.lists(st.integers(1, 900), min_size=1, max_size=30))
-def test_urgent_mail_without_end_leaves_some_of_the_rest_its_way(
+def test_urgent_email_without_end_leaves_some_of_the_rest_its_way(
     slots: int, rounds: int, urgent: list[int]
 ) -> None:
     """Batches take some rounds of ten seconds each; urgent email waits at the end of each round."""

@@ -22,7 +22,7 @@ ROUTED = Lanes(domains={"gmail.com": GMAIL}, routes={"": {}, "news": {"server:se
         (["b@yahoo.com", "a@x.example", "a@gmail.com"], "@gmail.com"),
     ],
 )
-def test_a_mail_waits_in_the_lane_of_its_first_limited_domain(
+def test_an_email_waits_in_the_lane_of_its_first_limited_domain(
     recipients: list[str], lane: str
 ) -> None:
     assert LANES.of("", recipients) == lane

@@ -90,7 +90,7 @@ def test_a_part_of_a_rate_is_slower_by_it() -> None:
     assert Rate(10, 1).part(0.8).interval == pytest.approx(0.125)
 
 
-def test_a_bucket_is_open_until_its_time_and_then_some_for_all_but_urgent_mail() -> None:
+def test_a_bucket_is_open_until_its_time_and_then_some_for_all_but_urgent_email() -> None:
     assert wait(0.0) == 0.0
     assert wait(1.5) == 1.5
     assert wait(-0.05, MARGIN) == pytest.approx(0.05)
@@ -101,7 +101,7 @@ def test_a_thousand_recipients_fit_a_budget_of_five_hundred_and_are_paid_off_lat
     assert lag_after(-3600.0, Rate(500, 60), 1000) == pytest.approx(120 - SLACK)
 
 
-def test_all_but_urgent_mail_is_still_in_time_when_it_wakes_late() -> None:
+def test_all_but_urgent_email_is_still_in_time_when_it_wakes_late() -> None:
     assert MARGIN < SLACK
 
 

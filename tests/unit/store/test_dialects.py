@@ -70,7 +70,7 @@ def test_sqlite_claims_in_one_statement_without_a_lock_clause(tables: Tables) ->
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb"])
-def test_due_mails_that_others_lock_are_passed_over(tables: Tables, name: str) -> None:
+def test_due_emails_that_others_lock_are_passed_over(tables: Tables, name: str) -> None:
     assert due(tables, name).endswith("FOR UPDATE SKIP LOCKED")
 
 
@@ -92,7 +92,7 @@ def test_the_guarded_claim_needs_no_returning(tables: Tables, name: str) -> None
 
 
 @every_dialect
-def test_a_mail_can_be_written_and_the_clock_read_on_every_dialect(
+def test_an_email_can_be_written_and_the_clock_read_on_every_dialect(
     tables: Tables, name: str
 ) -> None:
     text = sql(

@@ -41,7 +41,7 @@ def test_check_names_what_is_missing_in_the_schema(shop: Shop, run: Run) -> None
 
 
 @pytest.mark.databases("mariadb")
-def test_check_tells_of_a_database_that_takes_no_large_mail(shops: Shops) -> None:
+def test_check_tells_of_a_database_that_takes_no_large_email(shops: Shops) -> None:
     said = [
         runner(shops.open(OUTBOX_MAX_SIZE=size))("check", code=1).output for size in (2**25, 2**26)
     ]

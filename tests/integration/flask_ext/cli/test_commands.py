@@ -98,7 +98,7 @@ def test_list_filters_and_speaks_json(shop: Shop, run: Run) -> None:
     run("list", "--status", "nonsense", code=2)
 
 
-def test_show_tells_all_of_one_mail_and_exits_1_where_there_is_none(shop: Shop, run: Run) -> None:
+def test_show_tells_all_of_one_email_and_exits_1_where_there_is_none(shop: Shop, run: Run) -> None:
     email_id = stuck(shop, Status.FAILED)
     shown = parsed(run("show", email_id, "--json"))
     assert (shown["status"], shown["subject"]) == ("failed", "Order 1")
@@ -130,7 +130,7 @@ def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> Non
     assert "is halted since" in run("drain", code=1).output
 
 
-def test_drain_has_done_its_work_where_another_server_took_the_mails(
+def test_drain_has_done_its_work_where_another_server_took_the_emails(
     shops: Shops, catcher: Catcher
 ) -> None:
     servers = [
@@ -212,7 +212,7 @@ def test_the_whole_list_is_shown_and_read_page_by_page(
         assert sum("FROM outbox_suppression" in one for one in reads) == number // 2 + 1
 
 
-def test_health_exits_1_when_the_oldest_due_mail_is_too_old(shop: Shop, run: Run) -> None:
+def test_health_exits_1_when_the_oldest_due_email_is_too_old(shop: Shop, run: Run) -> None:
     figures = parsed(run("health", "--json"))
     assert (figures["healthy"], figures["oldest_due_seconds"]) == (True, 0.0)
     assert (figures["limit"], figures["alerts"], figures["crashing"]) == (300.0, [], [])

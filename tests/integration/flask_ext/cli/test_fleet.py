@@ -176,7 +176,7 @@ def test_health_sees_a_fleet_that_lets_each_claim_run_out(shop: Shop, run: Run) 
     assert parsed(run("health", "--json", code=1))["oldest_claimed_seconds"] > 300
 
 
-def test_a_mail_that_was_tried_before_has_waited_since_its_claim(shop: Shop, run: Run) -> None:
+def test_an_email_that_was_tried_before_has_waited_since_its_claim(shop: Shop, run: Run) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     put_off = Outcome(

@@ -52,7 +52,7 @@ def test_its_lane_is_claimed_from_and_nobody_sleeps_for_an_hour(shop: Shop) -> N
     assert (shop.status(email.id), asked) == ("claimed", [])
 
 
-def test_urgent_mail_of_its_lane_has_the_others_give_way(shop: Shop) -> None:
+def test_urgent_email_of_its_lane_has_the_others_give_way(shop: Shop) -> None:
     taken_ahead(shop, SECOND, 1)
     shop.enqueue("a@x.example")
     swept(shop)

@@ -141,7 +141,7 @@ def test_a_failed_probe_that_took_long_is_not_followed_by_the_next_at_once(shop:
     assert limit(shop) == server_limits.OPEN
 
 
-def test_an_alert_stands_with_its_reason_until_the_server_takes_a_mail(shop: Shop) -> None:
+def test_an_alert_stands_with_its_reason_until_the_server_takes_an_email(shop: Shop) -> None:
     trip(shop, alert=True, reason="auth: 535 no", refusal="rcpt: 554")
     trip(shop, cause=Cause.SESSION, reason="connect: refused")
     (row,) = shop.rows(shop.tables.breaker)

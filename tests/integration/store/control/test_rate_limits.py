@@ -43,7 +43,7 @@ def test_an_idle_bucket_saves_up_no_more_than_its_slack(shop: Shop) -> None:
     assert 3600 - SLACK - SOON < lag(shop, "all") <= 3600 - SLACK
 
 
-def test_a_mail_to_a_thousand_recipients_fits_a_rate_of_five_hundred(shop: Shop) -> None:
+def test_an_email_to_a_thousand_recipients_fits_a_rate_of_five_hundred(shop: Shop) -> None:
     assert take(shop.database, {"all": (MINUTE, 1000)}) == 0.0
     assert 120 - SLACK - SOON < take(shop.database, {"all": (MINUTE, 1)}) <= 120 - SLACK
     shop.later(120)
@@ -75,7 +75,7 @@ def test_debts_are_charged_and_not_waited_for(shop: Shop) -> None:
     assert lag(shop, "b") > 3 * 3600 - SLACK - SOON
 
 
-def test_all_but_urgent_mail_comes_a_margin_later(shop: Shop) -> None:
+def test_all_but_urgent_email_comes_a_margin_later(shop: Shop) -> None:
     take(shop.database, {"all": (HOURLY, 1)})
     plain, later = (take(shop.database, {"all": (HOURLY, 1)}, margin=m) for m in (0.0, 60.0))
     assert 60.0 - SOON < later - plain <= 60.0

@@ -203,7 +203,7 @@ def test_a_purge_that_dies_leaves_no_content_over(shop: Shop) -> None:
     assert shop.count(shop.tables.content) == 0
 
 
-def test_a_content_whose_first_mail_was_rolled_back_is_not_found(shop: Shop) -> None:
+def test_a_content_whose_first_email_was_rolled_back_is_not_found(shop: Shop) -> None:
     with shop.session() as session:
         terms(shop, session)
         session.rollback()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.each_database
 
 
 @pytest.mark.each_driver
-def test_a_mail_commits_with_its_business_row(shop: Shop) -> None:
+def test_an_email_commits_with_its_business_row(shop: Shop) -> None:
     with shop.session() as session:
         shop.order(session)
         email = shop.outbox.enqueue(message(), session=session)
@@ -26,7 +26,7 @@ def test_a_mail_commits_with_its_business_row(shop: Shop) -> None:
 
 
 @pytest.mark.each_driver
-def test_a_mail_vanishes_with_its_transactions_rollback(shop: Shop) -> None:
+def test_an_email_vanishes_with_its_transactions_rollback(shop: Shop) -> None:
     with shop.session() as session:
         shop.order(session)
         shop.outbox.enqueue(message("a@x.example", "b@x.example"), session=session)
@@ -49,7 +49,7 @@ def test_enqueue_commits_nothing_by_itself(shop: Shop) -> None:
 
 @pytest.mark.each_driver
 @pytest.mark.parametrize("key", [None, "order-1"])
-def test_a_mail_vanishes_with_its_savepoint_and_the_rest_commits(
+def test_an_email_vanishes_with_its_savepoint_and_the_rest_commits(
     shop: Shop, key: str | None
 ) -> None:
     with shop.session() as session:
@@ -63,7 +63,7 @@ def test_a_mail_vanishes_with_its_savepoint_and_the_rest_commits(
     assert [row.id for row in shop.rows(shop.tables.email)] == [kept.id]
 
 
-def test_a_keyed_mail_as_the_first_statement_of_a_session_vanishes_with_its_rollback(
+def test_a_keyed_email_as_the_first_statement_of_a_session_vanishes_with_its_rollback(
     shop: Shop,
 ) -> None:
     with shop.session() as session:
@@ -82,7 +82,7 @@ def test_a_newsletter_as_the_first_statement_of_a_session_vanishes_with_its_roll
 
 
 @pytest.mark.each_driver
-def test_a_failed_business_row_takes_its_mail_along(shop: Shop) -> None:
+def test_a_failed_business_row_takes_its_email_along(shop: Shop) -> None:
     with shop.session() as session:
         shop.order(session, "Ada")
         session.commit()
@@ -94,7 +94,7 @@ def test_a_failed_business_row_takes_its_mail_along(shop: Shop) -> None:
     assert shop.count(shop.tables.email) == 0
 
 
-def test_the_same_request_again_returns_the_first_mail(shop: Shop) -> None:
+def test_the_same_request_again_returns_the_first_email(shop: Shop) -> None:
     first = shop.enqueue(key="order-1")
     again = shop.enqueue(key="order-1")
     assert (first.created, again.created) == (True, False)
@@ -102,7 +102,7 @@ def test_the_same_request_again_returns_the_first_mail(shop: Shop) -> None:
     assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 1
 
 
-def test_the_same_mail_with_a_new_message_id_and_date_is_the_same_mail(shop: Shop) -> None:
+def test_the_same_email_with_a_new_message_id_and_date_is_the_same_email(shop: Shop) -> None:
     def request(number: int) -> Email:
         mail = message(Date=f"Thu, 01 Jan 2026 12:00:0{number} +0000")
         mail["Message-ID"] = f"<{number}@shop.example>"
@@ -115,7 +115,7 @@ def test_the_same_mail_with_a_new_message_id_and_date_is_the_same_mail(shop: Sho
     assert shop.rows(shop.tables.email)[0].message_id == "<1@shop.example>"
 
 
-def test_the_same_key_twice_in_one_transaction_is_one_mail(shop: Shop) -> None:
+def test_the_same_key_twice_in_one_transaction_is_one_email(shop: Shop) -> None:
     with shop.session() as session:
         first = shop.outbox.enqueue(message(), session=session, key="order-1")
         again = shop.outbox.enqueue(message(), session=session, key="order-1")
@@ -154,7 +154,7 @@ def test_keys_are_told_apart_by_case_and_accent(shop: Shop) -> None:
     assert len({shop.enqueue(key=key).id for key in keys}) == len(keys)
 
 
-def test_a_cancelled_mail_keeps_its_key(shop: Shop) -> None:
+def test_a_cancelled_email_keeps_its_key(shop: Shop) -> None:
     email = shop.enqueue(key="order-1")
     with shop.session() as session:
         assert shop.outbox.cancel(key="order-1", session=session) == 1
@@ -177,7 +177,7 @@ def test_an_error_of_the_database_shows_no_address(shop: Shop) -> None:
     assert "secret@" not in f"{caught.value} {caught.value.__cause__}"
 
 
-def test_the_mail_that_is_returned_can_be_read_in_the_same_transaction(shop: Shop) -> None:
+def test_the_email_that_is_returned_can_be_read_in_the_same_transaction(shop: Shop) -> None:
     with shop.session() as session:
         email = shop.outbox.enqueue(message(), session=session, tag="t", priority="urgent")
         found = session.execute(

@@ -47,7 +47,7 @@ def test_a_newsletter_vanishes_with_its_rollback(shop: Shop) -> None:
 
 @pytest.mark.each_driver
 @pytest.mark.usefixtures("small_chunks")
-def test_an_iterable_of_messages_is_a_mail_each(shop: Shop) -> None:
+def test_an_iterable_of_messages_is_an_email_each(shop: Shop) -> None:
     with shop.session() as session:
         emails = (message(address, subject=address) for address in addresses(120))
         assert shop.outbox.enqueue_many(emails, session=session, priority="normal") == 120
@@ -145,7 +145,7 @@ def test_a_repeated_run_with_keys_adds_none_and_stores_no_second_content(shop: S
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_the_same_reader_twice_in_one_run_gets_one_mail(shop: Shop) -> None:
+def test_the_same_reader_twice_in_one_run_gets_one_email(shop: Shop) -> None:
     with shop.session() as session:
         readers = [*addresses(120), *addresses(120)]
         added = shop.outbox.enqueue_many(newsletter(), readers, session=session, key=str)

@@ -45,7 +45,7 @@ def counted(database_url: str) -> Iterator[Counted]:
             shops.close()
 
 
-def test_a_mail_beside_a_business_row_is_one_round_trip_more(counted: Counted) -> None:
+def test_an_email_beside_a_business_row_is_one_round_trip_more(counted: Counted) -> None:
     shop = counted.shop
 
     def row(session: Session) -> None:
@@ -58,7 +58,7 @@ def test_a_mail_beside_a_business_row_is_one_round_trip_more(counted: Counted) -
     assert counted.trips(row_and_mail) == counted.trips(row) + 1 == 4
 
 
-def test_a_mail_with_a_key_is_four(counted: Counted) -> None:
+def test_an_email_with_a_key_is_four(counted: Counted) -> None:
     """A look for the key, and a savepoint around the statement: a rival may take it meanwhile."""
 
     def keyed(session: Session) -> None:
@@ -76,7 +76,7 @@ def test_a_newsletter_asks_less_than_once_for_a_hundred_readers(counted: Counted
 
 @pytest.mark.over_and_over
 @pytest.mark.long
-def test_different_mails_ask_less_than_once_for_a_hundred(counted: Counted) -> None:
+def test_different_emails_ask_less_than_once_for_a_hundred(counted: Counted) -> None:
     def run(session: Session) -> None:
         emails = (message(address) for address in addresses(MANY))
         counted.shop.outbox.enqueue_many(emails, session=session)

@@ -93,7 +93,7 @@ def test_the_iterables_and_functions_of_the_user_may_ask_the_same_session(shop: 
     assert shop.count(shop.tables.email) == 450
 
 
-def test_large_mails_of_one_run_share_what_is_the_same_in_them(shop: Shop) -> None:
+def test_large_emails_of_one_run_share_what_is_the_same_in_them(shop: Shop) -> None:
     terms = "Terms. " * 20_000
     with shop.session() as session:
         emails = [message(address, text=terms) for address in addresses(5)]

@@ -42,7 +42,7 @@ def waits(future: Future[object]) -> bool:
 
 @SERVERS
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
-def test_a_rival_waits_for_the_key_and_gets_the_first_mail_or_writes_its_own(
+def test_a_rival_waits_for_the_key_and_gets_the_first_email_or_writes_its_own(
     shop: Shop, rival: ThreadPoolExecutor, ending: str
 ) -> None:
     def enqueue() -> Email:
@@ -105,7 +105,7 @@ def test_an_enqueue_waits_for_no_transaction_with_another_key(
 
 @SERVERS
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
-def test_a_key_taken_since_the_snapshot_gives_the_first_mail_or_contention(
+def test_a_key_taken_since_the_snapshot_gives_the_first_email_or_contention(
     shop: Shop, level: str
 ) -> None:
     with isolated(shop, level) as session:
@@ -126,7 +126,7 @@ def test_a_key_taken_since_the_snapshot_gives_the_first_mail_or_contention(
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 @SERVERS
-def test_a_keyed_mail_commits_under_every_isolation_level(shop: Shop, level: str) -> None:
+def test_a_keyed_email_commits_under_every_isolation_level(shop: Shop, level: str) -> None:
     for _ in range(2):
         with isolated(shop, level) as session:
             shop.outbox.enqueue(message(), session=session, key="order-1")
@@ -179,7 +179,7 @@ def test_a_rival_on_sqlite_is_told_of_contention_and_stays_usable(shops: Shops) 
     assert shop.count(shop.orders) == shop.count(shop.tables.email) == 1
 
 
-def test_many_threads_that_want_one_key_make_one_mail(shop: Shop) -> None:
+def test_many_threads_that_want_one_key_make_one_email(shop: Shop) -> None:
     def enqueue(number: int) -> int:
         while True:
             with shop.session() as session:

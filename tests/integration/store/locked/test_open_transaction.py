@@ -24,7 +24,7 @@ STEPS: dict[str, Step] = {
 @pytest.mark.databases("postgresql", "mariadb")
 @pytest.mark.parametrize("emails", [3, 40])
 @pytest.mark.parametrize("step", STEPS)
-def test_it_waits_for_no_mail_that_is_not_committed(shop: Shop, step: str, emails: int) -> None:
+def test_it_waits_for_no_email_that_is_not_committed(shop: Shop, step: str, emails: int) -> None:
     ids = [shop.enqueue().id for _ in range(emails)]
     made = shop.started()
     shop.open(made.token, *ids[:2])

@@ -39,7 +39,7 @@ def end(session: Session, commits: bool) -> None:
 
 @pytest.mark.parametrize("when", ["before its batch starts", "between two windows"])
 @pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
-def test_a_withdrawal_that_is_not_committed_holds_up_one_mail_and_not_its_batch(
+def test_a_withdrawal_that_is_not_committed_holds_up_one_email_and_not_its_batch(
     shop: Shop, workers: Shops, catcher: Catcher, when: str, commits: bool
 ) -> None:
     ids = [shop.enqueue(address).id for address in addresses(10)]

@@ -77,7 +77,7 @@ def prepared_statements(server: PgBouncer, shop: Shop) -> set[str]:
 @pytest.mark.over_and_over
 @pytest.mark.long
 @pytest.mark.each_driver
-def test_each_mail_is_sent_once_by_several_workers_behind_a_pool(
+def test_each_email_is_sent_once_by_several_workers_behind_a_pool(
     pooled: PgBouncer, shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"MAIL_PORT": catcher.port, "OUTBOX_BATCH": 40, "OUTBOX_SLOTS": THREADS}

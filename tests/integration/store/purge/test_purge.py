@@ -53,7 +53,7 @@ def in_status(shop: Shop, status: Status) -> int:
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_only_finished_mails_are_ever_removed(shop: Shop, status: Status) -> None:
+def test_only_finished_emails_are_ever_removed(shop: Shop, status: Status) -> None:
     in_status(shop, status)
     shop.later(1)
     removed = purge(shop)
@@ -62,7 +62,7 @@ def test_only_finished_mails_are_ever_removed(shop: Shop, status: Status) -> Non
 
 
 @pytest.mark.each_driver
-def test_a_mail_is_removed_with_its_recipients_attempts_and_content(shop: Shop) -> None:
+def test_an_email_is_removed_with_its_recipients_attempts_and_content(shop: Shop) -> None:
     finished(shop, "a@x.example", "b@x.example")
     shop.later(DAY - 5)
     assert purge(shop, DAY) == 0
@@ -73,7 +73,7 @@ def test_a_mail_is_removed_with_its_recipients_attempts_and_content(shop: Shop) 
         assert shop.count(table) == 0
 
 
-def test_a_content_goes_with_the_last_of_its_mails(shop: Shop) -> None:
+def test_a_content_goes_with_the_last_of_its_emails(shop: Shop) -> None:
     with shop.session() as session:
         shop.outbox.enqueue_many(newsletter(), addresses(3), session=session, priority="normal")
         session.commit()
@@ -87,7 +87,7 @@ def test_a_content_goes_with_the_last_of_its_mails(shop: Shop) -> None:
     assert shop.count(shop.tables.content) == 1
 
 
-def test_a_purged_mail_frees_its_key(shop: Shop) -> None:
+def test_a_purged_email_frees_its_key(shop: Shop) -> None:
     first = finished(shop, key="order-1")
     assert not shop.enqueue(key="order-1").created
     shop.later(1)
@@ -135,7 +135,7 @@ def test_purge_and_an_enqueue_that_reuses_a_content_at_once_lose_neither(shop: S
 
 
 @pytest.mark.each_driver
-def test_waiting_mails_end_when_their_time_has_passed(shop: Shop) -> None:
+def test_waiting_emails_end_when_their_time_has_passed(shop: Shop) -> None:
     start = utc(shop.mail(shop.enqueue().id).created_at)
     soon = shop.enqueue(expires_at=start + timedelta(seconds=60))
     later = shop.enqueue(expires_at=start + timedelta(seconds=600))
@@ -148,7 +148,7 @@ def test_waiting_mails_end_when_their_time_has_passed(shop: Shop) -> None:
     assert shop.status(later.id) is Status.PENDING
 
 
-def test_a_mail_in_doubt_whose_time_has_passed_is_unknown_and_not_expired(shop: Shop) -> None:
+def test_an_email_in_doubt_whose_time_has_passed_is_unknown_and_not_expired(shop: Shop) -> None:
     start = utc(shop.mail(shop.enqueue().id).created_at)
     email = shop.enqueue(expires_at=start + timedelta(seconds=600))
     made = shop.started()
@@ -159,7 +159,7 @@ def test_a_mail_in_doubt_whose_time_has_passed_is_unknown_and_not_expired(shop: 
     assert shop.status(email.id) is Status.UNKNOWN
 
 
-def test_a_claimed_mail_is_not_expired_under_its_worker(shop: Shop) -> None:
+def test_a_claimed_email_is_not_expired_under_its_worker(shop: Shop) -> None:
     start = utc(shop.mail(shop.enqueue().id).created_at)
     email = shop.enqueue(expires_at=start + timedelta(seconds=60))
     shop.started()

@@ -47,7 +47,7 @@ def bulk(shop: Shop, count: int, domain: str = "readers.example") -> None:
         session.commit()
 
 
-def test_a_mail_is_stored_in_its_lane_by_every_way_of_enqueueing(shop: Shop) -> None:
+def test_an_email_is_stored_in_its_lane_by_every_way_of_enqueueing(shop: Shop) -> None:
     shop.enqueue("a@x.example")
     shop.enqueue("a@x.example", "b@GMail.com", key="k")
     bulk(shop, 2, "gmail.com")
@@ -164,7 +164,7 @@ def test_a_claim_reads_its_lane_in_the_order_of_the_index(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("lane", ["@gone.example", "old", "old@gmail.com", "~"])
-def test_mails_in_a_lane_that_the_settings_no_longer_name_go_out(shop: Shop, lane: str) -> None:
+def test_emails_in_a_lane_that_the_settings_no_longer_name_go_out(shop: Shop, lane: str) -> None:
     email = shop.enqueue("a@x.example")
     table = shop.tables.email
     with shop.engine.begin() as connection:
@@ -214,14 +214,14 @@ def test_a_sweep_claims_all_its_batches_in_one_transaction(shop: Shop) -> None:
     assert shop.count(shop.tables.lease) == 4
 
 
-def test_an_urgent_mail_is_claimed_next_while_bulk_takes_every_slot_it_may(shop: Shop) -> None:
+def test_an_urgent_email_is_claimed_next_while_bulk_takes_every_slot_it_may(shop: Shop) -> None:
     bulk(shop, 3000)
     assert {made.priority for made in swept(shop)} == {Priority.BULK}
     shop.enqueue("a@x.example", priority=Priority.URGENT)
     assert [made.priority for made in swept(shop)] == [Priority.URGENT]
 
 
-def test_bulk_that_has_waited_long_is_claimed_though_normal_mail_takes_every_slot(
+def test_bulk_that_has_waited_long_is_claimed_though_normal_email_takes_every_slot(
     shops: Shops,
 ) -> None:
     shop = shops.open(OUTBOX_SLOTS=2, OUTBOX_BATCH=20, OUTBOX_LEASE=1000.0)

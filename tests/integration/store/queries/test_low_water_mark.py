@@ -41,7 +41,7 @@ def sweeps(shop: Shop) -> int:
     return made
 
 
-def test_a_claim_begins_where_the_survey_saw_the_first_mail(shop: Shop) -> None:
+def test_a_claim_begins_where_the_survey_saw_the_first_email(shop: Shop) -> None:
     early = shop.enqueue(send_at=START - timedelta(days=1))
     first, second = shop.enqueue(send_at=START), shop.enqueue(send_at=START)
     share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=2)
@@ -57,7 +57,7 @@ def test_a_claim_begins_where_the_survey_saw_the_first_mail(shop: Shop) -> None:
 
 
 @pytest.mark.databases("postgresql")  # elsewhere no look has a mark
-def test_a_survey_tells_where_the_due_mails_begin_and_looks_from_there_on(shop: Shop) -> None:
+def test_a_survey_tells_where_the_due_emails_begin_and_looks_from_there_on(shop: Shop) -> None:
     ids = [shop.enqueue(send_at=START).id for _ in range(3)]
     lanes, servers = shop.runtime.lanes, shop.runtime.servers
     found = survey(shop.database, lanes, servers, limit=9)
@@ -90,7 +90,7 @@ def test_marked_ways_hide_no_other_and_none_is_found_twice(shop: Shop, marked: l
     assert {due.emails for due in found.due.values()} == {2}
 
 
-def test_a_mail_behind_the_mark_waits_a_moment_at_most(
+def test_an_email_behind_the_mark_waits_a_moment_at_most(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small(shop)

@@ -30,7 +30,7 @@ def stirs(shop: Shop, lane: str) -> bool:
     return is_urgent_active(shop.database, shop.runtime.lanes, lane)
 
 
-def test_urgent_mail_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
+def test_urgent_email_stirs_while_it_is_due_or_in_flight(shop: Shop) -> None:
     assert not stirs(shop, "@gmail.com")
     shop.enqueue("a@gmail.com", priority=Priority.URGENT, send_at=START + timedelta(days=36_500))
     assert not stirs(shop, "@gmail.com")
@@ -56,7 +56,7 @@ def waits(shop: Shop, slots: int) -> bool:
     )
 
 
-def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:
+def test_urgent_email_waits_only_where_no_slot_is_free(shop: Shop) -> None:
     shop.enqueue("n@x.example")
     (normal,) = swept(shop)
     assert not waits(shop, 1)
@@ -76,7 +76,7 @@ def test_urgent_mail_waits_only_where_no_slot_is_free(shop: Shop) -> None:
     assert not waits(shop, 1)
 
 
-def test_urgent_mail_that_nobody_claims_waits_though_a_slot_is_free(shop: Shop) -> None:
+def test_urgent_email_that_nobody_claims_waits_though_a_slot_is_free(shop: Shop) -> None:
     """Every process is busy, so that none sweeps: slots say nothing about processes."""
     shop.enqueue("n@x.example")
     swept(shop)
@@ -89,7 +89,7 @@ def test_urgent_mail_that_nobody_claims_waits_though_a_slot_is_free(shop: Shop) 
 
 
 @pytest.mark.parametrize("held", ["paused", "closed"])
-def test_urgent_mail_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) -> None:
+def test_urgent_email_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) -> None:
     shop.enqueue("n@x.example")
     swept(shop)
     shop.enqueue("a@gmail.com", priority=Priority.URGENT)
@@ -109,7 +109,7 @@ def bulk_waits(shop: Shop, slots: int) -> bool:
     )
 
 
-def test_bulk_gives_way_to_normal_mail_while_it_has_every_slot(shop: Shop) -> None:
+def test_bulk_gives_way_to_normal_email_while_it_has_every_slot(shop: Shop) -> None:
     shop.enqueue("b@x.example", priority=Priority.BULK)
     swept(shop)
     assert not bulk_waits(shop, 1), "nothing else waits"
@@ -121,7 +121,7 @@ def test_bulk_gives_way_to_normal_mail_while_it_has_every_slot(shop: Shop) -> No
     assert not waits(shop, 1), "normal email does not give way to its like"
 
 
-def test_bulk_gives_way_where_no_process_is_left_to_claim_normal_mail(
+def test_bulk_gives_way_where_no_process_is_left_to_claim_normal_email(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.enqueue("b@x.example", priority=Priority.BULK)
@@ -132,7 +132,7 @@ def test_bulk_gives_way_where_no_process_is_left_to_claim_normal_mail(
     assert bulk_waits(shop, 2)
 
 
-def test_one_batch_of_normal_mail_is_enough_for_bulk_to_go_on(shop: Shop) -> None:
+def test_one_batch_of_normal_email_is_enough_for_bulk_to_go_on(shop: Shop) -> None:
     shop.enqueue("b@x.example", priority=Priority.BULK)
     swept(shop)
     shop.enqueue("n@x.example")
@@ -146,7 +146,7 @@ def test_one_batch_of_normal_mail_is_enough_for_bulk_to_go_on(shop: Shop) -> Non
     assert not bulk_waits(shop, 1)
 
 
-def test_bulk_gives_way_to_urgent_mail_like_any_other(shop: Shop) -> None:
+def test_bulk_gives_way_to_urgent_email_like_any_other(shop: Shop) -> None:
     shop.enqueue("b@x.example", priority=Priority.BULK)
     swept(shop)
     shop.enqueue("u@x.example", priority=Priority.URGENT)
@@ -154,7 +154,7 @@ def test_bulk_gives_way_to_urgent_mail_like_any_other(shop: Shop) -> None:
     assert not bulk_waits(shop, 2)
 
 
-def test_bulk_does_not_give_way_to_mail_that_cannot_go(shop: Shop) -> None:
+def test_bulk_does_not_give_way_to_email_that_cannot_go(shop: Shop) -> None:
     shop.enqueue("b@x.example", priority=Priority.BULK)
     swept(shop)
     shop.enqueue("n@x.example")

@@ -30,7 +30,7 @@ def test_the_figures_tell_of_everything(shop: Shop) -> None:
     assert shop.outbox.counts("none") == {}
 
 
-def test_the_oldest_due_mail_sees_waiting_mails_only(shop: Shop) -> None:
+def test_the_oldest_due_email_sees_waiting_emails_only(shop: Shop) -> None:
     def oldest() -> float:
         return shop.database.run(lambda c: standstill.oldest_due(c, shop.database))
 
@@ -44,7 +44,7 @@ def test_the_oldest_due_mail_sees_waiting_mails_only(shop: Shop) -> None:
     assert oldest() == 0.0
 
 
-def test_one_mail_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
+def test_one_email_is_shown_with_its_recipients_and_attempts(shop: Shop) -> None:
     with shop.session() as session:
         mail = message("a@x.example", "b@x.example", subject="Gr\u00fc\u00dfe")
         email = shop.outbox.enqueue(mail, session=session, key="k", tag="t")

@@ -23,7 +23,7 @@ MOST = 0.1
 
 @pytest.mark.long
 @pytest.mark.databases("postgresql")
-def test_a_drain_asks_the_database_at_most_once_for_ten_mails(
+def test_a_drain_asks_the_database_at_most_once_for_ten_emails(
     database_url: str, catcher: Catcher
 ) -> None:
     direct = make_url(database_url)

@@ -165,7 +165,7 @@ def test_a_survey_takes_a_step_for_each_lane_that_holds_emails(shops: Shops) -> 
 
 
 @pytest.mark.databases("postgresql")
-def test_a_look_for_urgent_mail_passes_over_lanes_in_which_other_mail_waits(shops: Shops) -> None:
+def test_a_look_for_urgent_email_passes_over_lanes_in_which_other_email_waits(shops: Shops) -> None:
     shop = opened(shops, DOMAINS)
     enqueue(shop, 30)
     enqueue(shop, 2, Priority.URGENT, emails=9)

@@ -56,7 +56,7 @@ def partly(shop: Shop, **changes: RecipientStatus) -> int:
 
 
 @pytest.mark.each_driver
-def test_mails_are_withdrawn_by_id_key_or_tag(shop: Shop) -> None:
+def test_emails_are_withdrawn_by_id_key_or_tag(shop: Shop) -> None:
     by_id, by_key = shop.enqueue(), shop.enqueue(key="order-1")
     tagged = [shop.enqueue(tag="news") for _ in range(2)]
     other = shop.enqueue(tag="News")
@@ -77,7 +77,7 @@ def test_exactly_one_of_id_key_and_tag_is_asked_for(shop: Shop, which: dict[str,
         cancel(shop, **which)
 
 
-def test_thousands_of_mails_are_withdrawn_at_once(shop: Shop) -> None:
+def test_thousands_of_emails_are_withdrawn_at_once(shop: Shop) -> None:
     with shop.session() as session:
         shop.outbox.enqueue_many(newsletter(), addresses(2100), session=session, tag="news")
         session.commit()
@@ -94,7 +94,7 @@ def test_withdrawing_is_undone_by_the_transactions_rollback(shop: Shop) -> None:
     assert len(shop.claim()) == 1
 
 
-def test_a_mail_enqueued_in_the_same_transaction_can_be_withdrawn(shop: Shop) -> None:
+def test_an_email_enqueued_in_the_same_transaction_can_be_withdrawn(shop: Shop) -> None:
     with shop.session() as session:
         email = shop.outbox.enqueue(message(), session=session)
         assert shop.outbox.cancel(id=email.id, session=session) == 1
@@ -102,7 +102,7 @@ def test_a_mail_enqueued_in_the_same_transaction_can_be_withdrawn(shop: Shop) ->
     assert shop.status(email.id) is Status.CANCELLED
 
 
-def test_a_claimed_mail_is_withdrawn_and_its_window_does_not_open(shop: Shop) -> None:
+def test_a_claimed_email_is_withdrawn_and_its_window_does_not_open(shop: Shop) -> None:
     email, other = shop.enqueue(), shop.enqueue()
     made = shop.started()
     assert cancel(shop, id=email.id) == 1
@@ -112,14 +112,14 @@ def test_a_claimed_mail_is_withdrawn_and_its_window_does_not_open(shop: Shop) ->
     assert shop.status(other.id) is Status.SENT
 
 
-def test_a_mail_in_an_open_window_cannot_be_withdrawn(shop: Shop) -> None:
+def test_an_email_in_an_open_window_cannot_be_withdrawn(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     assert cancel(shop, id=email.id) == 0
     assert (shop.mail(email.id).status, shop.mail(email.id).token) == ("sending", made.token)
 
 
-def test_a_finished_mail_cannot_be_withdrawn(shop: Shop) -> None:
+def test_a_finished_email_cannot_be_withdrawn(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     shop.record(made.token, [sent(email.id)])
@@ -128,7 +128,7 @@ def test_a_finished_mail_cannot_be_withdrawn(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("claimed", [False, True])
-def test_a_mail_in_doubt_that_is_withdrawn_is_unknown_and_not_counted(
+def test_an_email_in_doubt_that_is_withdrawn_is_unknown_and_not_counted(
     shop: Shop, claimed: bool
 ) -> None:
     email, other = shop.enqueue(tag="t"), shop.enqueue(tag="t", send_at=None)
@@ -144,7 +144,7 @@ def test_a_mail_in_doubt_that_is_withdrawn_is_unknown_and_not_counted(
     assert shop.mail(email.id).token is None
 
 
-def test_a_mail_that_a_recipient_has_already_got_ends_sent_when_it_is_withdrawn(
+def test_an_email_that_a_recipient_has_already_got_ends_sent_when_it_is_withdrawn(
     shop: Shop,
 ) -> None:
     email = shop.enqueue("a@x.example", "b@x.example")
@@ -156,7 +156,7 @@ def test_a_mail_that_a_recipient_has_already_got_ends_sent_when_it_is_withdrawn(
 
 
 @pytest.mark.each_driver
-def test_a_withdrawal_and_a_claim_at_once_agree_on_every_mail(shop: Shop) -> None:
+def test_a_withdrawal_and_a_claim_at_once_agree_on_every_email(shop: Shop) -> None:
     ids = [shop.enqueue(tag="t").id for _ in range(60)]
     barrier = Barrier(2)
 
@@ -182,7 +182,7 @@ def test_a_withdrawal_and_a_claim_at_once_agree_on_every_mail(shop: Shop) -> Non
     assert set(statuses.values()) <= {"sending", "cancelled"}
 
 
-def test_a_failed_mail_is_sent_again_with_fresh_counters(shop: Shop) -> None:
+def test_a_failed_email_is_sent_again_with_fresh_counters(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     end = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts_added=3, crashes_added=2)
@@ -194,7 +194,7 @@ def test_a_failed_mail_is_sent_again_with_fresh_counters(shop: Shop) -> None:
     assert len(shop.claim()) == 1
 
 
-def test_only_failed_and_unknown_mails_are_sent_again(shop: Shop) -> None:
+def test_only_failed_and_unknown_emails_are_sent_again(shop: Shop) -> None:
     pending = shop.enqueue()
     cancelled = shop.enqueue()
     cancel(shop, id=cancelled.id)
@@ -202,7 +202,7 @@ def test_only_failed_and_unknown_mails_are_sent_again(shop: Shop) -> None:
     assert shop.status(cancelled.id) is Status.CANCELLED
 
 
-def test_a_retry_writes_to_nobody_again_who_has_the_mail(shop: Shop) -> None:
+def test_a_retry_writes_to_nobody_again_who_has_the_email(shop: Shop) -> None:
     email_id = partly(shop, a=RecipientStatus.SENT, b=RecipientStatus.UNKNOWN)
     assert again(shop, email_id) == 1
     assert shop.recipients(email_id) == {"a@x.example": "sent", "b@x.example": "unknown"}
@@ -212,7 +212,7 @@ def test_a_retry_writes_to_nobody_again_who_has_the_mail(shop: Shop) -> None:
     assert batch.emails[0].envelope.recipients == ("b@x.example",)
 
 
-def test_a_retry_of_a_mail_that_is_not_stuck_leaves_its_recipients_alone(shop: Shop) -> None:
+def test_a_retry_of_an_email_that_is_not_stuck_leaves_its_recipients_alone(shop: Shop) -> None:
     done = partly(shop, a=RecipientStatus.SENT, b=RecipientStatus.FAILED)
     doubtful = shop.enqueue("a@x.example", "b@x.example")
     shop.lose(doubtful.id)
@@ -222,7 +222,7 @@ def test_a_retry_of_a_mail_that_is_not_stuck_leaves_its_recipients_alone(shop: S
 
 
 @pytest.mark.parametrize("outcome", [Status.SENT, Status.FAILED])
-def test_a_person_settles_a_mail_in_doubt_and_its_recipients(shop: Shop, outcome: Status) -> None:
+def test_a_person_settles_an_email_in_doubt_and_its_recipients(shop: Shop, outcome: Status) -> None:
     email_id = partly(shop, a=RecipientStatus.FAILED, b=RecipientStatus.UNKNOWN)
     assert settle(shop, outcome, email_id) == 1
     row = shop.mail(email_id)
@@ -231,7 +231,7 @@ def test_a_person_settles_a_mail_in_doubt_and_its_recipients(shop: Shop, outcome
     assert settle(shop, outcome, email_id) == 0
 
 
-def test_only_mails_in_doubt_are_settled(shop: Shop) -> None:
+def test_only_emails_in_doubt_are_settled(shop: Shop) -> None:
     pending = shop.enqueue()
     assert settle(shop, Status.SENT, pending.id) == 0
     assert shop.status(pending.id) is Status.PENDING

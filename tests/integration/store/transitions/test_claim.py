@@ -28,7 +28,7 @@ def claimed(shop: Shop) -> list[int]:
     return [row.id for row in shop.rows(shop.tables.email) if row.status == Status.CLAIMED]
 
 
-def test_the_mails_that_were_due_first_are_claimed_first(shop: Shop) -> None:
+def test_the_emails_that_were_due_first_are_claimed_first(shop: Shop) -> None:
     late = shop.enqueue(send_at=START - timedelta(days=1))
     early = shop.enqueue(send_at=START - timedelta(days=2))
     newest = shop.enqueue()
@@ -41,7 +41,7 @@ def test_the_mails_that_were_due_first_are_claimed_first(shop: Shop) -> None:
     assert claimed(shop) == [late.id, early.id, newest.id]
 
 
-def test_mails_due_at_the_same_moment_are_claimed_in_the_order_of_their_ids(shop: Shop) -> None:
+def test_emails_due_at_the_same_moment_are_claimed_in_the_order_of_their_ids(shop: Shop) -> None:
     ids = [shop.enqueue(send_at=START).id for _ in range(3)]
     shop.claim(2)
     assert claimed(shop) == ids[:2]
@@ -55,7 +55,7 @@ def test_a_claim_takes_one_priority_only(shop: Shop) -> None:
     assert claimed(shop) == [emails[Priority.URGENT], emails[Priority.BULK]]
 
 
-def test_a_sweep_hands_out_urgent_mail_before_normal_and_bulk(shop: Shop) -> None:
+def test_a_sweep_hands_out_urgent_email_before_normal_and_bulk(shop: Shop) -> None:
     for priority in (Priority.BULK, Priority.NORMAL, Priority.URGENT):
         shop.enqueue(priority=priority)
     order: list[Priority] = []
@@ -63,7 +63,7 @@ def test_a_sweep_hands_out_urgent_mail_before_normal_and_bulk(shop: Shop) -> Non
     assert order == [Priority.URGENT, Priority.NORMAL, Priority.BULK]
 
 
-def test_a_mail_is_not_claimed_before_its_time(shop: Shop) -> None:
+def test_an_email_is_not_claimed_before_its_time(shop: Shop) -> None:
     later = shop.enqueue(send_at=START + timedelta(days=36_500))
     assert shop.claim() == []
     assert shop.status(later.id) is Status.PENDING
@@ -71,7 +71,7 @@ def test_a_mail_is_not_claimed_before_its_time(shop: Shop) -> None:
     assert len(shop.claim()) == 1
 
 
-def test_a_claim_moves_the_mail_out_of_its_own_predicate(shop: Shop) -> None:
+def test_a_claim_moves_the_email_out_of_its_own_predicate(shop: Shop) -> None:
     email = shop.enqueue()
     (made,) = shop.claim()
     row = shop.mail(email.id)
@@ -115,7 +115,7 @@ def test_pausing_one_priority_lets_the_others_go(shop: Shop) -> None:
     assert claimed(shop) == [urgent.id]
 
 
-def test_many_who_claim_at_once_claim_every_mail_and_none_twice(shop: Shop) -> None:
+def test_many_who_claim_at_once_claim_every_email_and_none_twice(shop: Shop) -> None:
     threads, emails = 6, 300
     with shop.session() as session:
         shop.outbox.enqueue_many(newsletter(), addresses(emails), session=session)
@@ -142,7 +142,7 @@ def test_many_who_claim_at_once_claim_every_mail_and_none_twice(shop: Shop) -> N
     assert max(size for _, size in claims) <= 7
 
 
-def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
+def test_an_email_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
     ids = [shop.enqueue().id for _ in range(4)]
     email = shop.tables.email
     with shop.engine.begin() as connection:
@@ -157,7 +157,7 @@ def test_a_mail_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
     assert {row.token for row in shop.rows(shop.tables.lease)} == set(tokens.values())
 
 
-def test_mails_that_go_alone_take_no_more_batches_than_were_asked_for(shop: Shop) -> None:
+def test_emails_that_go_alone_take_no_more_batches_than_were_asked_for(shop: Shop) -> None:
     ids = [shop.enqueue().id for _ in range(9)]
     email = shop.tables.email
     lone = update(email).where(email.c.id != ids[4]).values(crashes=2, unknown_token=UUID(int=1))
@@ -175,7 +175,7 @@ def test_mails_that_go_alone_take_no_more_batches_than_were_asked_for(shop: Shop
 
 
 @pytest.mark.parametrize("batches", [1, 3])
-def test_mails_that_go_alone_let_one_batch_of_those_behind_them_pass(
+def test_emails_that_go_alone_let_one_batch_of_those_behind_them_pass(
     shop: Shop, batches: int
 ) -> None:
     ids = [shop.enqueue().id for _ in range(20)]
@@ -258,7 +258,7 @@ def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
     return survey(shop.database, shop.runtime.lanes, servers, limit=limit)
 
 
-def test_a_survey_counts_due_mails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:
+def test_a_survey_counts_due_emails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:
     urgent, bulk = ("", Priority.URGENT), ("", Priority.BULK)
     for _ in range(3):
         shop.enqueue(priority=Priority.URGENT)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.each_database
 PATIENCE = 60.0
 
 
-def test_to_cc_and_bcc_each_get_the_mail_and_nobody_sees_the_bcc(
+def test_to_cc_and_bcc_each_get_the_email_and_nobody_sees_the_bcc(
     sending: Shop, catcher: Catcher
 ) -> None:
     mail = message("a@x.example", Cc="c@x.example", Bcc="b@x.example")
@@ -65,7 +65,7 @@ def test_a_newsletter_arrives_with_each_readers_own_to(sending: Shop, catcher: C
     assert sending.count(sending.tables.lease) == 0
 
 
-def test_urgent_mail_leaves_first(sending: Shop, catcher: Catcher) -> None:
+def test_urgent_email_leaves_first(sending: Shop, catcher: Catcher) -> None:
     for priority in (Priority.BULK, Priority.NORMAL, Priority.URGENT):
         sending.enqueue(f"{priority.name.lower()}@x.example", priority=priority)
     drain(sending.runtime)
@@ -155,7 +155,7 @@ def test_a_server_that_goes_away_in_the_middle_charges_nobody(
 @pytest.mark.parametrize(
     ("reply", "status"), [("550 5.1.1 no", "failed"), ("450 4.2.0 later", "pending")]
 )
-def test_a_refusal_of_one_mail_is_its_own(
+def test_a_refusal_of_one_email_is_its_own(
     sending: Shop, catcher: Catcher, reply: str, status: str
 ) -> None:
     for name in "abc":

@@ -113,7 +113,7 @@ def test_late_refusals_alone_settle_nothing(shop: Shop) -> None:
     assert set(shop.recipients(email.id).values()) == {"unknown"}
 
 
-def test_a_late_250_of_a_withdrawn_mail_is_written_too(shop: Shop) -> None:
+def test_a_late_250_of_a_withdrawn_email_is_written_too(shop: Shop) -> None:
     email = shop.enqueue(*TWO, tag="t")
     made = shop.lose(email.id)
     with shop.session() as session:

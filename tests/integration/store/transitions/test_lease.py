@@ -160,7 +160,9 @@ def test_a_stale_workers_result_changes_nothing_and_is_counted(
     assert shop.counter(LOST) == 2
 
 
-def test_a_stale_workers_250_changes_nothing_of_a_mail_that_was_never_in_doubt(shop: Shop) -> None:
+def test_a_stale_workers_250_changes_nothing_of_an_email_that_was_never_in_doubt(
+    shop: Shop,
+) -> None:
     email = shop.enqueue()
     made = shop.started()
     shop.rescue()
@@ -168,7 +170,7 @@ def test_a_stale_workers_250_changes_nothing_of_a_mail_that_was_never_in_doubt(s
     assert shop.counter(LOST) == 1
 
 
-def test_a_late_250_resolves_the_doubt_of_a_rescued_mail(shop: Shop) -> None:
+def test_a_late_250_resolves_the_doubt_of_a_rescued_email(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.lose(email.id)
     assert shop.mail(email.id).unknown_count == 1
@@ -180,7 +182,7 @@ def test_a_late_250_resolves_the_doubt_of_a_rescued_mail(shop: Shop) -> None:
     assert [log.verdict for log in shop.rows(shop.tables.attempt)] == ["unknown", "sent"]
 
 
-def test_a_late_250_resolves_an_unknown_mail(shop: Shop) -> None:
+def test_a_late_250_resolves_an_unknown_email(shop: Shop) -> None:
     email = shop.enqueue(on_unknown="hold")
     made = shop.lose(email.id)
     assert shop.status(email.id) is Status.UNKNOWN
@@ -242,7 +244,7 @@ def test_a_stale_worker_gives_nothing_back(shop: Shop) -> None:
     assert shop.mail(email.id).token == now.token
 
 
-def test_one_lost_mail_of_a_window_does_not_keep_the_others_from_their_record(shop: Shop) -> None:
+def test_one_lost_email_of_a_window_does_not_keep_the_others_from_their_record(shop: Shop) -> None:
     first, lost, third = (shop.enqueue().id for _ in range(3))
     made = shop.started()
     shop.open(made.token, first)
@@ -262,7 +264,7 @@ def test_a_record_that_is_made_again_after_a_lost_reply_changes_nothing_more(sho
     assert snapshot(shop) == before
 
 
-def test_a_window_opens_for_no_mail_of_another_claim(shop: Shop) -> None:
+def test_a_window_opens_for_no_email_of_another_claim(shop: Shop) -> None:
     mine = shop.enqueue()
     made = shop.started()
     shop.later(1)
@@ -272,7 +274,7 @@ def test_a_window_opens_for_no_mail_of_another_claim(shop: Shop) -> None:
     assert shop.status(other.id) is Status.CLAIMED
 
 
-def test_a_mail_that_expired_while_claimed_is_not_opened_and_ends_expired(shop: Shop) -> None:
+def test_an_email_that_expired_while_claimed_is_not_opened_and_ends_expired(shop: Shop) -> None:
     first = shop.enqueue()
     limit = utc(shop.mail(first.id).created_at) + timedelta(seconds=100)
     email = shop.enqueue(expires_at=limit)

@@ -51,7 +51,7 @@ def attempt(shop: Shop, *verdicts: tuple[str, Verdict, int], **changes: object) 
     return mail
 
 
-def test_a_sent_mail_is_recorded_with_its_attempt(shop: Shop) -> None:
+def test_a_sent_email_is_recorded_with_its_attempt(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     shop.record(made.token, [sent(email.id)])
@@ -78,7 +78,7 @@ def test_what_is_too_long_for_the_log_is_cut(shop: Shop) -> None:
     assert log.server == "s" * 255
 
 
-def test_a_mail_that_was_put_off_waits_for_its_backoff(shop: Shop) -> None:
+def test_an_email_that_was_put_off_waits_for_its_backoff(shop: Shop) -> None:
     email = shop.enqueue()
     attempt(shop, ("a@customers.example", Verdict.RETRY, 451))
     row = shop.mail(email.id)
@@ -88,7 +88,7 @@ def test_a_mail_that_was_put_off_waits_for_its_backoff(shop: Shop) -> None:
     assert len(shop.claim()) == 1
 
 
-def test_a_mail_that_a_halt_gave_back_is_uncharged_and_in_no_log(shop: Shop) -> None:
+def test_an_email_that_a_halt_gave_back_is_uncharged_and_in_no_log(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     end = Outcome(status=Status.PENDING, reply=Reply(code=421))
@@ -99,7 +99,7 @@ def test_a_mail_that_a_halt_gave_back_is_uncharged_and_in_no_log(shop: Shop) -> 
     assert shop.count(shop.tables.attempt) == 0
 
 
-def test_a_mail_given_back_keeps_the_place_of_its_send_at(shop: Shop) -> None:
+def test_an_email_given_back_keeps_the_place_of_its_send_at(shop: Shop) -> None:
     moment = START - timedelta(days=3)
     email = shop.enqueue(send_at=moment)
     made = shop.sending(email.id)
@@ -108,7 +108,7 @@ def test_a_mail_given_back_keeps_the_place_of_its_send_at(shop: Shop) -> None:
     assert utc(shop.mail(email.id).due_at) == moment
 
 
-def test_a_recipient_who_has_the_mail_is_never_written_to_again(shop: Shop) -> None:
+def test_a_recipient_who_has_the_email_is_never_written_to_again(shop: Shop) -> None:
     email = shop.enqueue(*TWO)
     attempt(shop, ("a@x.example", Verdict.SENT, 250), ("b@x.example", Verdict.RETRY, 450))
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "pending"}
@@ -131,7 +131,7 @@ def test_the_last_of_several_recipients_is_recorded_too(shop: Shop) -> None:
     assert shop.status(email.id) is Status.SENT
 
 
-def test_a_mail_that_every_recipient_refused_has_failed_with_each_ones_reply(shop: Shop) -> None:
+def test_an_email_that_every_recipient_refused_has_failed_with_each_ones_reply(shop: Shop) -> None:
     email = shop.enqueue(*TWO)
     attempt(shop, ("a@x.example", Verdict.FAIL, 550), ("b@x.example", Verdict.FAIL, 551))
     assert shop.status(email.id) is Status.FAILED
@@ -140,7 +140,7 @@ def test_a_mail_that_every_recipient_refused_has_failed_with_each_ones_reply(sho
     assert [row.reply for row in shop.rows(shop.tables.recipient)] == ["fail of it"] * 2
 
 
-def test_a_mail_that_is_put_off_too_often_has_failed(shop: Shop) -> None:
+def test_an_email_that_is_put_off_too_often_has_failed(shop: Shop) -> None:
     email = shop.enqueue(*TWO)
     attempt(
         shop,
@@ -163,7 +163,7 @@ def test_a_doubt_of_several_recipients_is_recorded_for_each(shop: Shop) -> None:
     assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.SENT, 0)
 
 
-def test_a_mail_in_doubt_that_is_refused_afterwards_is_unknown_and_not_failed(shop: Shop) -> None:
+def test_an_email_in_doubt_that_is_refused_afterwards_is_unknown_and_not_failed(shop: Shop) -> None:
     email = shop.enqueue()
     shop.lose(email.id)
     attempt(shop, ("a@customers.example", Verdict.FAIL, 550))
@@ -256,7 +256,7 @@ def test_a_suppressed_recipient_gets_nothing_and_the_others_outcomes_are_recorde
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "suppressed"}
 
 
-def test_a_mail_of_which_all_recipients_are_suppressed_is_suppressed(
+def test_an_email_of_which_all_recipients_are_suppressed_is_suppressed(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)

@@ -76,7 +76,7 @@ def test_a_started_lease_is_judged_one_lease_after_it_was_first_seen_expired(sho
     assert judge(shop) == 1
 
 
-def test_claimed_mails_of_a_lost_worker_are_charged_a_delivery_and_no_attempt(shop: Shop) -> None:
+def test_claimed_emails_of_a_lost_worker_are_charged_a_delivery_and_no_attempt(shop: Shop) -> None:
     ids = [shop.enqueue().id for _ in range(3)]
     shop.started()
     assert shop.rescue() == 1
@@ -88,7 +88,7 @@ def test_claimed_mails_of_a_lost_worker_are_charged_a_delivery_and_no_attempt(sh
     assert shop.counter(UNKNOWN) == 0
 
 
-def test_a_mail_in_an_open_window_is_in_doubt_and_sent_again_after_a_backoff(shop: Shop) -> None:
+def test_an_email_in_an_open_window_is_in_doubt_and_sent_again_after_a_backoff(shop: Shop) -> None:
     email, waiting = shop.enqueue(), shop.enqueue()
     made = shop.started()
     shop.open(made.token, email.id)
@@ -123,7 +123,7 @@ def test_the_doubt_that_a_rescue_declares_is_in_the_attempt_log(shop: Shop) -> N
 
 
 @pytest.mark.parametrize("where", ["mail", "setting"])
-def test_a_mail_in_doubt_under_hold_waits_for_a_person(shops: Shops, where: str) -> None:
+def test_an_email_in_doubt_under_hold_waits_for_a_person(shops: Shops, where: str) -> None:
     shop = shops.open(OUTBOX_ON_UNKNOWN="hold" if where == "setting" else "resend")
     email = shop.enqueue(on_unknown="hold" if where == "mail" else None)
     shop.lose(email.id)
@@ -132,7 +132,7 @@ def test_a_mail_in_doubt_under_hold_waits_for_a_person(shops: Shops, where: str)
     assert row.finished_at is not None
 
 
-def test_the_mails_own_policy_overrides_the_setting(shops: Shops) -> None:
+def test_the_emails_own_policy_overrides_the_setting(shops: Shops) -> None:
     shop = shops.open(OUTBOX_ON_UNKNOWN="hold")
     email = shop.enqueue(on_unknown="resend")
     shop.lose(email.id)
@@ -153,7 +153,7 @@ def test_the_third_doubt_is_the_last(shop: Shop) -> None:
     assert shop.claim() == []
 
 
-def test_a_mail_whose_workers_keep_dying_fails_at_its_bound_of_deliveries(shops: Shops) -> None:
+def test_an_email_whose_workers_keep_dying_fails_at_its_bound_of_deliveries(shops: Shops) -> None:
     shop = shops.open(OUTBOX_MAX_CRASHES=3)
     email = shop.enqueue()
     for _ in range(2):
@@ -167,7 +167,9 @@ def test_a_mail_whose_workers_keep_dying_fails_at_its_bound_of_deliveries(shops:
     assert row.finished_at is not None
 
 
-def test_a_mail_in_doubt_at_its_bound_of_deliveries_is_unknown_and_not_failed(shops: Shops) -> None:
+def test_an_email_in_doubt_at_its_bound_of_deliveries_is_unknown_and_not_failed(
+    shops: Shops,
+) -> None:
     shop = shops.open(OUTBOX_MAX_CRASHES=3)
     claimed, sending = shop.enqueue(), shop.enqueue()
     change(shop, claimed.id, unknown_count=1, crashes=2, attempts=1)
@@ -180,7 +182,7 @@ def test_a_mail_in_doubt_at_its_bound_of_deliveries_is_unknown_and_not_failed(sh
     assert shop.status(sending.id) is Status.UNKNOWN
 
 
-def test_a_healthy_mail_does_not_fail_for_its_poisonous_neighbour(shops: Shops) -> None:
+def test_a_healthy_email_does_not_fail_for_its_poisonous_neighbour(shops: Shops) -> None:
     shop = shops.open(OUTBOX_MAX_CRASHES=3)
     poison, healthy = shop.enqueue(), shop.enqueue()
     for _ in range(4):
@@ -227,7 +229,7 @@ def test_only_recipients_without_an_outcome_are_in_doubt(shop: Shop) -> None:
     assert mail.settled == {"sent", "failed"}
 
 
-def test_a_mail_that_expired_with_its_lost_worker_ends_expired(shop: Shop) -> None:
+def test_an_email_that_expired_with_its_lost_worker_ends_expired(shop: Shop) -> None:
     start = utc(shop.mail(shop.enqueue(send_at=None).id).created_at)
     email = shop.enqueue(expires_at=start + timedelta(seconds=LEASE))
     shop.started()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.each_database
 
 
 @pytest.mark.parametrize("outcome", [Status.SENT, Status.FAILED])
-def test_a_mail_that_a_recipient_has_ends_sent_whatever_became_of_the_other(
+def test_an_email_that_a_recipient_has_ends_sent_whatever_became_of_the_other(
     shop: Shop, outcome: Status
 ) -> None:
     email = shop.enqueue("has-it@x.example", "in-doubt@x.example", on_unknown="hold")

@@ -96,7 +96,7 @@ ENDS: dict[str, End] = {
 
 @pytest.mark.parametrize("to", [ONE, TWO], ids=["one", "several"])
 @pytest.mark.parametrize("end", ENDS)
-def test_a_mail_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_not_taken(
+def test_an_email_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_not_taken(
     shop: Shop, end: str, to: tuple[str, ...]
 ) -> None:
     email_id = in_doubt(shop, *to)
@@ -146,7 +146,7 @@ def test_an_email_that_a_person_sends_again_has_its_whole_lifetime_before_it(sho
     assert shop.mail(email.id).waited == 0
 
 
-def test_a_failed_mail_that_a_person_sends_again_is_in_no_doubt(shop: Shop) -> None:
+def test_a_failed_email_that_a_person_sends_again_is_in_no_doubt(shop: Shop) -> None:
     email = shop.enqueue()
     judged(shop, Verdict.FAIL)
     told = shop.app.test_cli_runner().invoke(args=["outbox", "retry", str(email.id)]).output
@@ -170,7 +170,7 @@ def test_whom_the_list_bars_no_lost_worker_brings_into_doubt(shop: Shop) -> None
     assert shop.status(email.id) is Status.SENT
 
 
-def test_a_mail_of_which_one_is_refused_and_the_other_suppressed_has_failed(shop: Shop) -> None:
+def test_an_email_of_which_one_is_refused_and_the_other_suppressed_has_failed(shop: Shop) -> None:
     """It is not so that every recipient is on the list."""
     email = shop.enqueue(*TWO)
     recipient = shop.tables.recipient

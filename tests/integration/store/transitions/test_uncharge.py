@@ -76,7 +76,7 @@ def charged(shop: Shop) -> list[tuple[str, int]]:
     return [(row.status, row.attempts) for row in shop.rows(shop.tables.email)]
 
 
-def test_failed_mails_are_pending_again_behind_the_others_and_not_charged(shop: Shop) -> None:
+def test_failed_emails_are_pending_again_behind_the_others_and_not_charged(shop: Shop) -> None:
     ids = enqueued(shop, 3)
     judged(shop, *ids)
     assert charged(shop) == [("failed", 1)] * 3
@@ -127,7 +127,7 @@ def test_it_is_taken_back_once_and_the_log_keeps_what_happened(shop: Shop) -> No
     assert [(row.verdict, row.reply) for row in log] == [("halt", BLOCKED.text)] * 2
 
 
-def test_mails_that_were_put_off_keep_their_time_and_get_their_attempt_back(shop: Shop) -> None:
+def test_emails_that_were_put_off_keep_their_time_and_get_their_attempt_back(shop: Shop) -> None:
     reply = Reply(code=451, enhanced="4.3.0", text="Temporary lookup failure")
     judged(shop, *enqueued(shop, 2), reply=reply)
     before = [row.due_at for row in shop.rows(shop.tables.email)]

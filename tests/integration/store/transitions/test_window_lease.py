@@ -31,7 +31,7 @@ def stopped_clock(shop: Shop) -> list[float]:
     return now
 
 
-def test_at_most_one_window_of_mails_is_ever_in_doubt(shops: Shops, catcher: Catcher) -> None:
+def test_at_most_one_window_of_emails_is_ever_in_doubt(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=3, OUTBOX_SLOTS=1, OUTBOX_BATCH=10)
     for address in addresses(20):
         shop.enqueue(address)
@@ -114,7 +114,7 @@ def test_a_worker_that_slept_through_its_rescue_sends_and_changes_nothing(
     assert sending.counter(LOST) > 0
 
 
-def test_a_mail_withdrawn_while_its_batch_is_at_work_is_not_sent(
+def test_an_email_withdrawn_while_its_batch_is_at_work_is_not_sent(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=1)

@@ -52,7 +52,7 @@ def use_up(shop: Shop, name: str) -> None:
     take(shop.database, {}, debts={name: (Rate(1, HOUR), 1)})
 
 
-def test_an_announced_mail_that_is_withdrawn_leaves_no_copy_and_the_next_is_not_sent_to_its_reader(
+def test_an_announced_email_that_is_withdrawn_leaves_no_copy_and_the_next_is_not_sent_to_its_reader(
     shops: Shops,
 ) -> None:
     with pipelining() as smtp:
@@ -95,7 +95,7 @@ def test_permits_that_end_in_the_middle_of_a_batch_charge_nobody_and_send_nobody
         assert set((smtp.copies() + spare.copies()).values()) == {1}
 
 
-def test_mails_of_a_rate_that_was_set_later_go_back_uncharged_and_the_rest_of_the_batch_goes(
+def test_emails_of_a_rate_that_was_set_later_go_back_uncharged_and_the_rest_of_the_batch_goes(
     shops: Shops, catcher: Catcher
 ) -> None:
     before = shops.open(MAIL_PORT=catcher.port, OUTBOX_SLOTS=1)

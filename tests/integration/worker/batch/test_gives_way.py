@@ -49,7 +49,7 @@ def during_a_batch(shop: Shop, catcher: Catcher, happens: object) -> Motion:
     return motion
 
 
-def test_a_bulk_batch_gives_way_to_urgent_mail_and_goes_on_after_it(
+def test_a_bulk_batch_gives_way_to_urgent_email_and_goes_on_after_it(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop = windowed(shops, catcher, OUTBOX_SLOTS=1)
@@ -80,7 +80,7 @@ def test_a_free_slot_lets_the_bulk_batch_go_on(
     assert standing(shop) == {SENT: 20, UNTOUCHED: 1}
 
 
-def test_a_bulk_batch_gives_way_to_normal_mail_where_bulk_has_every_slot(
+def test_a_bulk_batch_gives_way_to_normal_email_where_bulk_has_every_slot(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop = windowed(shops, catcher, OUTBOX_SLOTS=1)
@@ -141,7 +141,7 @@ def two_routes(shops: Shops, catcher: Catcher) -> Shop:
     return shop
 
 
-def test_urgent_mail_for_a_halted_server_has_nobody_give_way(
+def test_urgent_email_for_a_halted_server_has_nobody_give_way(
     two_routes: Shop, catcher: Catcher
 ) -> None:
     ticks = count()

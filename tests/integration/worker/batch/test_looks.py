@@ -13,7 +13,7 @@ from tests.support.shop.shop import Shops
 pytestmark = pytest.mark.one_database("mariadb")
 
 
-def test_a_batch_gives_way_to_urgent_mail_where_no_slot_is_free(shops: Shops) -> None:
+def test_a_batch_gives_way_to_urgent_email_where_no_slot_is_free(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SLOTS=1)
     made = batch(shop)
     now = 0.0
@@ -63,7 +63,7 @@ def test_while_nothing_urgent_waits_the_batches_of_a_process_look_together(shops
     assert [statements(shop, pace.must_yield) for pace in reversed(paces)] == [1, 0, 0, 0, 0]
 
 
-def test_where_urgent_mail_waits_each_batch_looks_for_itself(shops: Shops) -> None:
+def test_where_urgent_email_waits_each_batch_looks_for_itself(shops: Shops) -> None:
     """One that has given way to it is enough: the others must not do so by an older answer."""
     shop = shops.open(OUTBOX_SLOTS=1)
     made = batch(shop)
@@ -100,7 +100,7 @@ def test_a_look_that_fails_leaves_the_next_one_to_every_batch(shops: Shops) -> N
     assert second.must_yield()
 
 
-def test_urgent_mail_gives_way_to_nobody(shops: Shops) -> None:
+def test_urgent_email_gives_way_to_nobody(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SLOTS=1)
     made = batch(shop, priority=Priority.URGENT)
     shop.enqueue(priority=Priority.URGENT)

@@ -108,7 +108,7 @@ def test_who_is_to_stop_does_not_wait(
     assert not pace.permit(made.emails)
 
 
-def test_urgent_mail_takes_before_anybody_else_can(hourly: Shop) -> None:
+def test_urgent_email_takes_before_anybody_else_can(hourly: Shop) -> None:
     urgent, normal = batch(hourly, priority=Priority.URGENT), batch(hourly)
     pause = Pauses(hourly)
     assert Throttle(hourly.runtime, normal).permit(normal.emails)
@@ -120,7 +120,7 @@ def test_urgent_mail_takes_before_anybody_else_can(hourly: Shop) -> None:
     assert not Throttle(hourly.runtime, normal).permit(normal.emails)
 
 
-def test_bulk_keeps_to_its_share_while_urgent_mail_stirs(shops: Shops) -> None:
+def test_bulk_keeps_to_its_share_while_urgent_email_stirs(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="1/s", OUTBOX_BULK_SHARE=0.25)
     made, pauses = batch(shop, priority=Priority.BULK), Pauses(shop)
     stand_still(shop)
@@ -155,7 +155,7 @@ def test_bulk_s_own_bucket_never_closes_it_for_long(shops: Shops) -> None:
     assert lag(shop, "all/bulk") <= 1.0 < PATIENCE < lag(shop, "all")
 
 
-def test_mails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) -> None:
+def test_emails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) -> None:
     before = shops.open()
     ids = [before.enqueue(to).id for to in ("a@x.example", "b@gmail.com", "c@x.example")]
     shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/h"})
@@ -170,7 +170,7 @@ def test_mails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops) 
     assert shop.open(made.token, *ids) == {ids[0], ids[2]}
 
 
-def test_a_mail_withdrawn_meanwhile_is_not_brought_back_by_its_lane(shops: Shops) -> None:
+def test_an_email_withdrawn_meanwhile_is_not_brought_back_by_its_lane(shops: Shops) -> None:
     email = shops.open().enqueue("b@gmail.com")
     shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/h"})
     (made,) = shop.claim()

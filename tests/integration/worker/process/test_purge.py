@@ -51,7 +51,7 @@ def test_a_purge_ends_after_some_seconds_and_the_next_one_goes_on(
     assert left(old) == 0
 
 
-def test_a_purge_gives_way_to_urgent_mail(old: Shop) -> None:
+def test_a_purge_gives_way_to_urgent_email(old: Shop) -> None:
     old.enqueue(priority=Priority.URGENT)
     old.later(1)
     assert purge_briefly(old.runtime) == Removed(emails=1)

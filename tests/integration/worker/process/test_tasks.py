@@ -43,7 +43,7 @@ def test_a_small_claim_that_is_alone_needs_no_broker(
     assert standing(shop) == {SENT: WINDOW}
 
 
-def test_urgent_mail_goes_at_once_and_bulk_through_the_broker(
+def test_urgent_email_goes_at_once_and_bulk_through_the_broker(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(shop, 3 * WINDOW, priority=Priority.BULK)

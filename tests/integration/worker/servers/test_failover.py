@@ -92,7 +92,7 @@ def copies(*catchers: Catcher) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("where", HALTS)
-def test_a_mail_whose_server_halts_goes_over_the_next_in_the_same_attempt(
+def test_an_email_whose_server_halts_goes_over_the_next_in_the_same_attempt(
     shops: Shops, catcher: Catcher, where: str
 ) -> None:
     with ScriptedServer(*[HALTS[where]] * 3) as halting:
@@ -109,7 +109,7 @@ def test_a_mail_whose_server_halts_goes_over_the_next_in_the_same_attempt(
     assert shop.rows(shop.tables.breaker)[0].alert == (where == "AUTH")
 
 
-def test_a_mail_of_which_half_was_read_goes_over_the_next_server_whole(
+def test_an_email_of_which_half_was_read_goes_over_the_next_server_whole(
     shops: Shops, catcher: Catcher
 ) -> None:
     with StatefulServer({"BODY": reset, "CONNECT 2": "421 4.3.2 closing"}) as first:
@@ -239,7 +239,7 @@ def test_with_both_down_all_is_given_back_and_nothing_claimed_until_a_probe_is_d
     assert copies(catcher, spare) == dict.fromkeys(copies(spare), 1)
 
 
-def test_a_dead_prober_holds_up_neither_the_probe_nor_the_mails(
+def test_a_dead_prober_holds_up_neither_the_probe_nor_the_emails(
     both: Shop, catcher: Catcher, spare: Catcher
 ) -> None:
     motion = back_up(both, catcher)
@@ -264,7 +264,7 @@ def test_a_dead_prober_holds_up_neither_the_probe_nor_the_mails(
     assert copies(catcher, spare).total() == 8
 
 
-def test_a_mail_in_doubt_goes_over_no_other_server_in_the_same_attempt(
+def test_an_email_in_doubt_goes_over_no_other_server_in_the_same_attempt(
     shops: Shops, catcher: Catcher
 ) -> None:
     """A took the content and was gone: the rest goes over B, this email waits for its backoff."""

@@ -100,7 +100,7 @@ def test_no_announced_envelope_names_a_customer(shops: Shops, pipelining: bool) 
     assert standing(shop) == {SENT: 10}
 
 
-def test_a_redirected_mail_fails_over_as_any_other(shops: Shops, catcher: Catcher) -> None:
+def test_a_redirected_email_fails_over_as_any_other(shops: Shops, catcher: Catcher) -> None:
     closing = expect("RCPT", "421 4.3.2 closing")
     with ScriptedServer((*AT_RCPT, closing, close)) as first:
         servers = [server("a", first.port), server("b", catcher.port, order=2)]

@@ -107,7 +107,7 @@ def test_batches_that_are_too_small_to_tell_come_to_it_together(
     assert shop.rows(shop.tables.breaker)[0].alert
 
 
-def test_a_success_in_between_makes_the_refusals_the_mails_own(
+def test_a_success_in_between_makes_the_refusals_the_emails_own(
     shop: Shop, catcher: Catcher
 ) -> None:
     Blocklist(catcher, fine=NEEDED)
@@ -176,7 +176,7 @@ def halted_alike(shop: Shop) -> bool:
     return bool(rows) and rows[0].reason.startswith("every email is refused alike: dot: 550")
 
 
-def test_mails_with_several_recipients_get_all_of_them_back(shop: Shop, catcher: Catcher) -> None:
+def test_emails_with_several_recipients_get_all_of_them_back(shop: Shop, catcher: Catcher) -> None:
     Blocklist(catcher)
     ids = [shop.enqueue(f"a@x{n}.example", f"b@x{n}.example").id for n in range(NEEDED + 3)]
     motion = Motion(shop=shop)

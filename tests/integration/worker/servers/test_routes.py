@@ -94,7 +94,7 @@ def test_a_route_whose_servers_are_all_halted_is_not_claimed_from_while_others_g
     assert (bulk.copies() + catcher.copies()).total() == 6
 
 
-def test_a_probe_is_a_mail_of_a_route_of_that_server(
+def test_a_probe_is_an_email_of_a_route_of_that_server(
     shop: Shop, catcher: Catcher, bulk: Catcher
 ) -> None:
     circuit_breaker.trip(shop.database, "bulk", cause=Cause.SESSION, reason="connect: refused")
