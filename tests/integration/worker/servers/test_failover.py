@@ -277,7 +277,8 @@ def test_an_email_in_doubt_goes_over_no_other_server_in_the_same_attempt(
     assert standing(shop) == {SENT: 3, ("pending", 1, 0, 1): 1}
     assert attempts(shop) == {("a", "sent"): 1, ("a", "unknown"): 1, ("b", "sent"): 2}
     assert shop.counter(UNKNOWN) == 1
-    assert [mail.recipients[0] for mail in catcher.emails] == addresses(4)[2:]
+    # In any order: after a doubt that of emails that tell as much is random.
+    assert sorted(mail.recipients[0] for mail in catcher.emails) == addresses(4)[2:]
 
 
 def test_a_probe_that_ends_in_doubt_does_not_close_the_breaker(
