@@ -64,11 +64,7 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
         pending.tell(ended)
 
 
-def _listen() -> None:
-    event.listen(Session, "after_commit", _after_commit)
-    event.listen(Session, "after_rollback", _after_rollback)
-    event.listen(Session, "after_transaction_end", _after_transaction_end)
-
-
 # At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.
-_listen()
+event.listen(Session, "after_commit", _after_commit)
+event.listen(Session, "after_rollback", _after_rollback)
+event.listen(Session, "after_transaction_end", _after_transaction_end)

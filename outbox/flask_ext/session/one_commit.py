@@ -51,12 +51,8 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
         session.info.pop(_KEY, None)
 
 
-def _listen() -> None:
-    # A commit flushes after `before_commit`, and statements of Core flush nothing.
-    event.listen(Session, "before_commit", _refuse)
-    event.listen(Session, "after_flush", _refuse)
-    event.listen(Session, "after_transaction_end", _after_transaction_end)
-
-
 # At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.
-_listen()
+# A commit flushes after `before_commit`, and statements of Core flush nothing.
+event.listen(Session, "before_commit", _refuse)
+event.listen(Session, "after_flush", _refuse)
+event.listen(Session, "after_transaction_end", _after_transaction_end)
