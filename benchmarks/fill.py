@@ -16,16 +16,15 @@ SELECT id, finished_at, finished_at, 'sent', 'dot', 250, '2.0.0', '2.0.0 Ok', 'h
 FROM outbox_email WHERE status = 'sent' AND id > {template}
 """
 
-_DIGEST = (
-    "('x' || encode(substring(sha256(convert_to({term}, 'UTF8')) for 8), 'hex'))::bit(64)::bigint"
-)
-_LOOKUPS = f"""
+_LOOKUPS = """
 INSERT INTO outbox_lookup (digest, email_id)
-SELECT {_DIGEST.format(term="'r' || recipient")}, id FROM outbox_email WHERE id > {{before}}
-UNION ALL
-SELECT {_DIGEST.format(term="'m' || message_id")}, id FROM outbox_email WHERE id > {{before}}
+SELECT ('x' || encode(substr(sha256(convert_to(kind || term, 'UTF8')), 1, 8), 'hex'))::bit(64)
+    ::bigint, id
+FROM outbox_email, LATERAL (VALUES ('r', recipient), ('m', message_id)) terms (kind, term)
+WHERE id > {above}
+ON CONFLICT DO NOTHING
 """
-"""As `domain/search/digests.py` makes them."""
+"""The digests as `domain/search/digests.py` makes them."""
 
 _CHUNK = 5_000_000
 """Rows of one statement."""
@@ -83,7 +82,7 @@ def history(made: Ours, rows: int, *, days: int) -> None:
             _copies(tables.content, content, part, {**gone, **bare}),
             _copies(tables.email, template, part, sent),
             _ATTEMPTS.format(template=before),
-            _LOOKUPS.format(before=before),
+            lookups(above=before),
             _CHECKED,
         )
     made.run(
@@ -92,6 +91,11 @@ def history(made: Ours, rows: int, *, days: int) -> None:
         " PRIMARY KEY (digest, email_id)",
     )
     settle(made)
+
+
+def lookups(*, above: int = 0) -> str:
+    """Return the statement that has the emails found whose id is above this one."""
+    return _LOOKUPS.format(above=above)
 
 
 def backlog(made: Ours, rows: int) -> None:

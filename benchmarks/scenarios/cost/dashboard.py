@@ -32,13 +32,6 @@ _FAILED = (
     "UPDATE outbox_attempt SET verdict = 'fail', code = 550 + email_id % 5, enhanced = '5.1.1',"
     " reply = 'no such user' WHERE email_id % 50 = 0",
 )
-_LOOKUP = """
-INSERT INTO outbox_lookup (digest, email_id)
-SELECT ('x' || encode(substr(sha256(convert_to(kind || term, 'UTF8')), 1, 8), 'hex'))::bit(64)
-    ::bigint, id
-FROM outbox_email, LATERAL (VALUES ('r', recipient), ('m', message_id)) terms (kind, term)
-ON CONFLICT DO NOTHING
-"""
 _STATS = """
 INSERT INTO outbox_stat (span, minute, server, route, priority, verdict, code, bin, attempts)
 SELECT span, extract(epoch FROM now())::int / span * (span / 60) - step * (span / 60), server, '',
@@ -84,7 +77,9 @@ def _fill(made: Ours, messages: int, backlog: int) -> None:
     fill.backlog(made, backlog // 5)
     made.app.outbox.restored()
     fill.backlog(made, backlog)
-    made.run(_LOOKUP, _STATS, "VACUUM (ANALYZE) outbox_lookup", "VACUUM (ANALYZE) outbox_stat")
+    made.run(
+        fill.lookups(), _STATS, "VACUUM (ANALYZE) outbox_lookup", "VACUUM (ANALYZE) outbox_stat"
+    )
     fill.settle(made)
 
 
