@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..domain.delivery.reply_table import Event
 from ..domain.delivery.transaction import Phase
 from ..domain.mime.line_endings import dot_stuff
-from .reply_reader import NoReply
+from .reply_reader import LOOK, NoReply
 
 if TYPE_CHECKING:
     import socket
@@ -44,10 +44,12 @@ def write_body(
     seconds: float,
     left: Callable[[], float] = lambda: inf,
     progress: Callable[[], object] = lambda: None,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
     """Write all of `wire`, then `behind`, each block within `seconds`.
 
     `left` returns the seconds that remain for the transaction; `progress` is called for each block.
+    `goes_on` is called every `LOOK` seconds while the server takes no octets: False ends the wait.
 
     Raises Torn where the writing ended before the final dot was handed over; the caller must close.
     An error behind the dot is not about this email: the reply to the dot tells.
@@ -70,7 +72,7 @@ def write_body(
         try:
             if sent:
                 progress()
-                _wait_writable(sock, min(seconds, left()))
+                _wait_writable(sock, min(seconds, left()), goes_on)
             # Asked as late as possible: after it only the write itself takes time.
             if (holds_dot or not sent) and not fence():
                 raise Torn(Event.LEASE, "the lease was lost", Phase.BODY)
@@ -87,8 +89,12 @@ def write_body(
             raise Torn(event, lost.reply.text, phase) from error
 
 
-def _wait_writable(sock: socket.socket, seconds: float) -> None:
+def _wait_writable(sock: socket.socket, seconds: float, goes_on: Callable[[], bool]) -> None:
     poll = select.poll()
     poll.register(sock, select.POLLOUT)
-    if not poll.poll(seconds * 1000):
-        raise TimeoutError("the server takes no more octets")
+    while not poll.poll(min(seconds, LOOK) * 1000):
+        seconds -= LOOK
+        if seconds <= 0:
+            raise TimeoutError("the server takes no more octets")
+        if not goes_on():
+            raise Torn(Event.GIVEN_UP, "no octet is taken, and other emails wait", Phase.BODY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,10 @@ from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
 from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, stuffed, write_body
 from .command import CommandError, command, envelope_lines, lacking
+from .no_reply_yet import NoReplyYet
 from .reply_reader import NoReply, parse_reply
-from .session import Session, Unwanted
+from .session import Session
+from .session_errors import Unwanted
 from .transaction_result import RecipientRefusals, all_refused, transaction_from
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ GROUP = 50
 MOMENT = 0.001
 """Seconds for which a connection is taken to be as the last reply left it."""
 
-_RSET = command("RSET")
 _DATA = command("DATA")
 _LONE_DOT = b".\r\n"
 _START_MAIL = 354
@@ -69,11 +71,12 @@ class Client(Session):
 
         A content of 8 bits is encoded for a server without 8BITMIME (RFC 6152 §3). Where it is
         signed it cannot be encoded, and the verdict is LACKING.
+        Raises NoReplyYet where `stays` ends the wait for the content's reply: no other email may
+        follow then.
         """
         self.phase, self.stale = Phase.MAIL, False
         self._until = self._clock() + self._server.transaction_timeout
-        encoded = self._encoded(envelope, content)
-        if encoded is not None:
+        if is_converted := (encoded := self._encoded(envelope, content)) is not None:
             envelope, content = replace(envelope, eightbit=False, size=len(encoded)), encoded
         refusals = RecipientRefusals(envelope)
         try:
@@ -86,15 +89,20 @@ class Client(Session):
                 ahead = None if refusals.too_many else following
                 reply = self._content(content, fence, ahead)
                 result = self._conclude(reply, None, refusals)
-        except (NoReply, Unwanted) as end:
-            result = self._conclude(end.reply, end.event, refusals)
+        except NoReply as none:
+            if none.event is Event.GIVEN_UP and self.phase is Phase.DOT:
+                later = partial(self._reply_later, refusals, none.left, is_converted)
+                raise NoReplyYet(later) from None
+            result = self._conclude(none.reply, none.event, refusals)
+        except Unwanted as end:
+            result = self._conclude(end.reply, None, refusals)
         except BaseException:
             # Never finish DATA after an error of our own: half an email would be delivered.
             self.close()
             raise
         finally:
             self._until, self._rests_since = inf, self._clock()
-        return result if encoded is None else replace(result, converted=True)
+        return replace(result, converted=True) if is_converted else result
 
     def _encoded(self, envelope: Envelope, content: bytes) -> bytes | None:
         """Return the content for a server without 8BITMIME, or None where it goes as it is."""
@@ -223,7 +231,9 @@ class Client(Session):
         behind = self._announcement(following if len(content) < BLOCK else None)
         wire, seconds = stuffed(content), self._server.command_timeout
         try:
-            write_body(self.sock, wire, behind, fence, seconds, self._left, self.progress)
+            write_body(
+                self.sock, wire, behind, fence, seconds, self._left, self.progress, self.goes_on
+            )
         except Torn as torn:
             self.phase = torn.phase
             raise
@@ -235,6 +245,19 @@ class Client(Session):
             return parse_reply(*self.getreply())
         finally:
             self._patience = self._server.command_timeout
+
+    def _reply_later(
+        self, refusals: RecipientRefusals, seconds: float, is_converted: bool
+    ) -> Transaction:
+        """Wait so long for the reply to the content that has left, and end the session."""
+        self._patience, self.stays, event = max(0.0, seconds), lambda: True, None
+        try:
+            reply = parse_reply(*self.getreply())
+        except NoReply as none:
+            reply, event = none.reply, none.event
+        result = self._conclude(reply, event, refusals)
+        self.farewell()
+        return replace(result, converted=is_converted)
 
     def _announcement(self, following: Envelope | None) -> bytes:
         """Return the commands of the next email, or nothing where they must wait for their turn."""
@@ -269,25 +292,6 @@ class Client(Session):
         if event is Event.OVERDUE:
             return replace(result, overdue=True)
         return replace(result, given_up=True) if event is Event.GIVEN_UP else result
-
-    def _reset(self) -> None:
-        if self.sock is not None:
-            self._ask_in_passing(_RSET)
-        if self._ahead:
-            self.close()
-
-    def _ask_in_passing(self, line: bytes) -> None:
-        """Send a line that changes no verdict. Close if no reply comes, or a bad one to RSET."""
-        self._patience = min(self._server.connect_timeout, self._server.command_timeout)
-        try:
-            self._write(line)
-            code, _ = self.getreply()
-            if code // 100 != 2 and line is _RSET:
-                self.close()
-        except NoReply:
-            self.close()
-        finally:
-            self._patience = self._server.command_timeout
 
 
 def _phase(place: int, last: int) -> Phase:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..domain.delivery.transaction import Envelope, Transaction, Verdict
 from .client import Client
+from .no_reply_yet import NoReplyYet
 from .session import TLSSession
 from .transaction_result import addressed
 
@@ -40,16 +41,25 @@ class Connection:
         self._was_used = False  # an email went over it, or it has been idle
         self._progress: Callable[[], object] = lambda: None
         self._goes_on: Callable[[], bool] = lambda: True
+        self._stays: Callable[[], bool] = lambda: True
 
-    def report(self, progress: Callable[[], object], goes_on: Callable[[], bool]) -> None:
+    def report(
+        self,
+        progress: Callable[[], object],
+        goes_on: Callable[[], bool],
+        stays: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Have `progress` called at each reply and each block of content, from now on.
 
-        `goes_on` is called every few seconds while an email's command gets no whole reply. False
-        ends the wait.
+        `goes_on` is called every few seconds while an email's command gets no whole reply, and
+        `stays` while its content gets none. False ends the wait.
         """
-        self._progress, self._goes_on = progress, goes_on
+        self._progress, self._goes_on, self._stays = progress, goes_on, stays
         if self._client is not None:
-            self._client.progress, self._client.goes_on = progress, goes_on
+            self._report_to(self._client)
+
+    def _report_to(self, client: Client) -> None:
+        client.progress, client.goes_on, client.stays = self._progress, self._goes_on, self._stays
 
     @property
     def has_session(self) -> bool:
@@ -92,6 +102,8 @@ class Connection:
         A server may close an idle connection at any time (RFC 5321 §3.8). Where a kept one turns
         out to be closed before MAIL was answered, the email goes once over a new one. The same is
         done where an older connection lacks what the email needs: the server may offer it by now.
+
+        Raises NoReplyYet as `Client.transact` does. The next email then goes over a new connection.
         """
         client = self._reusable()
         while True:
@@ -104,7 +116,11 @@ class Connection:
             self._was_used = self._emails > 0 or self._was_used
             self._emails += 1
             ahead = following if self._emails < self._server.connection_emails else None
-            result = client.transact(envelope, content, fence, ahead)
+            try:
+                result = client.transact(envelope, content, fence, ahead)
+            except NoReplyYet:
+                self._client = None  # whoever waits for the reply has it now
+                raise
             if not (is_kept and client.stale and self._may_be_outdated(result)):
                 return result
             self.close()
@@ -150,7 +166,7 @@ class Connection:
         """Open a new session and return its client, or return why there is none."""
         kind = _TLSClient if self._server.security == "tls" else Client
         client = kind(self._server, clock=self._clock)
-        client.progress, client.goes_on = self._progress, self._goes_on
+        self._report_to(client)
         halt = client.open()
         if halt is not None:
             return halt

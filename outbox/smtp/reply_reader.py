@@ -37,9 +37,11 @@ _ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:[ \n]|$)")
 class NoReply(smtplib.SMTPException):
     """No reply came: `event` says why, and `reply` stands in for it with the code 0."""
 
-    def __init__(self, event: Event, text: str) -> None:
+    def __init__(self, event: Event, text: str, *, left: float = 0.0) -> None:
+        """`left` are the seconds that were left of a wait that was ended."""
         super().__init__(text)
         self.event = event
+        self.left = left
         self.reply = Reply(code=0, text=clean(text))
 
     @classmethod
@@ -108,7 +110,7 @@ class ReplyReader:
         The deadline is total: octets that drip in do not extend it. Whatever the server and the
         network do, only NoReply is raised. `goes_on` is called every `LOOK` seconds, whether octets
         and replies come in between or not: False ends the wait. Where replies come faster than
-        that, it is called before the next wait.
+        that, it is called before the next wait. Then `read` may be called again: no octet is lost.
         """
         if self._data:  # it came with the reply before, as with PIPELINING: there is no wait
             line, found, rest = self._data.partition(b"\n")
@@ -130,7 +132,13 @@ class ReplyReader:
     def _more(self, code: int, lines: list[bytes], deadline: float) -> tuple[int, bytes]:
         """Read a multi-line reply's further lines: all must carry one code (RFC 5321 §4.2.1)."""
         while len(lines) < MAX_LINES:
-            found, text = self._line(deadline)
+            try:
+                found, text = self._line(deadline)
+            except NoReply as none:
+                if none.event is Event.GIVEN_UP:  # the next `read` begins with the first line
+                    begun = b"".join(b"%d-%s\r\n" % (code, line) for line in lines)
+                    self._data = begun + self._data
+                raise
             lines.append(text)
             if found == code:
                 return code, b"\n".join(lines)
@@ -153,7 +161,7 @@ class ReplyReader:
         data: bytes | None = None
         while data is None:
             if self._goes_on is not None and self._clock() - self._asked >= LOOK:
-                self._ask()
+                self._ask(deadline)
             remaining = deadline - self._clock()
             if remaining <= 0:
                 raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
@@ -165,16 +173,17 @@ class ReplyReader:
             except OSError as error:
                 if not isinstance(error, TimeoutError) or error.errno is not None:
                     raise NoReply.of(error) from error  # with a number it is TCP's own time-out
-                self._ask()
+                self._ask(deadline)
         if not data:
             raise NoReply(Event.CLOSED, "the server closed the connection")
         return data
 
-    def _ask(self) -> None:
+    def _ask(self, deadline: float) -> None:
         """Ask whether to go on waiting, where there is anybody to ask."""
         self._asked = self._clock()
         if self._goes_on is not None and not self._goes_on():
-            raise NoReply(Event.GIVEN_UP, "no reply yet, and other emails wait") from None
+            left, text = deadline - self._clock(), "no reply yet, and other emails wait"
+            raise NoReply(Event.GIVEN_UP, text, left=left) from None
 
     def _bound(self, seconds: float) -> None:
         """Bound the next wait for octets: by `seconds`, and by `LOOK` where there is a `goes_on`.

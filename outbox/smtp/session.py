@@ -6,15 +6,15 @@ import smtplib
 import socket
 import ssl
 import time
-from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
 from ..domain.delivery.reply_table import Event, judge
-from ..domain.delivery.transaction import Phase, Reply, Transaction
+from ..domain.delivery.transaction import Phase, Transaction
 from .command import command
-from .reply_reader import NoReply, ReplyReader, clean, parse_reply
+from .reply_reader import NoReply, ReplyReader
+from .session_errors import Unwanted, explain, octets, unquoted
 from .tcp import connect
 from .transaction_result import halt_transaction
 
@@ -26,18 +26,10 @@ if TYPE_CHECKING:
 OVERDUE = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
 """The text of the reply's stand-in when the event is OVERDUE."""
 
+_RSET = command("RSET")
+
 QUIT_SECONDS = 2.0
 """The deadline of QUIT. Its reply changes nothing."""
-
-
-class Unwanted(smtplib.SMTPException):
-    """A reply other than the one that the command asked for."""
-
-    event: Event | None = None
-
-    def __init__(self, code: int, lines: bytes) -> None:
-        super().__init__(code)
-        self.reply = parse_reply(code, lines)
 
 
 class Session(smtplib.SMTP):
@@ -60,6 +52,7 @@ class Session(smtplib.SMTP):
         self._replies: ReplyReader | None = None
         self.progress: Callable[[], object] = _nothing  # called at each reply and block of content
         self.goes_on: Callable[[], bool] = _always  # asked while a command's reply does not come
+        self.stays: Callable[[], bool] = _always  # asked while a content's reply does not come
 
     def open(self) -> Transaction | None:
         """Make the session ready for emails, or return a HALT transaction that says why it is not.
@@ -75,10 +68,10 @@ class Session(smtplib.SMTP):
                 self._authenticate(self._server.username, self._server.password or "")
         except (OSError, ValueError) as error:  # smtplib's exceptions are OSErrors too
             self.close()
-            reply, event = _explain(error)
+            reply, event = explain(error)
             judgement = judge(self.phase, reply, event=event)
             if self.phase is Phase.AUTH:
-                reply = _unquoted(reply, event)
+                reply = unquoted(reply, event)
             return halt_transaction(self.phase, reply, judgement)
         except BaseException:
             self.close()
@@ -98,7 +91,10 @@ class Session(smtplib.SMTP):
             self.close()
 
     def getreply(self) -> tuple[int, bytes]:
-        """Read one whole reply within its deadline; else close the connection and raise NoReply."""
+        """Read one whole reply within its deadline; else close the connection and raise NoReply.
+
+        Only if `stays` has ended the wait does the connection stay open: the reply may still come.
+        """
         if self.sock is None:
             raise NoReply(Event.CLOSED, "the connection is closed")
         if self._replies is None or self._replies.sock is not self.sock:
@@ -107,9 +103,11 @@ class Session(smtplib.SMTP):
         try:
             reply = self._replies.read(
                 patience if patience < left else max(0.0, left),
-                None if self.phase in _IN_DOUBT else self.goes_on,
+                self.stays if self.phase is Phase.DOT else self.goes_on,
             )
         except NoReply as none:
+            if none.event is Event.GIVEN_UP and self.phase is Phase.DOT:
+                raise
             self.close()
             if none.event is Event.TIMEOUT and left <= patience:
                 raise NoReply(Event.OVERDUE, OVERDUE) from none
@@ -142,6 +140,25 @@ class Session(smtplib.SMTP):
         except OSError as error:
             self.close()
             raise NoReply.of(error) from error
+
+    def _reset(self) -> None:
+        if self.sock is not None:
+            self._ask_in_passing(_RSET)
+        if self._ahead:
+            self.close()
+
+    def _ask_in_passing(self, line: bytes) -> None:
+        """Send a line that changes no verdict. Close if no reply comes, or a bad one to RSET."""
+        self._patience = min(self._server.connect_timeout, self._server.command_timeout)
+        try:
+            self._write(line)
+            code, _ = self.getreply()
+            if code // 100 != 2 and line is _RSET:
+                self.close()
+        except NoReply:
+            self.close()
+        finally:
+            self._patience = self._server.command_timeout
 
     def _greet(self) -> None:
         self.phase = Phase.CONNECT
@@ -193,7 +210,7 @@ class Session(smtplib.SMTP):
         try:
             self.login(username, password)
         except smtplib.SMTPResponseException as error:
-            raise Unwanted(error.smtp_code, _octets(error.smtp_error)) from None
+            raise Unwanted(error.smtp_code, octets(error.smtp_error)) from None
         except NoReply:
             raise
         except smtplib.SMTPException:
@@ -240,10 +257,6 @@ def _always() -> bool:
     return True
 
 
-_IN_DOUBT = (Phase.DOT, Phase.BODY)
-"""Phases in which the wait for a reply never ends early: in all others no content has left."""
-
-
 def _local_name(sock: socket.socket) -> str:
     """Return this host's full name, or its address as a literal (RFC 5321 §4.1.4): no DNS."""
     name = socket.gethostname()
@@ -251,34 +264,3 @@ def _local_name(sock: socket.socket) -> str:
         return name
     address = str(sock.getsockname()[0]).partition("%")[0]
     return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
-
-
-def _explain(error: OSError | ValueError) -> tuple[Reply, Event | None]:
-    """Return the reply and the event for an exception that ended a session's start."""
-    match error:
-        case NoReply() | Unwanted():
-            return error.reply, error.event
-        case smtplib.SMTPResponseException():
-            return parse_reply(error.smtp_code, _octets(error.smtp_error)), None
-        case smtplib.SMTPNotSupportedError():
-            return Reply(code=0, text=clean(str(error))), Event.LACKING
-        case OSError():
-            lost = NoReply.of(error)
-            return lost.reply, lost.event
-    return Reply(code=0, text=clean(f"{type(error).__name__}: {error}")), Event.LACKING
-
-
-def _unquoted(reply: Reply, event: Event | None) -> Reply:
-    """Return a reply to AUTH without the server's words: some quote the line with the password."""
-    if event not in (None, Event.GARBAGE):  # then the text is our own
-        return reply
-    # Octets that are not a reply are quoted behind our words and a colon.
-    ours = reply.enhanced if event is None else reply.text.partition(":")[0]
-    return replace(reply, text=f"{ours} {_WITHHELD}".lstrip())
-
-
-_WITHHELD = "(the server's words are not kept: they may repeat the credentials)"
-
-
-def _octets(text: bytes | str) -> bytes:
-    return text if isinstance(text, bytes) else text.encode()

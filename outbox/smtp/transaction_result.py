@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..domain.delivery.reply_table import Judgement
-    from .session import Unwanted
+    from .session_errors import Unwanted
 
 
 _CLOSING = 421

@@ -47,6 +47,8 @@ class InFlight:
 
     batches: int
     emails: int
+    awaited: int = 0
+    """Further batches that take no slot, but a place on their server: others go before them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,9 +163,9 @@ class _ClaimPlanner:
         self._running = Counter[Priority]()
         self._used = Counter[str]()  # batches by route, the requests' included
         for (lane, priority), found in self.flight.items():
-            self._loads[lane] += found.batches
+            self._loads[lane] += found.batches + found.awaited
             self._running[priority] += found.batches
-            self._used[route_of_lane(lane)] += found.batches
+            self._used[route_of_lane(lane)] += found.batches + found.awaited
 
     def spread(self, priority: Priority) -> None:
         """Give the free slots to the lanes in which emails of this priority wait."""

@@ -14,6 +14,7 @@ from ..process import shutdown
 from ..process.retry_writes import HASTE, until_written
 from ..process.runtime import Runtime
 from .batch_results import Results
+from .late_reply import LateReply
 from .relief import Relief
 from .send_window import Window
 
@@ -62,6 +63,24 @@ class Cleanup:
             self._give_back(patience)
         for call in behind:
             call()
+        self._leave_reply()
+
+    def leaves_reply(self) -> bool:
+        """Leave it to a thread to wait for the reply to a content, if the batch lacks one.
+
+        Returns whether it does. Then the thread ends the batch.
+        """
+        if self.window is None or not self.window.is_awaited:
+            return False
+        for entry in self.relief.take() if self.relief is not None else ():
+            self._results.add(entry)
+        self._record(inf)
+        self._leave_reply()
+        return True
+
+    def _leave_reply(self) -> None:
+        if self.window is not None and self.window.is_awaited:
+            LateReply(self._runtime, self._token, self.window, self._results).leave()
 
     def _record(self, patience: float) -> None:
         """Record the known results. Those whose rows are locked are kept."""

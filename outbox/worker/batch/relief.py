@@ -11,9 +11,11 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from ...store.connection.error_codes import describe, may_be_of_a_row
 from ...store.harmless_log import harmless_log
-from ...store.records import EmailResult
+from ...store.queries.sweep.preemption import is_any_left
+from ...store.records import ClaimedEmail, EmailResult
 from ...store.transitions import release
 from ...store.transitions.window import advance
+from ..process import shutdown
 from ..process.one_by_one import write_each
 from ..process.retry_writes import HASTE
 from ..process.runtime import Runtime
@@ -96,19 +98,42 @@ class Relief:
         it is where the lease is lost: the email may not leave, and a host that slept tells nothing
         of the server.
         """
-        if not self._holds():
-            return False
-        slow = self._window.slow
+        return self._holds() and self._waits(self._gives_up)
+
+    def stays(self) -> bool:
+        """Return whether this process itself waits on for the reply to a content.
+
+        It is False where other emails need the process, and this one has had its time. Where the
+        lease is lost, no more can be written of the batch, and the wait stays here.
+        """
+        return not self._holds() or self._waits(lambda _: self._is_needed())
+
+    def _waits(self, ends: Callable[[ClaimedEmail], bool]) -> bool:
+        """Give back what waits behind a slow email; return whether to go on waiting for it.
+
+        `ends` returns whether not to, and is asked once the others are given back.
+        """
+        slow = self._window.todo.slow
         if slow is None:
             return True
         try:
             if self._results.waiting:  # else the emails sent before stay in doubt during the wait
                 self._results.record_once()
-            was_relieved = self._window.is_relieved
+            was_relieved = self._window.todo.is_relieved
             self.give_back()
-            return not (was_relieved and self._choice.watch.gives_up(slow, self._window.seconds))
+            return not (was_relieved and ends(slow))
         except SoftTimeLimitExceeded:  # the task's: Celery raises it once
             raise
         except Exception as error:  # noqa: BLE001  (the reply may come; the next look is soon)
             harmless_log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
         return True
+
+    def _gives_up(self, slow: ClaimedEmail) -> bool:
+        return self._choice.watch.gives_up(slow, self._window.todo.seconds)
+
+    def _is_needed(self) -> bool:
+        """Return whether other emails could go, and no process is free to claim them."""
+        if self._is_left or shutdown.requested():
+            return False
+        runtime = self._runtime
+        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes)

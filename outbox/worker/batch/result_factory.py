@@ -26,6 +26,9 @@ from ...domain.scheduling import backoff
 from ...store.records import Batch, ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
 
+SLOW_DELAY = 30.0
+"""The least seconds until a slow email is due again, after the wait for its reply was ended."""
+
 
 class Unsent(Enum):
     """Why no server has taken or judged an email of the open window, as far as is known."""
@@ -48,6 +51,22 @@ class Outgoing:
     suspected: Transaction | None = None  # the transaction that made it a suspect
     server: str = ""  # the server of that transaction
     blamed_by: frozenset[int] = frozenset()  # emails that this server judged afterwards
+
+    def set_aside(self, transaction: Transaction, server: str, *, is_acquitted: bool) -> None:
+        """Note that a server neither took nor judged the email."""
+        match transaction.verdict:
+            case Verdict.SUSPECT | Verdict.LACKING | Verdict.UNSENT if not is_acquitted:
+                # It may be at fault itself.
+                self.suspected, self.server = transaction, server
+                if self.unsent is not Unsent.BEHIND:
+                    self.unsent = Unsent.SUSPECT
+            case Verdict.HALT:  # there is no session: nothing new is known of the email
+                if self.unsent is Unsent.BEHIND:
+                    self.unsent = Unsent.UNTRIED if self.suspected is None else Unsent.SUSPECT
+            case _:  # a refusal that is the server's fault: it refuses all alike
+                self.unsent = Unsent.BEHIND
+        if transaction.given_up:  # the server might still have taken it: no crash is charged
+            self.unsent, self.retry_after = Unsent.BEHIND, SLOW_DELAY
 
 
 class ResultFactory:

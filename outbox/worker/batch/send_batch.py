@@ -82,7 +82,12 @@ def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchRep
         with cleanup.on_error():
             batch = return_relaned(runtime, token, batch)
             with ServerChoice(
-                runtime, token, batch, progress=heartbeat.progress, goes_on=heartbeat.goes_on
+                runtime,
+                token,
+                batch,
+                progress=heartbeat.progress,
+                goes_on=heartbeat.goes_on,
+                stays=heartbeat.stays,
             ) as choice:
                 sending = Sending(runtime, token, batch, choice, heartbeat, results, cleanup)
                 with cleanup.on_error():  # before QUIT is sent: the process may end meanwhile

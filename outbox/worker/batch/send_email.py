@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...domain.delivery.redirect import redirect, restore
 from ...domain.delivery.transaction import Envelope, Transaction, Verdict
 from ...smtp.connection import Connection
+from ...smtp.no_reply_yet import NoReplyYet
 from ...store.encryption.cipher import MissingKey
 from ...store.records import Batch, ClaimedEmail
 from ..log_events import log_missing_key
@@ -52,7 +53,7 @@ class EmailSender:
         """Send one email over this connection; return None where its stored content is damaged.
 
         `following` is the next email. Its envelope may leave right behind this content. Raises
-        MissingKey.
+        MissingKey, and NoReplyYet as `Connection.send` does.
         """
         self.touched = None
         content = self._content(email)
@@ -71,7 +72,10 @@ class EmailSender:
         envelope, added = self._addressed(email)
         ahead = self._addressed(following)[0] if following else None
         octets = added + content if added else content
-        result = connection.send(envelope, octets, may_leave, ahead)
+        try:
+            result = connection.send(envelope, octets, may_leave, ahead)
+        except NoReplyYet as later:
+            raise later.then(lambda it: restore(it, email.envelope)) if added else later from None
         is_lost = result.verdict is Verdict.UNSENT and not result.refused_early(email.doubtful)
         if is_lost and self.holds():
             # A new session tells an outage, which charges nobody, from an email that was dropped.

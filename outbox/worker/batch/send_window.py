@@ -6,12 +6,12 @@ committed, and the next window opens in the transaction that records this one.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 from ...domain.delivery.blame import Traits
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import NOBODY, Transaction, Verdict
+from ...smtp.no_reply_yet import NoReplyYet
 from ...store.encryption.cipher import MissingKey
 from ...store.records import ClaimedEmail, EmailResult
 from ..process.runtime import Runtime
@@ -22,14 +22,9 @@ from .result_factory import Outgoing, ResultFactory, Unsent
 from .send_email import EmailSender
 from .server_choice import ServerChoice
 from .throttle import Throttle
+from .todo import Todo
 from .watch.diagnosis import ASIDE, JUDGED, Diagnosis, Kind
 from .window_span import window_span
-
-SLOW = 20.0
-"""Seconds after which an email is slow: the emails behind it are given back."""
-
-SLOW_DELAY = 30.0
-"""The least seconds until a slow email is due again, after the wait for its reply was ended."""
 
 
 class Window:
@@ -53,16 +48,13 @@ class Window:
         self._factory = factory
         self._results = results
         self._opened_at = self._clock()
-        self._todo: list[Outgoing] = []  # to be given to this server
+        self.todo = Todo(runtime.clock)  # to be given to this server
         self._aside: list[Outgoing] = []  # this server neither took nor judged them
         self._parked: list[Outgoing] = []  # the next server has no permits for them now
         self._done: list[Outgoing] = []  # judged for themselves
         self._late: list[Outgoing] = []  # their turn did not come before the window's time was up
-        self._current: Outgoing | None = None
-        self._current_since = 0.0
         self._unnoted: tuple[Outgoing, Transaction] | None = None  # what is known, not yet weighed
-        self._lock = threading.Lock()  # of `_todo`: the heartbeat's thread may empty it
-        self.is_relieved = False  # the emails behind a slow one were given back
+        self._awaited: tuple[Outgoing, NoReplyYet] | None = None  # its reply may yet come
         self.has_crashed = False  # an error of ours ended it while an email was under way
         self._left: Sequence[ClaimedEmail] = ()  # the batch's emails behind this window
         self._announced: ClaimedEmail | None = None  # the next window's first, where it is known
@@ -78,7 +70,7 @@ class Window:
         """
         now, self._left = self._factory.now(), left
         self._announced = left[0] if announces and left else None
-        self._todo = [Outgoing(email=email, started_at=now) for email in emails]
+        self.todo.left = [Outgoing(email=email, started_at=now) for email in emails]
         span = window_span(emails, self._choice, self._results)
         try:
             span.begin()
@@ -92,42 +84,55 @@ class Window:
 
     def _send_all(self) -> None:
         tried: set[str] = set()
-        while self._todo:
+        while self.todo.left:
             self._give_to_this_server()
             tried.add(self._choice.server.name)
-            if self._late or not self._todo or not self._sender.holds():
+            if self._late or self._awaited or not self.todo.left or not self._sender.holds():
                 break
             if not self._move_on(tried):
                 break
-        for out in (*self._todo, *self._parked):
+        for out in (*self.todo.left, *self._parked):
             self._add_unsent(out)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a reply is to be waited for when the batch has ended: see `conclude`."""
+        return self._awaited is not None
+
+    def conclude(self) -> None:
+        """Wait for that reply, and add the result that follows from it."""
+        assert self._awaited is not None  # noqa: S101  (`is_awaited` was asked)
+        (out, later), self._awaited = self._awaited, None
+        self.todo.left, self._parked, self._left = [], [], ()  # their results are known
+        transaction = later.wait()
+        try:
+            self._choice.watch_anew()
+            diagnosis, rest = self._weigh(out, transaction)
+            if diagnosis.is_of_server:
+                self._leave_server(diagnosis)
+            for unsent in self._aside:
+                self._add_unsent(unsent)
+            if rest is not None:
+                self._results.add(self._factory.give_back(rest))
+            self._choice.watch.settle()
+        except BaseException as error:
+            self._end_by(error)
+            raise
 
     def relieve(self) -> tuple[ClaimedEmail, list[EmailResult]] | None:
         """Take out the emails behind a slow one; return it and their results, to be recorded.
 
         The heartbeat's thread calls it, while this one waits for a server. Another batch may send
-        those emails now. It returns None where no email is slow, or where it was done before.
+        those emails now. It returns None where there is nothing to be relieved.
         """
-        with self._lock:
-            if (slow := self.slow) is None or self.is_relieved:
-                return None
-            self.is_relieved = True
-            waiting, self._todo = self._todo, []
+        relieved = self.todo.relieve()
+        if relieved is None:
+            return None
+        slow, waiting = relieved
         return slow, [self._factory.give_back(out) for out in waiting]
 
-    @property
-    def slow(self) -> ClaimedEmail | None:
-        """The email that has been under way for `SLOW` seconds or more, or None."""
-        current = self._current
-        return current.email if current is not None and self.seconds >= SLOW else None
-
-    @property
-    def seconds(self) -> float:
-        """The seconds that the email under way has taken so far."""
-        return self._clock() - self._current_since
-
     def _give_to_this_server(self) -> None:
-        """Give this server the emails of `_todo`, and leave there those that it did not take."""
+        """Give this server the emails of `todo`, and leave there those that it did not take."""
         holds = self._sender.holds()
         while holds and (out := self._next()) is not None:
             diagnosis = self._try(out)
@@ -139,24 +144,20 @@ class Window:
             holds = self._sender.holds()
         for out in self._late:
             self._results.add(self._factory.give_back(out, Status.CLAIMED))
-        with self._lock:
-            self._todo, self._aside = [*self._aside, *self._todo], []
+        self.todo.put_before(self._aside)
+        self._aside = []
 
     def _next(self) -> Outgoing | None:
-        """Take the next email off `_todo`; return None where none is left, or the time is up."""
-        with self._lock:
-            if not self._todo:
-                return None
-            now = self._clock()
-            if self._done and now - self._opened_at > self._seconds:
-                self._late, self._todo = self._todo, []
-                return None
-            watch, place = self._choice.watch, 0
-            if watch.is_choosy:
-                place = watch.pick([out.email.traits for out in self._todo])
-            out = self._current = self._todo.pop(place)
-            self._current_since = now
-            return out
+        """Take the next email; return None where none is left, or the time is up."""
+        now = self._clock()
+        if self._done and now - self._opened_at > self._seconds:
+            self._late = self.todo.empty()
+            return None
+        return self.todo.take(self._pick, now)
+
+    def _pick(self, left: Sequence[Outgoing]) -> int:
+        watch = self._choice.watch
+        return watch.pick([out.email.traits for out in left]) if watch.is_choosy else 0
 
     def _try(self, out: Outgoing) -> Diagnosis:
         """Send one email; note what the server's replies say of the email and of the server.
@@ -164,44 +165,52 @@ class Window:
         An email that may not leave any more is given back, and says nothing of the server: ASIDE.
         """
         if self._sender.has_expired(out.email):
-            self._current = None
+            self.todo.current = None
             self._results.add(self._factory.give_back(out))
             return ASIDE
         out.started_at = self._factory.now()
         while True:  # more than once where the recipients do not fit one transaction
-            self._current = out
-            todo = self._todo  # the heartbeat's thread may put another list in its place
-            following = todo[0].email if todo else self._announced
+            self.todo.current = out
+            left = self.todo.left  # the heartbeat's thread may put another list in its place
+            following = left[0].email if left else self._announced
             try:
                 transaction = self._sender.send(out.email, self._choice.connection, following)
             except NotHeld:
-                self._current = None
+                self.todo.current = None
                 self._results.add(self._factory.give_back(out))
                 return ASIDE
             except MissingKey as lacking:
-                self._current = None
+                self.todo.current = None
                 self._results.add(self._factory.unreadable(out, lacking.key_id))
                 return JUDGED
-            self._current = None
+            except NoReplyYet as later:
+                self.todo.current, self._awaited = None, (out, later)
+                self._choice.watch.note_unanswered(out.email)
+                return ASIDE
+            self.todo.current = None
             if transaction is None:
                 self._results.add(self._factory.damaged(out, self._choice.server.name))
                 return JUDGED
             if transaction.verdict is Verdict.UNSENT and not self._sender.may_send(out.email):
                 self._results.add(self._factory.give_back(out))
                 return ASIDE
-            self._unnoted = out, transaction
-            diagnosis = self._choice.watch.note(out.email, transaction, self._untried)
-            self._unnoted = None
-            if diagnosis is not JUDGED and not diagnosis.is_final:
-                self._put_aside(out, transaction, diagnosis)
-                return diagnosis
-            rest = self._judge(out, transaction, diagnosis)
+            diagnosis, rest = self._weigh(out, transaction)
             if rest is None:
                 return diagnosis
             out = rest
 
+    def _weigh(self, out: Outgoing, transaction: Transaction) -> tuple[Diagnosis, Outgoing | None]:
+        """Return what a transaction tells, and the email's rest, to recipients that are left."""
+        self._unnoted = out, transaction
+        diagnosis = self._choice.watch.note(out.email, transaction, self._untried)
+        self._unnoted = None
+        if diagnosis is not JUDGED and not diagnosis.is_final:
+            self._put_aside(out, transaction, diagnosis)
+            return diagnosis, None
+        return diagnosis, self._judge(out, transaction, diagnosis)
+
     def _untried(self) -> list[Traits]:
-        return [email.traits for email in (*(out.email for out in self._todo), *self._left)]
+        return [email.traits for email in (*(out.email for out in self.todo.left), *self._left)]
 
     def _judge(
         self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis
@@ -220,19 +229,8 @@ class Window:
 
     def _put_aside(self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis) -> None:
         """Set an email aside that the server neither took nor judged."""
-        match transaction.verdict:
-            case Verdict.SUSPECT | Verdict.LACKING | Verdict.UNSENT if not diagnosis.acquitted:
-                # It may be at fault itself.
-                out.suspected, out.server = transaction, self._choice.server.name
-                if out.unsent is not Unsent.BEHIND:
-                    out.unsent = Unsent.SUSPECT
-            case Verdict.HALT:  # there is no session: nothing new is known of the email
-                if out.unsent is Unsent.BEHIND:
-                    out.unsent = Unsent.UNTRIED if out.suspected is None else Unsent.SUSPECT
-            case _:  # a refusal that is the server's fault: it refuses all alike
-                out.unsent = Unsent.BEHIND
-        if transaction.given_up:  # the server might still have taken it: no crash is charged
-            out.unsent, out.retry_after = Unsent.BEHIND, SLOW_DELAY
+        is_acquitted = bool(diagnosis.acquitted)
+        out.set_aside(transaction, self._choice.server.name, is_acquitted=is_acquitted)
         self._aside.append(out)
         if diagnosis.witness is not None:
             self._blame(diagnosis.witness)
@@ -253,7 +251,7 @@ class Window:
             if out.suspected is not None and out.suspected.verdict is Verdict.UNSENT:
                 out.unsent = Unsent.BEHIND  # the server drops every email: no crash is charged
         if diagnosis.kind is Kind.CLASS:
-            for out in self._todo:
+            for out in self.todo.left:
                 if out.unsent is Unsent.UNTRIED:
                     out.unsent = Unsent.PASSED_OVER
         self._aside = [*acquitted, *self._aside]
@@ -261,11 +259,11 @@ class Window:
 
     def _move_on(self, tried: set[str]) -> bool:
         """Take the next server and its permits; return False where no other has any now."""
-        while self._todo and self._choice.move(tried):
-            emails = [out.email for out in self._todo]
+        while self.todo.left and self._choice.move(tried):
+            emails = [out.email for out in self.todo.left]
             if permitted := self._throttle.permit_moved(emails, self._choice.buckets):
-                self._parked += self._todo[permitted:]
-                del self._todo[permitted:]
+                self._parked += self.todo.left[permitted:]
+                del self.todo.left[permitted:]
                 return True
             tried.add(self._choice.server.name)
         return False
@@ -283,8 +281,8 @@ class Window:
         The email under way is charged a crash if it may have caused the error. If the server has
         judged it, this result stands.
         """
-        unsent = [*self._todo, *self._aside, *self._parked]
-        out, transaction = self._unnoted or (self._current, None)
+        unsent = [*self.todo.left, *self._aside, *self._parked]
+        out, transaction = self._unnoted or (self.todo.current, None)
         self.has_crashed = out is not None and not is_nobodys_fault(error)
         if out is not None:
             server = self._choice.server.name

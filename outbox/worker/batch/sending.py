@@ -93,7 +93,9 @@ class Sending:
     def finish(self) -> int:
         """Give back what was not sent, and end the lease; return how many emails are settled."""
         database, results = self._runtime.database, self._results
-        if results.waiting:  # a person's transaction holds their rows: do not wait for it
+        if self._cleanup.leaves_reply():
+            pass  # it ends the batch
+        elif results.waiting:  # a person's transaction holds their rows: do not wait for it
             self._runtime.unrecorded.keep(self._token, results.take())
         elif results.settled == len(self._batch.emails):  # nothing is left to be given back
             until_written(lambda: lease.drop(database, self._token))
@@ -130,11 +132,12 @@ class Sending:
         )
         results, holds = self._results, self._heartbeat.holds
         relief = Relief(self._runtime, self._token, window, self._choice, results, holds=holds)
-        self._heartbeat.relieve, self._heartbeat.ask = relief.give_back, relief.goes_on
+        self._heartbeat.relieve = relief.give_back
+        self._heartbeat.ask, self._heartbeat.ask_behind = relief.goes_on, relief.stays
         self._cleanup.relief = relief
         # The next window may go over another server: then nothing is announced to this one.
         late = window.send(opened, left, announces=not self._choice.rates)
-        if window.is_relieved:
+        if window.todo.is_relieved:
             return BatchEnd.RELIEVED
         if late:  # the next window is no larger than what the server takes in a window's time
             self._next.max_emails = max(1, len(opened) - len(late))

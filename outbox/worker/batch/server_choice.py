@@ -13,8 +13,9 @@ from ...domain.config.servers import ServerSettings
 from ...domain.scheduling.lanes import route_of_lane
 from ...domain.scheduling.token_bucket import Rate
 from ...smtp.connection import Connection
+from ...store.control.circuit_breaker import read
 from ...store.control.connection_caps import take_server
-from ...store.records import Batch
+from ...store.records import Batch, Breaker
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 from .watch.server_watch import Watch
@@ -35,13 +36,15 @@ class ServerChoice:
         *,
         progress: Callable[[], object],
         goes_on: Callable[[], bool],
+        stays: Callable[[], bool],
     ) -> None:
-        """`progress` and `goes_on` are handed to each connection (`Connection.report`)."""
+        """`progress`, `goes_on` and `stays` are handed to each connection (`Connection.report`)."""
         self._runtime = runtime
         self._token = token
         self._batch = batch
         self._progress = progress
         self._goes_on = goes_on
+        self._stays = stays
         servers = runtime.routes.servers_of(batch.route)
         # The lane has the rate of a route's only server. Halted servers are counted here, too.
         self._several = len(servers) > 1
@@ -132,18 +135,24 @@ class ServerChoice:
             return False
         self._taken, self.server = name, (self._servers | self._unreached)[name]
         self.connection = self._lent.enter_context(self._runtime.connections.lend(self.server))
-        self.connection.report(self._progress, self._goes_on)
+        self.connection.report(self._progress, self._goes_on, self._stays)
         self._lent.callback(self.connection.rest)  # runs before we put the connection back
         if name not in self._watches:
-            self._watches[name] = self._watch(name)
+            self._watches[name] = self._watch(name, self._batch.breakers.get(name))
         self.watch = self._watches[name]
         return True
 
-    def _watch(self, name: str) -> Watch:
+    def watch_anew(self) -> None:
+        """Watch the server by its breaker as it is now: the batch may have begun long ago."""
+        database, name = self._runtime.database, self.server.name
+        breakers = until_written(lambda: database.read(partial(read, database=database)))
+        self.watch = self._watch(name, breakers.get(name))
+
+    def _watch(self, name: str, breaker: Breaker | None) -> Watch:
         return Watch(
             self._runtime,
             name,
-            breaker=self._batch.breakers.get(name),
+            breaker=breaker,
             suspect=self._batch.suspects.get(name),
             lanes=partial(_lanes_of, self._runtime, self._batch.lane, name),
         )

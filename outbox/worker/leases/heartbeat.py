@@ -14,7 +14,7 @@ def _nothing() -> None:
     """Relieve nothing: no window is open."""
 
 
-def _always() -> bool:
+def always() -> bool:
     """Wait on: no other email is known to wait."""
     return True
 
@@ -46,12 +46,14 @@ class Heartbeat:
         began: float,
         clock: Callable[[], float],
     ) -> None:
+        """It is renewed for `term` seconds. With 0 it is kept from the rescue, and has no slot."""
         self.token = token
         self.began = began  # when the batch began, on our clock
         self.relieve: Callable[[], object] = _nothing  # called with each renewal
-        self.ask: Callable[[], bool] = _always  # whether to go on waiting for a silent server
+        self.ask: Callable[[], bool] = always  # whether to go on waiting for a silent server
+        self.ask_behind: Callable[[], bool] = always  # the same, where a content has left
+        self.term = term
         self._renewer = renewer
-        self._term = term
         self._patience = patience
         self._clock = clock
         self._deadline = began + term
@@ -70,6 +72,10 @@ class Heartbeat:
         """Return whether the batch goes on waiting for a silent server."""
         return self.ask()
 
+    def stays(self) -> bool:
+        """Return whether the batch itself waits on for the reply to a content."""
+        return self.ask_behind()
+
     def hangs(self) -> bool:
         """Return whether the batch did not move for its patience: renewals must not hide that."""
         return self._clock() - self._progress > self._patience
@@ -81,7 +87,7 @@ class Heartbeat:
         back.
         """
         if not self._is_lost:
-            self._deadline = max(self._deadline, sent + self._term)
+            self._deadline = max(self._deadline, sent + self.term)
 
     def lost(self, sent: float) -> None:
         """Note that the lease was found to be gone, by a statement that was sent at this moment."""
@@ -94,4 +100,4 @@ class Heartbeat:
     def __exit__(self, *raised: object) -> None:
         self._renewer.remove(self)
         # Otherwise a connection, which reports to this object, would keep the batch in memory.
-        self.relieve, self.ask = _nothing, _always
+        self.relieve, self.ask, self.ask_behind = _nothing, always, always

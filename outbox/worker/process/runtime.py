@@ -37,14 +37,15 @@ from ..broker.queues import MOST_SENDS, SWEEP_QUEUE
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
-from ..leases.unended import Unended
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from .connections import Connections
+from .kept_threads import KeptThreads
 from .own_process import own_process
 from .retry_writes import GRACE
 from .slots import Slots
 from .steady_clock import steady
+from .unended import Unended
 from .unrecorded import Unrecorded
 from .wakeup import GAP, Nudge
 
@@ -108,6 +109,7 @@ class Runtime:
         )
         self.rounds = Rounds(lambda: self.clock())
         self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
+        self.late_replies = KeptThreads("outbox-late-reply")
         self.unended = Unended(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
         self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
@@ -179,7 +181,12 @@ class Runtime:
         return Publisher(self.celery_app)
 
     def wait_for_writes(self) -> None:
-        """Wait `GRACE` seconds for what finished batches have still to write: the process ends."""
+        """Wait for what finished batches have left, because the process ends.
+
+        The reply to a content is waited for as long as it may take: without it the email would be
+        in doubt. What is only to be written has `GRACE` seconds.
+        """
+        self.late_replies.wait(None)
         deadline = time.monotonic() + GRACE
         self.unrecorded.wait()
         self.unended.wait(max(0.0, deadline - time.monotonic()))

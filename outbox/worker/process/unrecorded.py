@@ -21,6 +21,7 @@ from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, Progress
 from ...store.transitions.window import abandon, finish, record_last
 from . import shutdown
+from .kept_threads import KeptThreads
 from .one_by_one import write_each
 from .retry_writes import GRACE
 
@@ -40,7 +41,7 @@ class Unrecorded:
     def __init__(self, database: Callable[[], Database], worker: Callable[[], str]) -> None:
         self._database = database
         self._worker = worker
-        self._threads = set[threading.Thread]()
+        self._threads = KeptThreads("outbox-unrecorded")
 
     def keep(self, token: UUID, results: Sequence[EmailResult], *, gives_back: bool = True) -> None:
         """Write a finished batch's results, and give back its rest, once the rows are free.
@@ -56,25 +57,15 @@ class Unrecorded:
             "outbox: %s to be recorded: their rows are locked, or the database is away", wait
         )
         write = partial(self._write, token, list(results), gives_back=gives_back)
-        work = threading.Thread(target=write, name="outbox-unrecorded", daemon=True)
-        try:
-            work.start()
-        except RuntimeError:
+        if not self._threads.start(write):
             write(goes_on=_until_the_grace_is_over(), ends_lease=False)
-            return
-        # Two tasks may be here at a time: neither may forget the other's thread.
-        self._threads.add(work)
-        self._threads.difference_update([one for one in self._threads.copy() if not one.is_alive()])
 
     def wait(self, seconds: float = GRACE) -> bool:
         """Wait so long for all writes before the process ends; return whether all are done.
 
         A result that is not written by then becomes unknown.
         """
-        deadline = monotonic() + seconds
-        for thread in self._threads.copy():
-            thread.join(max(0.0, deadline - monotonic()))
-        return not any(thread.is_alive() for thread in self._threads.copy())
+        return self._threads.wait(seconds)
 
     def _write(
         self,

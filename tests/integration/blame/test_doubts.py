@@ -9,7 +9,7 @@ from outbox.domain.delivery.breaker_timing import BreakerState
 from outbox.domain.delivery.transaction import Phase
 from outbox.worker.batch.send_batch import send_batch
 from tests.integration.blame.server import ClassServer, Habit, Seen, time_out
-from tests.integration.worker.batch.test_silent_server import SILENT, write
+from tests.integration.worker.silence.test_silent_server import SILENT, write
 from tests.support.servers.smtp.scripted import Step, reset
 from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops

@@ -9,7 +9,7 @@ import pytest
 
 from outbox.smtp import reply_reader
 from outbox.worker.batch.send_batch import send_batch
-from outbox.worker.batch.send_window import SLOW
+from outbox.worker.batch.todo import SLOW
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.scripted import stall
 from tests.support.servers.smtp.stateful import Says

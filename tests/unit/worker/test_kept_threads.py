@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from outbox.store.connection.database import Database
-from outbox.worker.leases.unended import Unended
+from outbox.worker.process.unended import Unended
 from outbox.worker.process.unrecorded import Unrecorded
 from tests.support.shop.shop import sent
 

@@ -30,6 +30,9 @@ _STUCK = 0.3
 _UNCLAIMED = 0.03
 """Seconds within which urgent email is claimed if any process is free to sweep."""
 
+_LEFT = 2.0
+"""Seconds after which due email stays unclaimed only where no process is free to sweep."""
+
 _LONG = 1.0
 """Seconds after which due email is active only if no other transaction has locked it."""
 
@@ -92,6 +95,14 @@ def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: R
     return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds)
 
 
+def is_any_left(database: Database, lanes: Lanes, *, routes: Routes) -> bool:
+    """Return whether an email could go that no process has claimed although sweeps have come by."""
+    found = _look(database, _all)
+    return any(
+        _has_waited(database, found, lanes, routes, priority, _LEFT) for priority in Priority
+    )
+
+
 def _urgent_lacks(
     database: Database, found: Findings, lanes: Lanes, slots: int, routes: Routes
 ) -> bool:
@@ -120,6 +131,10 @@ def _waits_for_bulk(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
 
 def _normal(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     return union_all(*_obstacles(database), due_query(database, Priority.NORMAL))
+
+
+def _all(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    return union_all(*_obstacles(database), due_query(database))
 
 
 def _of_urgent(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:

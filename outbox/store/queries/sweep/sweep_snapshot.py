@@ -111,16 +111,22 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
     return Survey(
         due={way: DueEmails(emails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
         first=first,
-        flight={
-            (row.name, Priority(row.priority)): InFlight(batches=row.number, emails=int(row.emails))
-            for row in found["flight"]
-        },
+        flight=_flight(found),
         lags=lags,
         ahead=found.ahead,
         servers={server.name: limits.get(server.name) for server in servers},
         instance="".join(row.name for row in found["instance"]),
         **{name: bool(found[name][0].number) for name in _FLAGS},
     )
+
+
+def _flight(found: Findings) -> dict[LaneKey, InFlight]:
+    awaited = {(row.name, Priority(row.priority)): row.number for row in found["awaited"]}
+    flight = dict.fromkeys(awaited, InFlight(batches=0, emails=0)) | {
+        (row.name, Priority(row.priority)): InFlight(batches=row.number, emails=int(row.emails))
+        for row in found["flight"]
+    }
+    return {way: replace(one, awaited=awaited.get(way, 0)) for way, one in flight.items()}
 
 
 _FLAGS = ("set_back", "overdue", "expired", "jobs")
@@ -153,6 +159,10 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
         # A lease that ran out holds no slot: its worker is most likely dead.
         finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.emails))
         .where(lease.expires_at > moment)
+        .group_by(lease.lane, lease.priority),
+        # But it has its connection: a thread may wait there for the reply to a content.
+        finding("awaited", lease.lane, lease.priority, func.count())
+        .where(lease.expires_at <= moment, lease.server.is_not(None))
         .group_by(lease.lane, lease.priority),
         *server_limits.limiting(database),
         *lagging(database, -SLACK),

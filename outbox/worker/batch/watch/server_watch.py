@@ -13,7 +13,7 @@ from ....domain.delivery.breaker_timing import (
 )
 from ....domain.delivery.reach import WITNESS
 from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
-from ....domain.delivery.transaction import Transaction, Verdict
+from ....domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from ....store.control.blame.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
 from ...log_events import log_crowded, log_unreached
@@ -26,6 +26,11 @@ from .server_breaker import ServerBreaker, told, why
 Untried = Callable[[], Sequence[Traits]]
 """Returns the traits of the emails that this server is still to get. Called in trouble only."""
 
+
+_NO_REPLY_YET = Transaction(
+    verdict=Verdict.UNKNOWN, phase=Phase.DOT, reply=Reply(code=0, text="no reply yet")
+)
+"""Stands for the transaction of an email whose content got no reply for a long time."""
 
 _TELLS_NOTHING = frozenset({Verdict.SUSPECT, Verdict.UNSENT})
 """Verdicts of an email's own that say nothing of the server: it hung up on refused recipients."""
@@ -125,6 +130,14 @@ class Watch:
         row = self._breaker.keep_silence(email.id)
         if row is not None and row.failures >= max(SILENCES, self._slots() + 1):
             self._is_silent = not self._others.were_taken_since(row.opened_at)
+
+    def note_unanswered(self, email: ClaimedEmail) -> None:
+        """Note that this email's content got no reply so far, and that a thread waits for it.
+
+        A server that is silent to all then gets no more contents. A probe keeps the breaker open.
+        """
+        if self._is_silent or self._breaker.was_open:
+            self._blame_server(email, _NO_REPLY_YET)
 
     def gives_up(self, email: ClaimedEmail, seconds: float) -> bool:
         """Return whether to give up an email that has had no reply for so many seconds.

@@ -10,7 +10,7 @@ import pytest
 from outbox import Status
 from outbox.smtp import reply_reader
 from outbox.store.transitions import release
-from outbox.worker.batch import send_window as window
+from outbox.worker.batch import todo
 from outbox.worker.batch.watch.server_watch import Watch
 from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "SLOW", 0.5)
+    monkeypatch.setattr(todo, "SLOW", 0.5)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
     # A double: the slow email gets its reply, however long the test takes to let it go.
     monkeypatch.setattr(Watch, "gives_up", lambda *_: False)

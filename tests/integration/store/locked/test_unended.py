@@ -11,7 +11,7 @@ from outbox import Status
 from outbox.store.connection import shared_rows
 from outbox.store.connection.database import Database
 from outbox.store.records import Progress
-from outbox.worker.leases import unended
+from outbox.worker.process import unended
 from tests.integration.store.locks import PATIENCE, SENT, UNTOUCHED, hold, lock_lease
 from tests.support.shop.motion import standing
 from tests.support.shop.shop import Shop, sent

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from outbox import Status
 from outbox.smtp import reply_reader
 from outbox.store.records import EmailResult
-from outbox.worker.batch import send_window as window
+from outbox.worker.batch import todo
 from outbox.worker.batch.batch_results import Results
 from outbox.worker.batch.watch.server_watch import Watch
 from tests.integration.store.locks import PATIENCE, swept
@@ -139,7 +139,7 @@ def test_recipients_who_wait_beside_a_refused_result_of_their_own_email_are_in_d
 
 @pytest.fixture
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "SLOW", 0.5)
+    monkeypatch.setattr(todo, "SLOW", 0.5)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
     # A double: the slow email gets its reply, however long the test takes to let it go.
     monkeypatch.setattr(Watch, "gives_up", lambda *_: False)

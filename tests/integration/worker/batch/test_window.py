@@ -13,7 +13,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from outbox.store.records import Batch
 from outbox.store.schema.clock import utc
-from outbox.worker.batch import send_window
+from outbox.worker.batch import send_window, todo
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.send_email import EmailSender
 from outbox.worker.batch.server_choice import ServerChoice
@@ -85,7 +85,7 @@ def test_an_email_that_expires_while_its_window_is_open_is_not_sent(
 def test_what_waits_behind_a_server_that_hangs_is_given_back_and_goes_with_another_batch(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(send_window, "SLOW", 0.2)
+    monkeypatch.setattr(todo, "SLOW", 0.2)
     hangs, goes_on = threading.Event(), threading.Event()
 
     def hang(dialogue: Dialogue) -> None:

@@ -221,7 +221,12 @@ def test_a_batch_that_found_no_server_leaves_the_connection_of_another_alone(
     batch = shop.start(made.token)
     assert batch is not None
     with ServerChoice(
-        shop.runtime, made.token, batch, progress=lambda: None, goes_on=lambda: True
+        shop.runtime,
+        made.token,
+        batch,
+        progress=lambda: None,
+        goes_on=lambda: True,
+        stays=lambda: True,
     ) as way:
         assert way.begin()
         assert not way.move({way.server.name})

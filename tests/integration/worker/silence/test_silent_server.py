@@ -20,7 +20,7 @@ from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from outbox.smtp import reply_reader
 from outbox.store.records import Claim
-from outbox.worker.batch import send_window as window
+from outbox.worker.batch import result_factory, todo
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.watch.diagnosis import Kind
 from outbox.worker.batch.watch.server_watch import Watch
@@ -45,8 +45,8 @@ COMMANDS = [Phase.MAIL, Phase.RCPT, Phase.DATA]
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "SLOW", 0.5)
-    monkeypatch.setattr(window, "SLOW_DELAY", 1.0)
+    monkeypatch.setattr(todo, "SLOW", 0.5)
+    monkeypatch.setattr(result_factory, "SLOW_DELAY", 1.0)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
 
 

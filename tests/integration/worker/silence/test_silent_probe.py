@@ -16,12 +16,12 @@ from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdic
 from outbox.smtp import reply_reader
 from outbox.store.control import circuit_breaker
 from outbox.store.control.blame import suspicion
-from outbox.worker.batch import send_window
+from outbox.worker.batch import result_factory, todo
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.watch.diagnosis import ASIDE
 from outbox.worker.batch.watch.server_watch import Watch
 from tests.integration.blame.server import ClassServer
-from tests.integration.worker.batch.test_silent_server import (
+from tests.integration.worker.silence.test_silent_server import (
     DEADLINE,
     SILENT,
     SilentServer,
@@ -47,8 +47,8 @@ SILENCE = Transaction(
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(send_window, "SLOW", 0.5)
-    monkeypatch.setattr(send_window, "SLOW_DELAY", 1.0)
+    monkeypatch.setattr(todo, "SLOW", 0.5)
+    monkeypatch.setattr(result_factory, "SLOW_DELAY", 1.0)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
     monkeypatch.setattr(rules, "OPEN_FIRST", 0.5)
     monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from time import monotonic
+from functools import partial
 from uuid import UUID
 
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.harmless_log import harmless_log
 from ...store.transitions.window import finish
+from .kept_threads import KeptThreads
 
 EVERY = 0.5
 """Seconds between two tries. The rescue waits a whole lease after it has seen the row free."""
@@ -29,7 +30,7 @@ class Unended:
     def __init__(self, database: Callable[[], Database], worker: Callable[[], str]) -> None:
         self._database = database
         self._worker = worker
-        self._threads = set[threading.Thread]()
+        self._threads = KeptThreads("outbox-unended")
 
     def keep(self, token: UUID) -> None:
         """Give back the rest of a batch without results, and end its lease, once it can be done.
@@ -37,27 +38,17 @@ class Unended:
         A thread does it. Where there can be no more threads, the lease runs out, and is rescued.
         """
         harmless_log.info("outbox: a batch is ended later: another transaction holds its lease")
-        work = threading.Thread(target=self._end, args=(token,), name="outbox-unended", daemon=True)
-        try:
-            work.start()
-        except RuntimeError:
+        if not self._threads.start(partial(self._end, token)):
             harmless_log.warning(
                 "outbox: this process can start no thread: the batch's lease runs out"
             )
-            return
-        # Two tasks may be here at a time: neither may forget the other's thread.
-        self._threads.add(work)
-        self._threads.difference_update([one for one in self._threads.copy() if not one.is_alive()])
 
     def wait(self, seconds: float) -> bool:
         """Wait so long for all ends before the process ends; return whether all are done.
 
         A lease that is not ended by then runs out, and its worker is charged a crash.
         """
-        deadline = monotonic() + seconds
-        for thread in self._threads.copy():
-            thread.join(max(0.0, deadline - monotonic()))
-        return not any(thread.is_alive() for thread in self._threads.copy())
+        return self._threads.wait(seconds)
 
     def _end(self, token: UUID) -> None:
         pause, wait, is_left = threading.Event(), EVERY, True

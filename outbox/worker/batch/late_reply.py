@@ -1,0 +1,78 @@
+"""The reply to a content that comes when its batch has ended: a thread waits for it.
+
+A server may say nothing for ten minutes after a content, and that email is in doubt meanwhile. If
+other emails need the process, it goes on with them. The email stays as it is: its window is open,
+and its lease is kept from the rescue. But it takes no slot.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+from ...store.connection.error_codes import describe
+from ...store.control import lease
+from ...store.harmless_log import harmless_log
+from ...store.transitions.window import abandon
+from ..leases.heartbeat import Heartbeat
+from ..process.retry_writes import until_written
+from ..process.runtime import Runtime
+from .batch_results import Results
+from .send_window import Window
+
+
+class LateReply:
+    """Waits for the reply that a window has left, and records what it says of the email."""
+
+    def __init__(self, runtime: Runtime, token: UUID, window: Window, results: Results) -> None:
+        """Nobody else uses the `window` and the `results` any more."""
+        self._runtime = runtime
+        self._token = token
+        self._window = window
+        self._results = results
+        settings = runtime.settings
+        self._heart = Heartbeat(
+            runtime.heartbeats,
+            token,
+            term=0.0,
+            patience=settings.dot_timeout + settings.command_timeout,
+            began=runtime.clock(),
+            clock=runtime.clock,
+        )
+
+    def leave(self) -> None:
+        """Give up the batch's slot, and have a thread wait; wait here if there can be none."""
+        runtime = self._runtime
+        runtime.heartbeats.add(self._heart)
+        try:
+            lease.renew(runtime.database, [self._token], lease_seconds=self._heart.term)
+        except Exception as error:  # noqa: BLE001  (the next beat does it)
+            harmless_log.warning("outbox: a slot was not given up yet (%s)", describe(error))
+        if not runtime.late_replies.start(self._take_alone):
+            self._take()
+
+    def _take_alone(self) -> None:
+        try:
+            self._take()
+        except Exception as error:  # noqa: BLE001  (no task is there to fail)
+            harmless_log.error("outbox: a late reply was not recorded (%s)", describe(error))
+
+    def _take(self) -> None:
+        try:
+            self._window.conclude()
+        finally:
+            try:
+                self._record()
+            finally:
+                self._runtime.heartbeats.remove(self._heart)
+
+    def _record(self) -> None:
+        """Record the result, and end the batch: no other email carries its token."""
+        runtime, results = self._runtime, self._results
+        try:
+            if results.waiting:
+                results.record()
+        finally:
+            # What is left has a row that is locked, or that fails.
+            runtime.unrecorded.keep(self._token, results.take(), gives_back=False)
+        until_written(partial(abandon, runtime.database, self._token))

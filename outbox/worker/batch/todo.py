@@ -1,0 +1,68 @@
+"""The emails of a window that a server is still to get, and the one that is under way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from ...store.records import ClaimedEmail
+from .result_factory import Outgoing
+
+SLOW = 20.0
+"""Seconds after which an email is slow: the emails behind it are given back."""
+
+
+class Todo:
+    """The sending thread takes one after the other. The heartbeat's may take all that are left."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.left: list[Outgoing] = []
+        """Those that are left. The heartbeat's thread may put another list in its place."""
+        self.current: Outgoing | None = None  # the one that is under way
+        self._since = 0.0  # when that one was taken, on our clock
+        self.is_relieved = False  # those behind a slow one were taken out
+
+    def take(self, pick: Callable[[list[Outgoing]], int], now: float) -> Outgoing | None:
+        """Take the email at the place that `pick` returns; return None where none is left."""
+        with self._lock:
+            if not self.left:
+                return None
+            out = self.current = self.left.pop(pick(self.left))
+            self._since = now
+            return out
+
+    def empty(self) -> list[Outgoing]:
+        """Take all that are left."""
+        with self._lock:
+            left, self.left = self.left, []
+        return left
+
+    def put_before(self, emails: Iterable[Outgoing]) -> None:
+        """Have these be sent before those that are left."""
+        with self._lock:
+            self.left = [*emails, *self.left]
+
+    def relieve(self) -> tuple[ClaimedEmail, list[Outgoing]] | None:
+        """Take out the emails behind a slow one; return it and them.
+
+        It returns None where no email is slow, or where it was done before.
+        """
+        with self._lock:
+            if (slow := self.slow) is None or self.is_relieved:
+                return None
+            self.is_relieved = True
+            waiting, self.left = self.left, []
+        return slow, waiting
+
+    @property
+    def slow(self) -> ClaimedEmail | None:
+        """The email that has been under way for `SLOW` seconds or more, or None."""
+        current = self.current
+        return current.email if current is not None and self.seconds >= SLOW else None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the email under way has taken so far."""
+        return self._clock() - self._since

@@ -1,0 +1,298 @@
+"""A server that says nothing to a content keeps no process: a thread waits for its reply."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from outbox import Priority
+from outbox.domain.delivery.breaker_timing import BreakerState
+from outbox.domain.delivery.transaction import Phase
+from outbox.smtp import reply_reader
+from outbox.store.control.connection_caps import in_flight
+from outbox.store.queries.sweep import preemption
+from outbox.worker.batch import todo
+from outbox.worker.drain import drain
+from tests.integration.blame.server import ClassServer, Habit
+from tests.integration.worker.silence.test_silent_server import (
+    DEADLINE,
+    statuses,
+    until,
+    workers,
+)
+from tests.support.servers.smtp.dialogue import Dialogue, HangupError
+from tests.support.shop.motion import server
+from tests.support.shop.shop import Shop, Shops, newsletter
+from tests.support.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.one_database("postgresql"),
+    pytest.mark.databases("postgresql", "mariadb"),
+]
+
+LEASE = 1.0
+"""Seconds: the least that is allowed, so that many beats pass while a reply is waited for."""
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(todo, "SLOW", 0.3)
+    monkeypatch.setattr(preemption, "_LEFT", 0.1)
+    monkeypatch.setattr(reply_reader, "LOOK", 0.1)
+
+
+class SilentBehind(ClassServer):
+    """Takes each content, and says `reply` to it only when it is `released`."""
+
+    def __init__(self, reply: str = "250 2.0.0 queued") -> None:
+        super().__init__(Habit(phase=Phase.DOT, answer=self._wait))
+        self.reply = reply
+        self.released = threading.Event()
+        self.contents = 0
+
+    def _wait(self, dialogue: Dialogue) -> None:
+        self.contents += 1
+        while not (self.released.wait(0.02) or dialogue.stopped.is_set()):
+            pass
+        if self.reply == "close" or dialogue.stopped.is_set():
+            raise HangupError
+        if self.reply.startswith("250"):
+            self.copies["taken"] += 1
+        dialogue.say(self.reply)
+
+
+@pytest.fixture
+def well() -> Iterator[ClassServer]:
+    with ClassServer() as one:
+        one.refuses = lambda _: False
+        yield one
+
+
+def two_routes(silent: ClassServer, well: ClassServer, **more: Any) -> dict[str, Any]:
+    """Return the settings of an outbox whose "bad" emails go over the silent server alone."""
+    return {
+        "OUTBOX_SERVERS": [server("silent", silent.port, **more), server("well", well.port)],
+        "OUTBOX_ROUTES": [
+            {"name": "bad", "tag": "bad", "servers": ["silent"]},
+            {"name": "rest", "servers": ["well"]},
+        ],
+        "OUTBOX_LEASE": LEASE,
+    }
+
+
+def write(shop: Shop, tag: str, count: int) -> None:
+    with shop.session() as session:
+        to = [f"r{number}@{tag}.example" for number in range(count)]
+        normal = Priority.NORMAL
+        shop.outbox.enqueue_many(newsletter(), to, session=session, tag=tag, priority=normal)
+        session.commit()
+
+
+def awaited(shop: Shop) -> int:
+    """Count the batches of this process that ended, but for a reply that is waited for."""
+    return sum(
+        thread.name == "outbox-late-reply" and thread.is_alive() for thread in threading.enumerate()
+    )
+
+
+def is_halted(shop: Shop) -> bool:
+    breaker = shop.tables.breaker.c
+    found = (breaker.server == "silent") & (breaker.state == BreakerState.OPEN)
+    return bool(shop.rows(shop.tables.breaker, found))
+
+
+@contextmanager
+def silence(reply: str = "250 2.0.0 queued") -> Iterator[SilentBehind]:
+    with SilentBehind(reply) as one:
+        try:
+            yield one
+        finally:
+            one.released.set()
+
+
+@pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
+def test_the_emails_of_other_servers_go_on_and_those_in_doubt_arrive_once(
+    count: int, well: ClassServer, shops: Shops
+) -> None:
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=count, OUTBOX_WINDOW=1)
+        write(shop, "bad", count)
+        with workers(shop, count):
+            wait_until(lambda: silent.contents == count, DEADLINE, "each process to be held")
+            write(shop, "good", 50)
+            until(shop, "good", {"sent": 50})
+            assert statuses(shop, "bad")["sending"] == silent.contents
+            silent.released.set()
+            until(shop, "bad", {"sent": count})
+        assert silent.copies["taken"] == silent.contents == count
+        assert {row.unknown_count for row in shop.rows(shop.tables.email)} == {0}
+        assert not shop.rows(shop.tables.lease)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ("250 2.0.0 queued", "sent"),
+        ("550 5.7.1 no", "failed"),
+        ("451 4.7.1 later", "pending"),
+        ("421 4.3.2 closing", "pending"),
+        ("close", "unknown"),
+        ("what?", "unknown"),
+    ],
+)
+def test_the_late_reply_says_what_becomes_of_the_email(
+    reply: str, status: str, well: ClassServer, shops: Shops
+) -> None:
+    with silence(reply) as silent:
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1, OUTBOX_ON_UNKNOWN="hold")
+        write(shop, "bad", 1)
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
+            write(shop, "good", 5)
+            until(shop, "good", {"sent": 5})
+            assert awaited(shop) == 1
+        silent.released.set()
+        until(shop, "bad", {status: 1})
+        wait_until(lambda: not awaited(shop), DEADLINE, "the thread to end")
+        [attempt] = shop.rows(shop.tables.attempt, shop.tables.attempt.c.server == "silent")
+        assert attempt.phase == Phase.DOT
+        assert not shop.rows(shop.tables.lease)
+
+
+def test_the_emails_behind_it_go_over_the_same_server_which_is_not_halted(shops: Shops) -> None:
+    """One email alone is slow, as where a filter looks at it for long."""
+    with silence() as one:
+        one.refuses = lambda seen: "r0@bad.example" in seen.recipients
+        shop = shops.open(
+            OUTBOX_SERVERS=[server("silent", one.port)], OUTBOX_SLOTS=1, OUTBOX_LEASE=LEASE
+        )
+        write(shop, "bad", 30)
+        with workers(shop, 1):
+            until(shop, "bad", {"sent": 29, "sending": 1})
+            assert not is_halted(shop)
+            one.released.set()
+            until(shop, "bad", {"sent": 30})
+        assert one.contents == one.copies["taken"] == 1
+
+
+def test_a_server_that_is_silent_to_all_is_halted_and_its_late_replies_end_that(
+    well: ClassServer, shops: Shops
+) -> None:
+    with silence() as silent:
+        shop = shops.open(
+            **two_routes(silent, well), OUTBOX_SLOTS=2, OUTBOX_BATCH=1, OUTBOX_WINDOW=1
+        )
+        write(shop, "bad", 40)
+        write(shop, "good", 1)
+        with workers(shop, 2):
+            wait_until(lambda: is_halted(shop), DEADLINE, "an open breaker")
+            write(shop, "good", 50)
+            until(shop, "good", {"sent": 51})
+            held = silent.contents
+            assert held < 10, "most were spared the doubt"
+            silent.released.set()
+            wait_until(lambda: not is_halted(shop), DEADLINE, "its breaker to be closed")
+            until(shop, "bad", {"sent": 40})
+        assert silent.copies["taken"] == silent.contents == 40
+
+
+def test_it_holds_no_slot_but_a_place_under_the_server_s_cap(
+    well: ClassServer, shops: Shops
+) -> None:
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well, connections=1), OUTBOX_SLOTS=1)
+        write(shop, "bad", 3)
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
+            write(shop, "good", 5)
+            until(shop, "good", {"sent": 5})
+            write(shop, "good", 20)
+            until(shop, "good", {"sent": 25})
+            with shop.engine.connect() as connection:
+                assert in_flight(connection, shop.database) == {"silent": 1}
+            lease = shop.tables.lease
+            assert not shop.rows(lease, lease.c.expires_at > shop.database.now(LEASE / 2))
+            assert silent.contents == 1
+            silent.released.set()
+            until(shop, "bad", {"sent": 3})
+
+
+def test_no_rescue_takes_it_for_lost_while_it_is_waited_for(
+    well: ClassServer, shops: Shops
+) -> None:
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        write(shop, "bad", 1)
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
+            write(shop, "good", 5)
+            until(shop, "good", {"sent": 5})
+            [first] = shop.rows(shop.tables.lease)
+            late = shop.tables.lease.c.expires_at > shop.database.now()
+
+            def has_outlived() -> bool:
+                [row] = shop.rows(shop.tables.lease)
+                return bool((row.expires_at - first.expires_at).total_seconds() > 4 * LEASE)
+
+            wait_until(has_outlived, DEADLINE, "more than two leases to pass")
+            assert not shop.rows(shop.tables.lease, late), "it takes no slot"
+            assert statuses(shop, "bad") == {"sending": 1}
+            silent.released.set()
+            until(shop, "bad", {"sent": 1})
+
+
+def test_a_process_ends_only_when_it_has_the_reply(well: ClassServer, shops: Shops) -> None:
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        write(shop, "bad", 1)
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
+            write(shop, "good", 5)
+            until(shop, "good", {"sent": 5})
+        end = threading.Thread(target=shop.runtime.wait_for_writes)
+        end.start()
+        assert end.is_alive()
+        silent.released.set()
+        end.join(DEADLINE)
+        assert not end.is_alive()
+        assert statuses(shop, "bad") == {"sent": 1}
+
+
+def test_drain_sends_the_others_and_then_waits_for_it(well: ClassServer, shops: Shops) -> None:
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        write(shop, "bad", 1)
+        counts: list[int] = []
+        draining = threading.Thread(target=lambda: counts.append(drain(shop.runtime)))
+        draining.start()
+        wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
+        write(shop, "good", 5)
+        until(shop, "good", {"sent": 5})
+        assert draining.is_alive()
+        silent.released.set()
+        draining.join(DEADLINE)
+        assert counts == [6]
+        assert statuses(shop, "bad") == {"sent": 1}
+
+
+def test_where_there_can_be_no_thread_it_is_waited_for_in_its_place(
+    well: ClassServer, shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        monkeypatch.setattr(shop.runtime.late_replies, "start", lambda _: False)
+        write(shop, "bad", 1)
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
+            write(shop, "good", 5)
+            lease = shop.tables.lease
+            over = lease.c.expires_at <= shop.database.now()
+            wait_until(lambda: shop.rows(lease, over), DEADLINE, "its slot to be given up")
+            silent.released.set()
+            until(shop, "bad", {"sent": 1})
+            until(shop, "good", {"sent": 5})
+        assert silent.copies["taken"] == 1
