@@ -64,7 +64,9 @@ def write_body(
     size, sent = len(wire), 0
     if len(octets) > BLOCK:  # so that its blocks are not copied
         octets = memoryview(octets)
-    if sock.gettimeout() != seconds:
+    elif counted:  # the kernel has room for it, and the wait for its reply keeps this time-out
+        seconds = min(seconds, LOOK)
+    if sock.gettimeout() != seconds:  # to set one is a system call
         sock.settimeout(seconds)
     while sent < len(octets):
         block = octets[sent : sent + BLOCK]

@@ -91,8 +91,8 @@ class Client(Session):
                 result = self._conclude(reply, None, refusals)
         except NoReply as none:
             if none.event is Event.GIVEN_UP and self.phase is Phase.DOT:
-                later = partial(self._reply_later, refusals, none.left, is_converted)
-                raise NoReplyYet(later) from None
+                until = self._clock() + none.left
+                raise NoReplyYet(partial(self._late, refusals, until, is_converted)) from None
             result = self._conclude(none.reply, none.event, refusals)
         except Unwanted as end:
             result = self._conclude(end.reply, None, refusals)
@@ -246,11 +246,10 @@ class Client(Session):
         finally:
             self._patience = self._server.command_timeout
 
-    def _reply_later(
-        self, refusals: RecipientRefusals, seconds: float, is_converted: bool
-    ) -> Transaction:
-        """Wait so long for the reply to the content that has left, and end the session."""
-        self._patience, self.stays, event = max(0.0, seconds), lambda: True, None
+    def _late(self, refusals: RecipientRefusals, until: float, is_converted: bool) -> Transaction:
+        """Wait until then for the reply to the content that has left, and end the session."""
+        self._patience, self.stays = max(0.0, until - self._clock()), lambda: True
+        event = None
         try:
             reply = parse_reply(*self.getreply())
         except NoReply as none:

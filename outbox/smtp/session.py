@@ -135,6 +135,8 @@ class Session(smtplib.SMTP):
     def _write(self, line: bytes) -> None:
         if self.sock is None:
             raise NoReply(Event.CLOSED, "the connection is closed")
+        if self.sock.gettimeout() != self._patience:  # a content may have left another one
+            self.sock.settimeout(self._patience)
         try:
             self.sock.sendall(line)
         except OSError as error:

@@ -14,9 +14,9 @@ from ..process import shutdown
 from ..process.retry_writes import HASTE, until_written
 from ..process.runtime import Runtime
 from .batch_results import Results
-from .late_reply import LateReply
-from .relief import Relief
 from .send_window import Window
+from .silence.late_reply import LateReply
+from .silence.relief import Relief
 
 
 class Cleanup:

@@ -25,11 +25,11 @@ from .batch_end import BatchEnd
 from .batch_results import Results
 from .cleanup import Cleanup
 from .next_window import NextWindow
-from .relief import Relief
 from .result_factory import Outgoing, ResultFactory
 from .send_email import EmailSender
 from .send_window import Window
 from .server_choice import ServerChoice
+from .silence.relief import Relief
 from .throttle import Throttle
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from functools import partial
 from uuid import UUID
 
-from ...store.connection.error_codes import describe
-from ...store.control import lease
-from ...store.harmless_log import harmless_log
-from ...store.transitions.window import abandon
-from ..leases.heartbeat import Heartbeat
-from ..process.retry_writes import until_written
-from ..process.runtime import Runtime
-from .batch_results import Results
-from .send_window import Window
+from ....store.connection.error_codes import describe
+from ....store.control import lease
+from ....store.harmless_log import harmless_log
+from ....store.transitions.window import abandon
+from ...leases.heartbeat import Heartbeat
+from ...process.retry_writes import until_written
+from ...process.runtime import Runtime
+from ..batch_results import Results
+from ..send_window import Window
 
 
 class LateReply:

@@ -9,19 +9,19 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 
-from ...store.connection.error_codes import describe, may_be_of_a_row
-from ...store.harmless_log import harmless_log
-from ...store.queries.sweep.preemption import is_any_left
-from ...store.records import ClaimedEmail, EmailResult
-from ...store.transitions import release
-from ...store.transitions.window import advance
-from ..process import shutdown
-from ..process.one_by_one import write_each
-from ..process.retry_writes import HASTE
-from ..process.runtime import Runtime
-from .batch_results import Results
-from .send_window import Window
-from .server_choice import ServerChoice
+from ....store.connection.error_codes import describe, may_be_of_a_row
+from ....store.harmless_log import harmless_log
+from ....store.queries.sweep.preemption import is_any_left
+from ....store.records import ClaimedEmail, EmailResult
+from ....store.transitions import release
+from ....store.transitions.window import advance
+from ...process import shutdown
+from ...process.one_by_one import write_each
+from ...process.retry_writes import HASTE
+from ...process.runtime import Runtime
+from ..batch_results import Results
+from ..send_window import Window
+from ..server_choice import ServerChoice
 
 
 class Relief:

@@ -1,0 +1,146 @@
+"""A reply to a content that nobody waits for on the spot: nothing of it is lost meanwhile."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
+from outbox.smtp import body, reply_reader
+from outbox.smtp.connection import Connection
+from outbox.smtp.no_reply_yet import NoReplyYet
+from tests.support.servers.smtp.client import envelope, lease_held
+from tests.support.servers.smtp.dialogue import Dialogue
+from tests.support.servers.smtp.scripted import (
+    AT_DOT,
+    DATA,
+    GREET,
+    MAIL,
+    RCPT,
+    Script,
+    ScriptedServer,
+    content,
+    drip,
+    expect,
+    freeze,
+    serve,
+)
+
+CONTENT = b"Subject: x\r\n\r\nHello\r\n"
+HUGE = b"Subject: x\r\n\r\n" + b"x" * 32 * 2**20 + b"\r\n"
+SECONDS = 10.0
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reply_reader, "LOOK", 0.05)
+    monkeypatch.setattr(body, "LOOK", 0.05)
+
+
+class Held:
+    """Holds a server's dialogue until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self._goes_on = threading.Event()
+
+    def __call__(self, _: Dialogue) -> None:
+        assert self._goes_on.wait(SECONDS)
+
+    def release(self) -> None:
+        self._goes_on.set()
+
+
+def unanswered(connection: Connection) -> NoReplyYet:
+    connection.report(lambda: None, lambda: True, lambda: False)
+    with pytest.raises(NoReplyYet) as raised:
+        connection.send(envelope(), CONTENT, lease_held)
+    return raised.value
+
+
+def in_another_thread(later: NoReplyYet) -> Transaction:
+    results: list[Transaction] = []
+    thread = threading.Thread(target=lambda: results.append(later.wait()))
+    thread.start()
+    thread.join(SECONDS)
+    (result,) = results
+    return result
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("250 2.0.0 queued", Verdict.SENT),
+        ("451 4.3.0 later", Verdict.RETRY),
+        ("550 5.7.1 no", Verdict.FAIL),
+    ],
+)
+def test_it_is_read_in_another_thread_while_the_connection_sends_anew(
+    reply: str, verdict: Verdict
+) -> None:
+    held = Held()
+    said = drip(f"{reply}\r\n".encode(), times=1)
+    slow: Script = (*AT_DOT, content(None), held, said, serve)
+    with ScriptedServer(slow) as server:
+        connection = Connection(server.settings())
+        later = unanswered(connection)
+        connection.report(lambda: None, lambda: True)
+        assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
+        held.release()
+        result = in_another_thread(later)
+        connection.close()
+
+    assert (result.verdict, result.phase) == (verdict, Phase.DOT)
+    assert server.verbs(0)[-1] == server.verbs(1)[-1] == "QUIT"
+
+
+def test_the_lines_that_came_before_are_a_part_of_it() -> None:
+    held = Held()
+    lines = b"250-2.0.0 first\r\n250-2.0.0 second\r\n250-2.0.0 thi"
+    script: Script = (
+        *AT_DOT,
+        content(None),
+        drip(lines, times=1),
+        held,
+        drip(b"rd\r\n250 2.0.0 last\r\n", times=1),
+    )
+    with ScriptedServer(script) as server:
+        later = unanswered(Connection(server.settings()))
+        held.release()
+        result = in_another_thread(later)
+
+    assert result.verdict is Verdict.SENT
+    assert result.reply.text == "first second third last"
+
+
+def test_it_is_waited_for_no_longer_than_it_may_take_in_all() -> None:
+    now = 0.0
+    held = Held()
+    with ScriptedServer((*AT_DOT, content(None), held)) as server:
+        connection = Connection(server.settings(dot_timeout=100.0), clock=lambda: now)
+        later = unanswered(connection)
+        now = 100.1
+        result = in_another_thread(later)
+        held.release()
+
+    assert (result.verdict, result.phase) == (Verdict.UNKNOWN, Phase.DOT)
+
+
+def test_a_server_that_hangs_up_meanwhile_leaves_a_doubt() -> None:
+    with ScriptedServer((*AT_DOT, content(None), held := Held())) as server:
+        later = unanswered(Connection(server.settings()))
+        held.release()
+        result = in_another_thread(later)
+
+    assert (result.verdict, result.phase) == (Verdict.UNKNOWN, Phase.DOT)
+
+
+def test_a_server_that_reads_no_more_is_left_where_other_emails_wait() -> None:
+    no_size: Script = (GREET, expect("EHLO", "250 scripted.example"), MAIL, RCPT, DATA, freeze)
+    with ScriptedServer(no_size) as server:
+        connection = Connection(server.settings())
+        connection.report(lambda: None, lambda: False)
+        result = connection.send(envelope(), HUGE, lease_held)
+        connection.close()
+
+    assert (result.verdict, result.phase, result.given_up) == (Verdict.UNSENT, Phase.BODY, True)
