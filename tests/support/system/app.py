@@ -47,6 +47,11 @@ def create_app(config: Mapping[str, Any]) -> Flask:
         from outbox.worker.fleet import joining  # an older version, which runs this too, has none
 
         setattr(joining, "EVERY", every)  # noqa: B010
+    if slow := config.get("SLOW_SECONDS"):
+        from outbox.smtp import reply_reader
+        from outbox.worker.batch import todo
+
+        reply_reader.LOOK, todo.SLOW = slow / 4, slow
     if config.get("CREATE_ALL"):  # as many an app factory does
         with app.app_context():
             db.create_all()
