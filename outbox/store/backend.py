@@ -41,7 +41,9 @@ from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .postgresql import sums as postgresql_sums
 from .postgresql import waiting as postgresql_waiting
-from .records import Advanced, Mark, WindowChange
+from .postgresql.pages import newsletters
+from .postgresql.pages import problems as postgresql_problems
+from .records import Advanced, Depth, Mark, ProblemGroup, TagFinding, WindowChange
 from .sqlite import file
 from .sqlite import lane_keys as sqlite_lane_keys
 from .sqlite import sums as sqlite_sums
@@ -114,6 +116,21 @@ Waiting = Callable[[Database, CTE, bool, int], Select[*tuple[Any, ...]]]
 """Takes the ways, whether emails are due now or later, and a limit; returns the statement for a row
 per such email."""
 
+GroupProblems = Callable[[Connection, Database, int], Iterable[ProblemGroup]]
+"""Takes the most emails to look at; returns their groups, the one with the newest email first."""
+
+LastAttempts = Callable[
+    [Connection, Database, Collection[int]], dict[int, tuple[int, str, int, str, str]]
+]
+"""Takes emails; returns by id the last attempt of each that has one, as `search/problems.py`."""
+
+NewsletterIds = Callable[[Connection, Database, int, int, int], dict[str, int]]
+"""Takes how many of the newest emails are looked at, of those that wait, and of all; returns the
+tags of bulk email with the ids of their newest emails."""
+
+TagFindings = Callable[[Connection, Database, Sequence[str], Depth], list[TagFinding]]
+"""Takes tags, and how much is read of each; returns what is found of them."""
+
 ClaimDue = Callable[
     [Connection, Database, ClaimRequest, UUID, Mark | None], Sequence[Row[int, int]]
 ]
@@ -165,6 +182,12 @@ class Backend:
     # Metrics
     waiting: Waiting | None = None
 
+    # What pages show
+    group_problems: GroupProblems | None = None
+    last_attempts: LastAttempts | None = None
+    newsletter_ids: NewsletterIds | None = None
+    tag_findings: TagFindings | None = None
+
     # Send
     take_permits: TakePermits | None = None
     advance: Advance | None = None
@@ -201,6 +224,10 @@ _POSTGRESQL = Backend(
     renew_mark=marks.renew,
     fold=postgresql_sums.fold,
     waiting=postgresql_waiting.emails,
+    group_problems=postgresql_problems.group_newest,
+    last_attempts=postgresql_problems.last_attempts,
+    newsletter_ids=newsletters.last_ids,
+    tag_findings=newsletters.findings,
     take_permits=permits.take,
     advance=window.advance,
     bounded=postgresql_lock_wait.bounded,

@@ -179,6 +179,43 @@ class Advanced(NamedTuple):
     missing: frozenset[int]  # their results were not recorded
 
 
+class ProblemGroup(NamedTuple):
+    """Emails that need a person for the same reason; all but their number is of the newest one."""
+
+    id: int
+    status: str
+    recipient: str
+    since: datetime
+    attempt: int  # the id of its last attempt; 0: no server has judged it
+    phase: str
+    code: int
+    enhanced: str
+    server: str
+    reply: str | None  # None: it is to be read
+    emails: int
+    more_emails: bool  # whether there are more than were looked at
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Depth:
+    """How much is read of each newsletter."""
+
+    counted: int  # with no more emails than this a tag is counted; of a larger one a sample is read
+    sample: int  # the emails in a sample
+    problems: int  # the last emails that need a person, of whatever tag, among which its own are
+
+
+class TagFinding(NamedTuple):
+    """A number that one statement found of a tag, or the ends of its emails."""
+
+    what: str  # "ends"; of its "newest" emails, of a "sample", or of a "problem", by status
+    tag: str
+    status: str
+    emails: int
+    first_at: datetime | None  # of the ends
+    last_at: datetime | None
+
+
 def traits_of(row: Any) -> Traits:
     """Return what a server may object to in this row's email: sender, domain and size."""
     domains = frozenset({domain_of(row.recipient)})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -12,8 +11,10 @@ from ...domain.delivery.status import Status
 from ...domain.header.address import domain_of
 from ...domain.search.filters import Filters
 from ...domain.search.last_attempt import reply_of
+from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
+from ..records import ProblemGroup
 from ..report_records import Problem, Problems
 from ..schema.clock import utc
 
@@ -35,29 +36,45 @@ def problems(
 
     Only the index of emails that need a person is searched, and of each its last attempt is read.
     """
-    rows = _newest(connection, database, newest)
-    looked_at = rows[:newest]
-    last = _last_attempts(connection, database, [row[0] for row in looked_at])
-    sizes, first = Counter[tuple[Any, ...]](), dict[tuple[Any, ...], tuple[Any, _Last]]()
-    for row in looked_at:
-        email_id, status, recipient, _ = row
-        attempt = last.get(email_id, _NONE)
-        group = (status, *attempt[1:], domain_of(recipient))
-        sizes[group] += 1
-        if group not in first:
-            first[group] = row, attempt
-    shown = list(first.items())[:limit]
-    replies = _replies(connection, database, [attempt[0] for _, (_, attempt) in shown])
-    found = tuple(
-        _problem(group, sizes[group], row, replies.get(attempt[0], ""))
-        for group, (row, attempt) in shown
-    )
+    group_newest = backend_of(database.dialect).group_problems or _group_newest
+    looked_at, more_emails = 0, False
+    found = dict[tuple[Any, ...], ProblemGroup]()
+    for one in group_newest(connection, database, newest):
+        looked_at, more_emails = looked_at + one.emails, one.more_emails
+        key = (one.status, one.phase, one.code, one.enhanced, one.server, domain_of(one.recipient))
+        known = found.get(key)
+        found[key] = one if known is None else known._replace(emails=known.emails + one.emails)
+    shown = list(found.values())[:limit]
+    replies = _replies(connection, database, [one.attempt for one in shown if one.reply is None])
     return Problems(
-        groups=found,
-        emails=len(looked_at),
-        more_emails=len(rows) > len(looked_at),
-        more_groups=len(first) > len(found),
+        groups=tuple(_problem(one, replies) for one in shown),
+        emails=looked_at,
+        more_emails=more_emails,
+        more_groups=len(found) > len(shown),
     )
+
+
+def _group_newest(connection: Connection, database: Database, most: int) -> Iterator[ProblemGroup]:
+    """Yield the newest emails, each as a group of its own."""
+    rows = _newest(connection, database, most)
+    looked_at = rows[:most]
+    last = _last_attempts(connection, database, [row.id for row in looked_at])
+    for row in looked_at:
+        attempt, phase, code, enhanced, server = last.get(row.id, _NONE)
+        yield ProblemGroup(
+            id=row.id,
+            status=row.status,
+            recipient=row.recipient,
+            since=row.attention_at,
+            attempt=attempt,
+            phase=phase,
+            code=code,
+            enhanced=enhanced,
+            server=server,
+            reply=None,
+            emails=1,
+            more_emails=len(rows) > most,
+        )
 
 
 def of_group(
@@ -81,18 +98,18 @@ def _is_like(attempt: _Last, server: str | None, reply: str | None, phase: str |
     )
 
 
-def _problem(group: tuple[Any, ...], emails: int, newest: Any, reply: str) -> Problem:
-    status, phase, code, enhanced, server, domain = group
+def _problem(group: ProblemGroup, replies: Mapping[int, str]) -> Problem:
+    reply = replies.get(group.attempt, "") if group.reply is None else group.reply
     return Problem(
-        status=Status(status),
-        phase=phase,
-        code=code,
-        enhanced=enhanced,
-        server=server,
-        domain=domain,
-        emails=emails,
-        id=newest.id,
-        since=utc(newest.attention_at),
+        status=Status(group.status),
+        phase=group.phase,
+        code=group.code,
+        enhanced=group.enhanced,
+        server=group.server,
+        domain=domain_of(group.recipient),
+        emails=group.emails,
+        id=group.id,
+        since=utc(group.since),
         reply=reply,
     )
 
@@ -113,9 +130,11 @@ def _last_attempts(
 ) -> dict[int, _Last]:
     """Return by id the last attempt of each of these emails that has one.
 
-    The attempts are found by their emails first, and read by their own ids in a second statement.
-    To look for the highest id at once, or to join, PostgreSQL may go through the whole log.
+    The attempts are found by their emails first, and read by their own ids in a second statement:
+    a planner that joins may go through the whole log.
     """
+    if (own := backend_of(database.dialect).last_attempts) is not None:
+        return own(connection, database, ids)
     attempt = database.tables.attempt.c
     columns = (attempt.id, attempt.phase, attempt.code, attempt.enhanced, attempt.server)
     found: dict[int, _Last] = {}

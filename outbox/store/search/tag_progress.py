@@ -6,16 +6,18 @@ Few emails are counted. Of many, a sample is read that is spread evenly over all
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
 from ...domain.delivery.status import LEASED, NEEDS_PERSON, Status
+from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
 from ..queries.id_steps import newest_ids
+from ..records import Depth, TagFinding
 from ..schema.clock import utc
 from .spread import probes
 
@@ -42,19 +44,12 @@ class TagProgress:
         return emails / max(1, sum(self.statuses.values()))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Depth:
-    """How much is read of each tag."""
-
-    counted: int  # with no more emails than this a tag is counted; of a larger one a sample is read
-    sample: int  # the emails in a sample
-    problems: int  # the last emails that need a person, of whatever tag, among which its own are
-
-
 def tag_progress(
     connection: Connection, database: Database, tags: Collection[str], depth: Depth
 ) -> tuple[TagProgress, ...]:
     """Return the progress of each of these tags that has emails."""
+    if (own := backend_of(database.dialect).tag_findings) is not None:
+        return tuple(_together(tags, own(connection, database, list(tags), depth), depth))
     each = (_progress(connection, database, tag, depth) for tag in tags)
     found = [one for one in each if one is not None]
     if all(one.is_counted for one in found):
@@ -63,6 +58,39 @@ def tag_progress(
     return tuple(
         one if one.is_counted else replace(one, problems=problems.get(one.tag, {})) for one in found
     )
+
+
+def _together(
+    tags: Iterable[str], found: Iterable[TagFinding], depth: Depth
+) -> Iterator[TagProgress]:
+    """Yield the progress of each tag of which something was found."""
+    ends, numbers = dict[str, tuple[datetime, datetime]](), dict[tuple[str, str], Counter[Status]]()
+    for one in found:
+        if one.first_at is not None and one.last_at is not None:
+            ends[one.tag] = utc(one.first_at), utc(one.last_at)
+        else:
+            numbers.setdefault((one.what, one.tag), Counter())[Status(one.status)] += one.emails
+    none = Counter[Status]()
+    for tag in tags:
+        if tag not in ends:
+            continue
+        newest = numbers.get(("newest", tag), none)
+        is_counted = newest.total() <= depth.counted
+        statuses = newest if is_counted else numbers.get(("sample", tag), none)
+        problems = _needing(newest) if is_counted else numbers.get(("problem", tag), none)
+        yield TagProgress(
+            tag=tag,
+            emails=min(newest.total(), depth.counted),
+            is_counted=is_counted,
+            statuses=statuses,
+            problems=problems,
+            first_at=ends[tag][0],
+            last_at=ends[tag][1],
+        )
+
+
+def _needing(statuses: Mapping[Status, int]) -> dict[Status, int]:
+    return {status: statuses[status] for status in NEEDS_PERSON if status in statuses}
 
 
 def _progress(
@@ -86,7 +114,7 @@ def _progress(
         emails=min(emails, depth.counted),
         is_counted=emails <= depth.counted,
         statuses=statuses,
-        problems={status: statuses[status] for status in NEEDS_PERSON if status in statuses},
+        problems=_needing(statuses),
         first_at=moments[first],
         last_at=moments[last],
     )

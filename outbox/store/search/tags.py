@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy import Connection, Select, case, func, literal, null, select, union_all
 
 from ...domain.priority import Priority
+from ..backend import backend_of
 from ..connection.database import Database
-from .spread import probes
+from . import spread
 
 NEWEST = 2000
 """How many of the newest emails are looked at, and of those that need a person."""
@@ -37,6 +38,16 @@ def newsletter_tags(connection: Connection, database: Database) -> tuple[Newslet
 
     Of E emails in all, a tag with more than E/200 emails in a row is always among them.
     """
+    if (own := backend_of(database.dialect).newsletter_ids) is not None:
+        last = own(connection, database, NEWEST, WAITING, spread.PROBES)
+    else:
+        last = _by_steps(connection, database)
+    found = [NewsletterTag(tag=tag, last_id=last_id) for tag, last_id in last.items()]
+    return tuple(sorted(found, key=lambda one: -one.last_id)[:MOST_TAGS])
+
+
+def _by_steps(connection: Connection, database: Database) -> dict[str, int]:
+    """Return the tags of the bulk emails that are looked at, with their newest emails' ids."""
     names = {
         row.found
         for statement in _looks(connection, database)
@@ -44,8 +55,7 @@ def newsletter_tags(connection: Connection, database: Database) -> tuple[Newslet
         if row.found is not None
     }
     rows = _last_ids(connection, database, sorted(names))
-    found = [NewsletterTag(tag=row.tag, last_id=row.id) for row in rows if row.id is not None]
-    return tuple(sorted(found, key=lambda one: -one.last_id)[:MOST_TAGS])
+    return {row.tag: row.id for row in rows if row.id is not None}
 
 
 def _looks(connection: Connection, database: Database) -> Iterator[Select[Any]]:
@@ -62,7 +72,7 @@ def _looks(connection: Connection, database: Database) -> Iterator[Select[Any]]:
     yield _each_once(waits.order_by(*(one.desc() for one in due)).limit(WAITING))
     first, last = connection.execute(select(func.min(email.id), func.max(email.id))).one()
     if first is not None:
-        yield probes(database, tag, first, last)
+        yield spread.probes(database, tag, first, last)
 
 
 def _each_once(some: Select[Any]) -> Select[Any]:

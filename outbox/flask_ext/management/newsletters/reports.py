@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from ....domain.config.enqueue_options import MAX_TAG, check_name
-from ....store.search.tag_progress import Depth, TagProgress, tag_progress
+from ....store.records import Depth
+from ....store.search.tag_progress import TagProgress, tag_progress
 from ....store.search.tags import newsletter_tags
 from ..arguments import one_id
 

@@ -1,0 +1,1 @@
+"""What the dashboard's pages show, on PostgreSQL: each page in few statements that read little."""
