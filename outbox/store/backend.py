@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import CTE, Column, Connection, Row, Select, Table
+from sqlalchemy import CTE, Column, ColumnElement, Connection, Row, Select, Table
 
 from ..domain.instance import Place
 from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
@@ -112,8 +112,8 @@ class Backlog(Protocol):
 Withdraw = Callable[[Connection, Database, Sequence[int]], int]
 """Takes ids; withdraws those emails that still wait, and returns how many are cancelled."""
 
-Waiting = Callable[[Database, CTE, bool, int], Select[*tuple[Any, ...]]]
-"""Takes the ways, whether emails are due now or later, and a limit; returns the statement for a row
+Waiting = Callable[[Database, CTE, ColumnElement[bool], int], Select[*tuple[Any, ...]]]
+"""Takes the ways, when emails are due, and a limit for each way; returns the statement for a row
 per such email."""
 
 GroupProblems = Callable[[Connection, Database, int], Iterable[ProblemGroup]]

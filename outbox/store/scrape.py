@@ -10,7 +10,6 @@ from collections import defaultdict
 from typing import Any
 
 from sqlalchemy import (
-    CTE,
     BigInteger,
     ColumnElement,
     CompoundSelect,
@@ -18,7 +17,6 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
-    and_,
     case,
     cast,
     func,
@@ -31,7 +29,6 @@ from ..domain.delivery.breaker_timing import BreakerState
 from ..domain.delivery.status import Status
 from ..domain.figures.spans import TOTAL
 from ..domain.metrics.scrape import CAME_INTO_DOUBT, Counted, Halt, Scrape
-from .backend import backend_of
 from .connection.database import Database
 from .control import circuit_breaker
 from .control.beat import since
@@ -39,6 +36,7 @@ from .control.counter import BEAT, MARKS, UNKNOWN, summed
 from .queries.standstill import MOST_COUNTED
 from .queries.sweep.lane_keys import marked, ways
 from .queries.sweep.tagged_rows import constant
+from .queries.waiting import leased, waiting
 from .schema.clock import utc
 
 
@@ -75,9 +73,10 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     tables, way = database.tables, ways(database).cte("waiting_way")
     stat, tally = tables.stat, tables.tally
     counter, breaker = tables.counter.c, tables.breaker.c
+    due_at, now = tables.email.c.due_at, database.now()
     is_told = counter.name.not_in([constant(name) for name in MARKS if name != BEAT])
     return union_all(
-        _row("now", moment=database.now()),
+        _row("now", moment=now),
         _attempts(stat).where(stat.c.span == TOTAL),
         _attempts(tally).where(tally.c.attempts > 0),
         _row("counter", name=counter.name, number=counter.value).where(is_told),
@@ -89,10 +88,10 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         ).where(circuit_breaker.counts(database)),
         _row("pause", name=tables.pause.c.scope),
         _row("way", moment=way.c.due_at),
-        _emails("due", _waiting(database, way, is_due=True)),
-        _emails("scheduled", _waiting(database, way, is_due=False)),
-        _emails("claimed", _leased(database, Status.CLAIMED)),
-        _emails("sending", _leased(database, Status.SENDING)),
+        _emails("due", waiting(database, way, due_at <= now, MOST_COUNTED)),
+        _emails("scheduled", waiting(database, way, due_at > now, MOST_COUNTED)),
+        _emails("claimed", leased(database, Status.CLAIMED)),
+        _emails("sending", leased(database, Status.SENDING)),
         _emails("attention", _of_a_person(database)),
     )
 
@@ -143,22 +142,6 @@ def _emails(state: str, some: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ..
     """Return the statement that counts the rows of another one, up to the limit."""
     found = some.limit(constant(MOST_COUNTED)).subquery(f"some_{state}")
     return _row("emails", name=state, number=func.count()).select_from(found)
-
-
-def _waiting(database: Database, way: CTE, *, is_due: bool) -> Select[*tuple[Any, ...]]:
-    """Return the statement for the emails of all ways that are due, or that are due later."""
-    if (own := backend_of(database.dialect).waiting) is not None:
-        return own(database, way, is_due, MOST_COUNTED)
-    email, now = database.tables.email, database.now()
-    is_of_way = and_(email.c.priority == way.c.priority, email.c.lane == way.c.lane)
-    when = email.c.due_at <= now if is_due else email.c.due_at > now
-    return select(constant(1).label("one")).select_from(way.join(email, is_of_way)).where(when)
-
-
-def _leased(database: Database, status: Status) -> Select[*tuple[Any, ...]]:
-    """Return the statement for the emails of claims that have this status."""
-    email = database.tables.email.c
-    return select(email.id).where(email.token.is_not(None), email.status == constant(status))
 
 
 def _of_a_person(database: Database) -> Select[*tuple[Any, ...]]:

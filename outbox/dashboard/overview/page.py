@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from flask import request
 from flask.typing import ResponseReturnValue
 
 from ...domain.errors import InvalidMessage
 from ...domain.figures.spans import Period
-from ...flask_ext.management.management import Management
+from ...flask_ext.app.state import state_of
+from ...flask_ext.management.figures import attempts
 from ..site.render import render
 from ..site.site import Site
 from .charts import charts_of
@@ -23,8 +26,9 @@ def add_to(site: Site) -> None:
 
 def index() -> ResponseReturnValue:
     """Show the whole page."""
-    last = _period()
-    return render("overview/index.html", state=look(), last=last, charts=_charts(last))
+    last, state = _period(), look()
+    charts = _charts(last, state.at)
+    return render("overview/index.html", state=state, last=last, charts=charts)
 
 
 def now() -> ResponseReturnValue:
@@ -38,8 +42,8 @@ def figures() -> ResponseReturnValue:
     return render("overview/figures.html", last=last, charts=_charts(last))
 
 
-def _charts(last: Period) -> object:
-    return charts_of(Management().figures(last))
+def _charts(last: Period, now: datetime | None = None) -> object:
+    return charts_of(attempts(state_of().runtime, last, now))
 
 
 def _period() -> Period:

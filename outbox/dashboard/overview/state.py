@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from ...domain.config.servers import ServerSettings
 from ...domain.fleet import WorkerState
@@ -10,7 +11,6 @@ from ...domain.jobs.order import JobState
 from ...flask_ext.app.state import state_of
 from ...flask_ext.jobs.verbs import Jobs
 from ...flask_ext.management.figures import overview
-from ...flask_ext.management.management import Management
 from ...flask_ext.management.results import Fleet, Health, WorkerDetails
 from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
 from ...store.report_records import Backlog, Job, Pause, ServerStatus
@@ -40,6 +40,7 @@ class State:
     fleet: Fleet
     servers: tuple[ServerLine, ...]
     jobs: tuple[Job, ...]  # that run now
+    at: datetime  # the database's time
 
     @property
     def is_late(self) -> bool:
@@ -60,20 +61,20 @@ class State:
 
 def look() -> State:
     """Read how things stand."""
-    verbs, runtime = Management(), state_of().runtime
+    runtime = state_of().runtime
     now = overview(runtime)
-    pauses = verbs.paused()
     switched = [SUPPRESSED] if runtime.suppressed() else []
     if runtime.settings.redirect_to:
         switched.append(redirect_line(runtime.settings.redirect_to))
     return State(
-        judgement=judge(now.health, pauses, switched, now.fleet.problems),
+        judgement=judge(now.health, now.pauses, switched, now.fleet.problems),
         health=now.health,
         backlog=now.backlog,
-        pauses=pauses,
+        pauses=now.pauses,
         fleet=now.fleet,
         servers=_servers(now.health.servers, runtime.servers),
         jobs=Jobs().jobs(state=JobState.RUNNING, limit=_MOST_JOBS),
+        at=now.at,
     )
 
 

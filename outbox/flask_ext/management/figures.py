@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -12,27 +14,28 @@ from ...domain.config.enqueue_options import MAX_TAG, check_name
 from ...domain.counted import counted
 from ...domain.figures.figures import Figures
 from ...domain.figures.spans import Period
-from ...store.control import beat
-from ...store.control.pause import paused
+from ...store.control import fleet as workers_table
 from ...store.instance import examine
-from ...store.instance.held import first_held
 from ...store.queries import progress as queries
-from ...store.queries import reports, standstill, waiting
+from ...store.queries import reports, waiting, whole_state
 from ...store.queries.inspect_schema import older_schema
 from ...store.queries.server_status import alerts, standings
-from ...store.report_records import Backlog, Progress, Stats
+from ...store.queries.standstill import MOST_COUNTED
+from ...store.queries.whole_state import WholeState
+from ...store.report_records import Backlog, Pause, Progress, ServerStatus, Stats
 from ...store.rollup.read import read_figures
+from ...store.schema.clock import utc
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
-from .checks.crashing import crashing_emails, crashing_line
+from .checks.crashing import crashing_line
 from .checks.database import database_findings
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, still_findings, unheard_findings
-from .checks.privacy import missing_soon
+from .checks.privacy import missing
 from .database_line import database_line
 from .results import Fleet, Health
 from .server_lines import SUPPRESSED
-from .workers import workers
+from .workers import fleet_of
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -48,6 +51,8 @@ class Overview:
     health: Health
     backlog: Backlog
     fleet: Fleet
+    pauses: tuple[Pause, ...]
+    at: datetime  # the database's time then
 
 
 def stats(runtime: Runtime) -> Stats:
@@ -73,10 +78,13 @@ def backlog(runtime: Runtime) -> Backlog:
     return database.read(lambda connection: waiting.backlog(connection, database))
 
 
-def attempts(runtime: Runtime, last: Any) -> Figures:
-    """Return what became of the attempts of the last hour, day or week."""
+def attempts(runtime: Runtime, last: Any, now: datetime | None = None) -> Figures:
+    """Return what became of the attempts of the last hour, day or week.
+
+    `now`: the database's time, where it was read just before.
+    """
     database, period = runtime.database, Period.of(last)
-    return database.read(lambda connection: read_figures(connection, database, period))
+    return database.read(lambda connection: read_figures(connection, database, period, now))
 
 
 def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
@@ -88,113 +96,121 @@ def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
     if max_age is not None:
         limit = seconds_of("max_age", max_age, LONGEST_AGE)
     try:
-        return _examined(runtime, limit, ask=ask)
+        return _examined(runtime, limit, ask=ask).health
     except SQLAlchemyError as error:
         problems = _faults(runtime) or (database_line(runtime.database.engine, error),)
         return Health(healthy=False, limit=limit, problems=problems)
 
 
 def overview(runtime: Runtime) -> Overview:
-    """Return what `health`, `backlog` and `workers` tell, each read once; no worker is asked."""
-    waits, fleet = backlog(runtime), workers(runtime)
-    health = _examined(runtime, runtime.settings.health_age, ask=False, waits=waits, fleet=fleet)
-    return Overview(health=health, backlog=waits, fleet=fleet)
+    """Return what `health`, `backlog`, `workers` and `paused` tell; no worker is asked."""
+    return _examined(runtime, runtime.settings.health_age, ask=False)
 
 
-def _examined(
-    runtime: Runtime,
-    limit: float,
-    *,
-    ask: bool,
-    waits: Backlog | None = None,
-    fleet: Fleet | None = None,
-) -> Health:
-    """Examine the tables, but for what is known of them already."""
-    database, names = runtime.database, [server.name for server in runtime.servers]
+@dataclass(frozen=True, kw_only=True)
+class _Tables:
+    """What the tables tell, each read once."""
 
-    def look(connection: Connection) -> tuple[Health, float]:
-        if waits is None:
-            oldest = standstill.oldest_due(connection, database)
-            due = standstill.due(connection, database)
-        else:
-            oldest, due = waits.oldest_due_seconds, waits.due
-        taken = standstill.taken(connection, database, limit, oldest)
-        found = standings(connection, database, names)
-        health = Health(
-            healthy=True,
+    state: WholeState
+    servers: tuple[ServerStatus, ...]
+    fleet: Fleet
+    place: examine.Examination
+
+
+def _read(runtime: Runtime, limit: float) -> _Tables:
+    database, settings = runtime.database, runtime.settings
+    names = [server.name for server in runtime.servers]
+
+    def look(connection: Connection) -> _Tables:
+        state = whole_state.look(
+            connection,
+            database,
             limit=limit,
-            problems=(),
-            oldest_due_seconds=oldest,
-            oldest_claimed_seconds=taken.oldest_claimed,
-            due=due,
-            claimed=taken.claimed,
-            stuck=taken.stuck,
-            beat_seconds=beat.age(connection, database) if fleet is None else fleet.beat_seconds,
-            alerts=alerts(found),
-            servers=found,
+            lease_seconds=settings.lease,
+            max_crashes=settings.max_crashes,
         )
-        return health, standstill.longest_overdue(connection, database)
+        rows = workers_table.workers(connection, database)
+        return _Tables(
+            state=state,
+            servers=standings(connection, database, names, state.found),
+            fleet=fleet_of(runtime, rows, state.marks),
+            place=examine.look_on(connection, database, settings.instance),
+        )
 
-    health, overdue = database.read(look)
-    fleet, place = fleet or workers(runtime), examine.look(database, runtime.settings.instance)
-    problems = (
-        *([behind] if (behind := older_schema(database)) else []),
-        *missing_soon(runtime),
-        *_problems(runtime, health, overdue, fleet, place.refusal, ask=ask),
+    return database.read(look)
+
+
+def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Overview:
+    found = _read(runtime, limit)
+    state, fleet, waits = found.state, found.fleet, found.state.backlog
+    health = Health(
+        healthy=True,
+        limit=limit,
+        problems=(),
+        oldest_due_seconds=waits.oldest_due_seconds,
+        oldest_claimed_seconds=state.standstill.oldest_claimed,
+        due=waits.due,
+        claimed=min(waits.claimed + waits.sending, MOST_COUNTED),
+        stuck=state.standstill.stuck,
+        beat_seconds=fleet.beat_seconds,
+        alerts=alerts(found.servers),
+        servers=found.servers,
+        crashing=tuple(one.id for one in state.crashing),
     )
-    may_hold = place.instance is not None and place.instance.has_held
-    held = (HELD,) if may_hold and database.read(lambda c: first_held(c, database)) else ()
-    lost = crashing_emails(runtime)
+    problems = _problems(runtime, health, found, ask=ask)
+    may_hold = found.place.instance is not None and found.place.instance.has_held
+    held = (HELD,) if may_hold and state.has_held else ()
     amiss = (text for text in fleet.problems if text not in problems)
-    warnings = (*held, *map(crashing_line, lost), *amiss)
-    return replace(
+    health = replace(
         health,
         healthy=not (problems or health.alerts),
         problems=problems,
-        warnings=warnings,
-        crashing=tuple(one.id for one in lost),
+        warnings=(*held, *map(crashing_line, state.crashing), *amiss),
+    )
+    return Overview(
+        health=health, backlog=waits, fleet=fleet, pauses=state.pauses, at=utc(state.found.now)
     )
 
 
-def _problems(
-    runtime: Runtime,
-    health: Health,
-    overdue: float,
-    fleet: Fleet,
-    refusal: str | None,
-    *,
-    ask: bool,
-) -> tuple[str, ...]:
-    """Return what does not move, and why, as far as the tables and the workers can tell."""
-    found = [refusal] if refusal else []
-    untaken = (*unheard_findings(fleet), *still_findings(fleet))
+def _problems(runtime: Runtime, health: Health, found: _Tables, *, ask: bool) -> tuple[str, ...]:
+    """Return what is wrong, as far as the tables and the workers can tell."""
+    return (
+        *([behind] if (behind := older_schema(runtime.database)) else []),
+        *missing(runtime, found.state.keys),
+        *_still(runtime, health, found, ask=ask),
+    )
+
+
+def _still(runtime: Runtime, health: Health, tables: _Tables, *, ask: bool) -> list[str]:
+    """Return what does not move, and why."""
+    found = [tables.place.refusal] if tables.place.refusal else []
+    untaken = (*unheard_findings(tables.fleet), *still_findings(tables.fleet))
     deaf = [one.text for one in untaken if one.level == "error"]
     oldest = max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0)
     if oldest > health.limit:
         late = counted(health.stuck or 0, "email has", "emails have")
         found.append(f"{late} been due or claimed for over {health.limit:g} s")
-    if overdue > health.limit:
+    if (overdue := tables.state.standstill.overdue) > health.limit:
         found.append(f"a lease ran out {overdue:.0f} s ago, and no sweep has judged its emails")
     seen = health.beat_seconds
     if found:
-        found += _reasons(runtime, deaf, ask=ask)
+        found += _reasons(runtime, tables.state.pauses, deaf, ask=ask)
     elif oldest > RESTART:
         found += deaf  # nobody is there to send what waits
     if seen is not None and seen > max(health.limit, UNSEEN):
         found.append(beat_finding(seen).text)
     elif seen is None and found and runtime.find_celery() is not None:
         found.append(beat_finding(None).text)
-    return tuple(found)
+    return found
 
 
-def _reasons(runtime: Runtime, deaf: list[str], *, ask: bool) -> list[str]:
+def _reasons(runtime: Runtime, pauses: Iterable[Pause], deaf: list[str], *, ask: bool) -> list[str]:
     """Return why emails wait: they are paused, or no worker takes them.
 
     The workers are asked over the broker, unless their table tells that none is there (`deaf`).
     """
     app = runtime.find_celery()
-    scopes = runtime.database.read(lambda c: paused(c, runtime.database))
-    reasons = [f"paused: {scope} (flask outbox resume {scope})" for scope in sorted(scopes)]
+    reasons = [f"paused: {one.scope} (flask outbox resume {one.scope})" for one in pauses]
     if runtime.suppressed():
         return [*reasons, SUPPRESSED]
     if app is None:

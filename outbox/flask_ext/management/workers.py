@@ -31,7 +31,12 @@ def workers(runtime: Runtime) -> Fleet:
     def look(connection: Connection) -> tuple[tuple[WorkerRow, ...], beat.Ages]:
         return table.workers(connection, database), beat.ages(connection, database)
 
-    rows, (beat_seconds, task_seconds) = database.read(look)
+    return fleet_of(runtime, *database.read(look))
+
+
+def fleet_of(runtime: Runtime, rows: tuple[WorkerRow, ...], ages: beat.Ages) -> Fleet:
+    """Return the fleet of these rows, with the ages of the marks of beat and of the last task."""
+    beat_seconds, task_seconds = ages
     living = sum(row.slots for row in rows if row.is_living)
     agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed())
     known = details(rows, agreed)

@@ -7,6 +7,7 @@ until somebody commits. The second shows that tasks come from the broker, whoeve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -50,7 +51,11 @@ def ages(connection: Connection, database: Database) -> Ages:
     table = database.tables.counter.c
     marked = select(table.name, table.value, database.now().label("now"))
     rows = connection.execute(marked.where(table.name.in_([BEAT, TASK]))).all()
-    found = {row.name: since(row.value, _seconds(row.now)) for row in rows}
+    return ages_of({row.name: since(row.value, _seconds(row.now)) for row in rows})
+
+
+def ages_of(found: Mapping[str, float]) -> Ages:
+    """Return the ages of both marks, from those that were found by their names."""
     return found.get(BEAT), found.get(TASK)
 
 

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CTE, Integer, Label, Select, literal_column, select, true
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Integer,
+    Label,
+    Select,
+    literal_column,
+    select,
+    true,
+)
 
 from ..connection.database import Database
 
 
-def emails(database: Database, way: CTE, is_due: bool, limit: int) -> Select[*tuple[Any, ...]]:
-    """Return the statement for the emails of all ways that are due, or that are due later."""
-    email, now = database.tables.email.c, database.now()
-    when = email.due_at <= now if is_due else email.due_at > now
+def emails(
+    database: Database, way: CTE, when: ColumnElement[bool], limit: int
+) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the emails of all ways, up to so many of each, by `when`."""
+    email = database.tables.email.c
     one: Label[int] = literal_column("1", Integer).label("one")
     found = (
         select(one)

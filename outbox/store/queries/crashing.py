@@ -7,17 +7,18 @@ whose worker is silent now, before any rescue has judged it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, and_, case, or_, select
+from sqlalchemy import CompoundSelect, Connection, Select, and_, case, or_, select, union_all
 
 from ...domain.delivery.status import LEASED, Status
 from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..control.counter import CRASHING, make, put_if_free
+from .sweep.tagged_rows import Findings, finding, now
 
 AGAIN = 2
 """Lost workers from which on an email is told of."""
@@ -81,6 +82,20 @@ def crashing(
 
     One that has ended is among them while it is unknown, and if it failed of it within a day.
     """
+    statement = database.built(_statement, lease_seconds, max_crashes)
+    return read(Findings(connection, statement, {}))
+
+
+def _statement(
+    database: Database, term: float, max_crashes: int
+) -> CompoundSelect[*tuple[Any, ...]]:
+    return union_all(now(database), *terms(database, term, max_crashes))
+
+
+def terms(
+    database: Database, lease_seconds: float, max_crashes: int
+) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield the statements for what `read` takes."""
     email = database.tables.email.c
     failed = and_(
         email.status == Status.FAILED,
@@ -89,11 +104,23 @@ def crashing(
         email.finished_at > database.now(-TOLD),
     )
     told = or_(email.status.in_([*_OPEN, Status.UNKNOWN]), failed)
-    marked = connection.execute(_marked(database).where(told)).all()
-    silent = connection.execute(_silent(database, lease_seconds)).all()
-    found = {row.id: _email(row, lost=row.crashes) for row in marked}
-    found |= {row.id: _email(row, lost=row.crashes + 1) for row in silent}
-    return tuple(found.values())[:MOST]
+    for what, some in (
+        ("marked", _marked(database).where(told)),
+        ("silent", _silent(database, lease_seconds)),
+    ):
+        one = some.subquery(what).c
+        yield finding(
+            what, one.status, priority=one.unknown_count, number=one.id, emails=one.crashes
+        )
+
+
+def read(found: Findings) -> tuple[CrashingEmail, ...]:
+    """Return the emails that these findings tell of, those of silent workers by their order."""
+    emails = {row.number: _email(row, lost=row.emails) for row in found["marked"]}
+    silent = [_email(row, lost=row.emails + 1) for row in found["silent"]]
+    silent.sort(key=lambda one: (-one.workers, one.status is not Status.SENDING, one.id))
+    emails |= {one.id: one for one in silent}
+    return tuple(emails.values())[:MOST]
 
 
 def _marked(database: Database) -> Select[Any]:
@@ -117,6 +144,6 @@ def _silent(database: Database, term: float) -> Select[Any]:
 
 
 def _email(row: Any, *, lost: int) -> CrashingEmail:
-    status = Status(row.status)
-    in_doubt = row.unknown_count > 0 or status is Status.SENDING
-    return CrashingEmail(id=row.id, status=status, workers=lost, is_in_doubt=in_doubt)
+    status = Status(row.name)
+    in_doubt = row.priority > 0 or status is Status.SENDING
+    return CrashingEmail(id=row.number, status=status, workers=lost, is_in_doubt=in_doubt)

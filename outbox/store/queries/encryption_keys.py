@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select, union
 
 from ..connection.database import Database
+from .sweep.tagged_rows import finding
 
 LOOKED_AT = 1000
 """How many contents are looked at from each end, and how many waiting emails."""
@@ -22,14 +23,12 @@ def needed(connection: Connection, database: Database) -> frozenset[str]:
     return frozenset(connection.execute(database.built(_needed)).scalars())
 
 
-def needed_soon(connection: Connection, database: Database) -> frozenset[str]:
-    """Return the ids of the keys with which the next emails that wait are encrypted."""
-    return frozenset(connection.execute(database.built(_needed_soon)).scalars())
-
-
-def _needed_soon(database: Database) -> Select[Any]:
-    found = _of_waiting(database, LOOKED_AT_OFTEN).subquery()
-    return select(found.c.key_id).distinct().where(found.c.key_id.is_not(None))
+def term(database: Database) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the keys with which the next emails that wait are encrypted."""
+    found = _of_waiting(database, LOOKED_AT_OFTEN).subquery("next_contents").c
+    is_one = found.key_id.is_not(None)
+    key = select(found.key_id).where(is_one).distinct().subquery("next_keys").c
+    return finding("key", key.key_id)
 
 
 def _of_waiting(database: Database, most: int) -> Select[Any]:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import CompoundSelect, Connection, Select, func, union_all
 
 from ...domain.delivery.breaker_timing import BreakerState, allowed
 from ..connection.database import Database
 from ..control import circuit_breaker
-from ..control.connection_caps import in_flight
 from ..records import Breaker
 from ..report_records import ServerStatus
-from ..schema.clock import utc
+from .sweep.tagged_rows import Findings, finding, now
 
 
 def standings(
-    connection: Connection, database: Database, servers: Sequence[str]
+    connection: Connection,
+    database: Database,
+    servers: Sequence[str],
+    found: Findings | None = None,
 ) -> tuple[ServerStatus, ...]:
     """Return the state of each of these servers, and of other servers that have a breaker's row.
 
     Half-open means that a probe is due or under way. A server that is not among the `servers`
-    raises no alert.
+    raises no alert. Whoever has read the `terms` already gives what was `found`.
     """
     halted = circuit_breaker.read(connection, database)
-    comebacks = _recovering(connection, database)
-    busy = in_flight(connection, database)
+    if found is None:
+        found = Findings(connection, database.built(_statement), {})
+    comebacks = _recovering(found)
+    busy = {row.name: row.emails for row in found["connections"]}
     names = [*servers, *(name for name in sorted(halted) if name not in servers)]
     return tuple(
         _standing(
@@ -62,12 +67,20 @@ def _standing(
     )
 
 
-def _recovering(connection: Connection, database: Database) -> dict[str, int]:
-    table = database.tables.server
-    statement = select(table, database.now().label("now")).where(table.c.recovered_at.is_not(None))
-    found: dict[str, int] = {}
-    for row in connection.execute(statement):
-        batches = allowed((utc(row.now) - utc(row.recovered_at)).total_seconds())
-        if batches is not None:
-            found[row.name] = batches
-    return found
+def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    return union_all(now(database), *terms(database))
+
+
+def terms(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield the statements for the servers that come back, and for the batches on each server."""
+    server, lease = database.tables.server.c, database.tables.lease.c
+    came_back = finding("recovered", server.name, moment=server.recovered_at)
+    yield came_back.where(server.recovered_at.is_not(None))
+    busy = finding("connections", lease.server, emails=func.count())
+    yield busy.where(lease.server.is_not(None)).group_by(lease.server)
+
+
+def _recovering(found: Findings) -> dict[str, int]:
+    """Return by server how many batches it may be given, while it comes back."""
+    batches = {row.name: allowed(found.age(row.moment)) for row in found["recovered"]}
+    return {name: most for name, most in batches.items() if most is not None}

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    ScalarSelect,
-    Select,
-    case,
-    exists,
-    func,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, exists, func, select
 
 from ...domain.delivery.status import Status
 from ..connection.database import Database
 from ..due_times import first_due
-from ..schema.clock import utc
+from ..schema.clock import MOMENT, utc
+from .sweep.tagged_rows import Findings, constant, finding
 
 MOST_COUNTED = 10_000
 """The most emails that are counted of a kind: a monitor asks often, and a backlog may be long."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
-    """What is claimed, and what does not move; of each kind at most MOST_COUNTED are counted."""
+class Standstill:
+    """What does not move."""
 
-    claimed: int
     stuck: int
-    """How many have been due or claimed for over the limit."""
+    """How many emails have been due or claimed for over the limit; of each at most MOST_COUNTED."""
     oldest_claimed: float
     """The longest time in seconds that a claimed email has waited; 0 if none is claimed. It shows
     that workers are given batches but start none."""
+    overdue: float
+    """How many seconds ago the oldest lease of a claimed email ran out; 0 if none has. A sweep
+    judges the emails of such a lease. Without sweeps they stay as they are."""
 
 
 def oldest_due(connection: Connection, database: Database) -> float:
@@ -50,48 +45,31 @@ def oldest_due(connection: Connection, database: Database) -> float:
     return _seconds_since(connection, database, statement)
 
 
-def longest_overdue(connection: Connection, database: Database) -> float:
-    """Return how many seconds ago the oldest lease of a claimed email ran out; 0 if none has.
-
-    A sweep judges the emails of such a lease. Without sweeps they stay as they are.
-    """
+def terms(database: Database, limit: float) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield the statements for what `read` takes, but for the emails that are due for too long."""
     lease, email = database.tables.lease.c, database.tables.email.c
-    statement = select(func.min(lease.expires_at).label("since")).where(
+    since = _claimed(database).subquery("claimed_since").c.since
+    is_late = case((since < database.now(-limit), constant(1)))
+    yield finding("since", emails=func.count(is_late), moment=func.min(since, type_=MOMENT))
+    yield finding("overdue", moment=func.min(lease.expires_at, type_=MOMENT)).where(
         lease.expires_at <= database.now(), exists().where(email.token == lease.token)
     )
-    return _seconds_since(connection, database, statement)
 
 
-def due(connection: Connection, database: Database) -> int:
-    """Return how many emails are due; at most MOST_COUNTED are counted."""
-    email = database.tables.email.c
-    statement = select(email.id).where(email.due_at.is_not(None), email.due_at <= database.now())
-    return _count(connection, statement)
+def read(found: Findings) -> Standstill:
+    """Return the standstill that these findings tell of; `late` is of the emails that are due."""
+    [since], [overdue], [late] = found["since"], found["overdue"], found["late"]
+    return Standstill(
+        stuck=min(since.emails, MOST_COUNTED) + late.emails,
+        oldest_claimed=_age(found, since.moment),
+        overdue=_age(found, overdue.moment),
+    )
 
 
-def taken(connection: Connection, database: Database, limit: float, oldest_due: float) -> Taken:
-    """Return how many emails are claimed, and for how long they and the due ones have waited.
-
-    `oldest_due` is for how many seconds the oldest due email has waited: if it is not late, none is
-    counted in vain.
-    """
-    email = database.tables.email.c
-    claimed = select(email.id).where(email.token.is_not(None))
-    late = select(email.id).where(email.due_at.is_not(None), email.due_at < database.now(-limit))
-    since = _claimed(database).subquery()
-    stuck = select(since.c.since).where(since.c.since < database.now(-limit))
-    found = connection.execute(  # in one round trip
-        select(
-            select(func.min(since.c.since, type_=email.created_at.type))
-            .scalar_subquery()
-            .label("since"),
-            _number(claimed).label("claimed"),
-            _number(stuck).label("stuck"),
-            database.now().label("now"),
-        )
-    ).one()
-    overdue = _count(connection, late) if oldest_due > limit else 0
-    return Taken(claimed=found.claimed, stuck=found.stuck + overdue, oldest_claimed=_seconds(found))
+def _age(found: Findings, moment: datetime | None) -> float:
+    """Return how many seconds ago a moment was; 0 if there is none."""
+    # It began in the future if the clock was ahead then.
+    return 0.0 if moment is None else max(0.0, found.age(moment))
 
 
 def _claimed(database: Database) -> Select[Any]:
@@ -109,15 +87,6 @@ def _claimed(database: Database) -> Select[Any]:
         .select_from(email.outerjoin(lease, lease.c.token == email.c.token))
         .where(email.c.token.is_not(None), email.c.status == Status.CLAIMED)
     )
-
-
-def _count(connection: Connection, statement: Select[Any]) -> int:
-    return connection.execute(select(_number(statement))).scalar_one()
-
-
-def _number(statement: Select[Any]) -> ScalarSelect[int]:
-    some = statement.limit(MOST_COUNTED).subquery()
-    return select(func.count()).select_from(some).scalar_subquery()
 
 
 def _seconds_since(connection: Connection, database: Database, oldest: Select[Any]) -> float:

@@ -1,87 +1,100 @@
-"""Counts what has not ended, up to a limit: in milliseconds, however many emails there are."""
+"""Counts what has not ended, up to a limit: in milliseconds, however many emails there are.
+
+All of it is read by one statement, which steps through the lanes in the index of due emails. So it
+takes as long for five million finished or scheduled emails as for none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import CTE, ColumnElement, CompoundSelect, Connection, Select, and_, func, select
+from sqlalchemy import union_all as union
 
 from ...domain.delivery.status import Status
-from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import LaneKey
+from ..backend import backend_of
 from ..connection.database import Database
-from ..records import Mark
 from ..report_records import Backlog
-from ..schema.clock import utc
 from .standstill import MOST_COUNTED
-from .sweep.backlog import count
 from .sweep.lane_keys import marked, ways
+from .sweep.tagged_rows import Findings, constant, finding, now
 
-WAYS_AT_ONCE = 200
-"""The pairs of lane and priority in one statement. SQLite takes at most 500 terms."""
+Statement = Select[*tuple[Any, ...]]
 
 
 def backlog(connection: Connection, database: Database) -> Backlog:
-    """Return how many emails wait and are in flight, each number up to MOST_COUNTED.
+    """Return how many emails wait and are in flight, each number up to MOST_COUNTED."""
+    return read(Findings(connection, database.built(_statement), marked(database, {})))
 
-    It steps through the lanes in the index of due emails. So it takes as long for five million
-    finished or scheduled emails as for none.
-    """
-    now = connection.execute(select(database.now())).scalar_one()
-    waiting = {
-        (row.lane, Priority(row.priority)): Mark(row.due_at, row.id)
-        for row in connection.execute(ways(database), marked(database, {}))
-    }
-    due = {way: mark for way, mark in waiting.items() if utc(mark.due_at) <= utc(now)}
-    oldest = min((utc(mark.due_at) for mark in due.values()), default=utc(now))
-    waits = _need_person(connection, database)
+
+def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    return union(now(database), *terms(database, ways(database).cte("waiting_way")))
+
+
+def terms(database: Database, way: CTE) -> Iterator[Statement]:
+    """Yield the statements for what `read` takes. The ways are those in which emails wait."""
+    due_at, current = database.tables.email.c.due_at, database.now()
+    yield finding("way", moment=way.c.due_at)
+    yield counted("due", waiting(database, way, due_at <= current, MOST_COUNTED))
+    yield counted("scheduled", waiting(database, way, due_at > current, MOST_COUNTED))
+    for status in (Status.CLAIMED, Status.SENDING):
+        yield counted(status, leased(database, status).limit(constant(MOST_COUNTED)))
+    yield _attention(database)
+
+
+def read(found: Findings) -> Backlog:
+    """Return the backlog that these findings tell of."""
+    number = {what: found[what][0].emails for what in ("due", "scheduled", "claimed", "sending")}
+    attention = {row.name: row.emails for row in found["attention"]}
     return Backlog(
-        due=_waiting(connection, database, now, due, is_due=True),
-        scheduled=_waiting(connection, database, now, waiting, is_due=False),
-        claimed=_in_flight(connection, database, Status.CLAIMED),
-        sending=_in_flight(connection, database, Status.SENDING),
-        failed=waits.get(Status.FAILED, 0),
-        unknown=waits.get(Status.UNKNOWN, 0),
-        oldest_due_seconds=round((utc(now) - oldest).total_seconds(), 3),
+        **number,
+        failed=attention.get(Status.FAILED, 0),
+        unknown=attention.get(Status.UNKNOWN, 0),
+        oldest_due_seconds=round(oldest(found), 3),
     )
 
 
-def _waiting(
-    connection: Connection,
-    database: Database,
-    now: datetime,
-    starts: Mapping[LaneKey, Mark],
-    *,
-    is_due: bool,
-) -> int:
-    """Return how many emails of these ways are due, or are due later."""
-    total, left = 0, list(starts.items())
-    while left and total < MOST_COUNTED:
-        some, left = dict(left[:WAYS_AT_ONCE]), left[WAYS_AT_ONCE:]
-        limits = dict.fromkeys(some, MOST_COUNTED - total)
-        found = count(connection, database, now, some, limits, is_due=is_due)
-        total += sum(one.emails for one in found.values())
-    return min(total, MOST_COUNTED)
+def oldest(found: Findings) -> float:
+    """Return for how many seconds the oldest due email has waited; 0 if none is due."""
+    return max((0.0, *(found.age(row.moment) for row in found["way"])))
 
 
-def _in_flight(connection: Connection, database: Database, status: Status) -> int:
-    """Return how many emails of claims have this status. The slots and batches limit the claims."""
+def counted(what: str, some: Statement) -> Statement:
+    """Return the statement that counts the rows of another one, which has a limit."""
+    return finding(what, emails=func.count()).select_from(some.subquery(f"some_{what}"))
+
+
+def waiting(database: Database, way: CTE, when: ColumnElement[bool], limit: int) -> Statement:
+    """Return the statement for up to so many emails of all ways, by when they are due."""
+    if (own := backend_of(database.dialect).waiting) is not None:
+        some = own(database, way, when, limit)
+    else:
+        email = database.tables.email
+        is_of_way = and_(email.c.priority == way.c.priority, email.c.lane == way.c.lane)
+        one = select(constant(1).label("one"))
+        some = one.select_from(way.join(email, is_of_way)).where(when)
+    return some.limit(constant(limit))
+
+
+def leased(database: Database, status: Status) -> Statement:
+    """Return the statement for the emails of claims that have this status.
+
+    The slots and batches limit the claims.
+    """
     email = database.tables.email.c
-    some = select(email.id).where(email.token.is_not(None), email.status == status)
-    counted = select(func.count()).select_from(some.limit(MOST_COUNTED).subquery())
-    return connection.execute(counted).scalar_one()
+    return select(email.id).where(email.token.is_not(None), email.status == constant(status))
 
 
-def _need_person(connection: Connection, database: Database) -> dict[str, int]:
-    """Return by status how many emails need a person, among the last of them."""
+def _attention(database: Database) -> Statement:
+    """Return the statement that counts by status what needs a person, among the last of them."""
     email = database.tables.email.c
     last = (
         select(email.status)
         .where(email.attention_at.is_not(None))
         .order_by(email.attention_at.desc(), email.id.desc())
-        .limit(MOST_COUNTED)
-        .subquery()
+        .limit(constant(MOST_COUNTED))
+        .subquery("last_of_a_person")
     )
-    counts = select(last.c.status, func.count()).group_by(last.c.status)
-    return {status: emails for status, emails in connection.execute(counts)}  # noqa: C416
+    found = finding("attention", name=last.c.status, emails=func.count())
+    return found.group_by(last.c.status)

@@ -6,6 +6,7 @@ Each read is one statement. So a fold that commits meanwhile hides nothing from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
+    bindparam,
     case,
     cast,
     func,
@@ -30,13 +32,21 @@ from ..queries.sweep.tagged_rows import constant
 from ..schema.clock import utc
 
 
-def read_figures(connection: Connection, database: Database, period: Period) -> Figures:
-    """Return the figures of this period up to now."""
-    now = connection.execute(select(database.now())).scalar_one()
-    range_ = Range(period=period, until=utc(now))
-    since, step = range_.minutes[0], period.span // MINUTE
+def read_figures(
+    connection: Connection, database: Database, period: Period, now: datetime | None = None
+) -> Figures:
+    """Return the figures of this period up to now. `now`: the database's time, if it is known."""
+    if now is None:
+        now = utc(connection.execute(select(database.now())).scalar_one())
+    range_ = Range(period=period, until=now)
+    found = connection.execute(database.built(_statement, period), {"since": range_.minutes[0]})
+    return figures_of(range_, found)
+
+
+def _statement(database: Database, period: Period) -> CompoundSelect[*tuple[Any, ...]]:
     stat, tally = database.tables.stat.c, database.tables.tally.c
-    found = _both(
+    since, step = bindparam("since", type_=stat.minute.type), period.span // MINUTE
+    return _both(
         database,
         [stat.minute, stat.verdict, stat.bin, *_of_failures(stat)],
         [stat.span == period.span, stat.minute >= since],
@@ -48,7 +58,6 @@ def read_figures(connection: Connection, database: Database, period: Period) -> 
         ],
         [tally.minute >= since],
     )
-    return figures_of(range_, connection.execute(found))
 
 
 def _of_failures(columns: Any) -> list[ColumnElement[Any]]:

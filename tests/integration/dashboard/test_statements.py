@@ -13,13 +13,18 @@ from tests.integration.store.search.test_problems import FULL, refused
 from .desk import Desk
 
 PAGES = {
+    "/": 8,  # one for nearly all; the breakers, workers, place (two), instance, jobs and figures
+    "/now": 7,
+    "/figures": 2,
+    "/figures?last=week": 2,
     "/problems": 1,
     "/newsletters": 2,  # which tags there are, and how far each has come
     "/newsletters/tag?tag=news-1": 1,
+    "/workers": 2,
 }
 """The statements of each page on PostgreSQL."""
 
-STEPS = {"/problems": 4, "/newsletters": 40}
+STEPS = {"/": 8, "/problems": 4, "/newsletters": 40}
 """The most statements on a database without a way of its own."""
 
 

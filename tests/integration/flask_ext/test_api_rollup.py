@@ -79,7 +79,6 @@ def test_the_backlog_is_counted_up_to_a_limit(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting, "MOST_COUNTED", 5)
-    monkeypatch.setattr(waiting, "WAYS_AT_ONCE", 2)
     shop = shops.open(OUTBOX_DOMAIN_RATES={f"d{number}.example": "1/s" for number in range(4)})
     later = datetime.now(UTC) + timedelta(days=1)
     for number in range(4):

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
 from ....store.control.barring.erased import is_illegible
-from ....store.queries.encryption_keys import needed, needed_soon
+from ....store.queries.encryption_keys import needed
 from ....worker.setup.pairing import runtime_of
 from .codes import Code
 from .finding import Finding, error, ok
@@ -46,10 +46,8 @@ def privacy_findings(runtime: Runtime) -> list[Finding]:
     return findings + _lacking(runtime)
 
 
-def missing_soon(runtime: Runtime) -> list[str]:
-    """Return a problem for each key that this process lacks, and the next emails need."""
-    database = runtime.database
-    used = database.read(lambda connection: needed_soon(connection, database))
+def missing(runtime: Runtime, used: frozenset[str]) -> list[str]:
+    """Return a problem for each of these keys that this process lacks."""
     return [_MISSING.format(key_id=key_id) for key_id in runtime.cipher.missing(used)]
 
 
@@ -57,10 +55,7 @@ def _lacking(runtime: Runtime) -> list[Finding]:
     """Return an error for each key that stored emails need, and for erased people unknown now."""
     database = runtime.database
     used = database.read(lambda connection: needed(connection, database))
-    findings = [
-        error(_MISSING.format(key_id=key_id), Code.ENCRYPTION_KEY)
-        for key_id in runtime.cipher.missing(used)
-    ]
+    findings = [error(text, Code.ENCRYPTION_KEY) for text in missing(runtime, used)]
     if database.read(lambda connection: is_illegible(connection, database)):
         findings.append(error(_ILLEGIBLE, Code.ERASE_KEY))
     return findings

@@ -17,7 +17,6 @@ from outbox.store.control import circuit_breaker, lease
 from outbox.store.control.set_back.ahead import TERMS
 from outbox.store.control.set_back.set_right import set_right
 from outbox.store.queries.progress import progress
-from outbox.store.queries.standstill import taken
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from tests.integration.store.control.test_circuit_breaker import SERVER, probes, trip
 from tests.integration.store.queries.generic_plans import statements
@@ -234,4 +233,4 @@ def test_nobody_is_told_of_an_email_that_waits_for_less_than_no_time(shop: Shop)
     shop.enqueue()
     shop.claim()
     shop.later(-HOUR)
-    assert shop.database.read(lambda c: taken(c, shop.database, 60.0, 0.0)).oldest_claimed == 0.0
+    assert shop.outbox.health().oldest_claimed_seconds == 0.0

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from outbox.domain.delivery.status import NEEDS_PERSON, Status
 from outbox.domain.priority import Priority
 from outbox.store.backend import backend_of
+from outbox.store.queries import whole_state
 from outbox.store.records import Depth
 from outbox.store.search import spread, tags
 from outbox.store.search.problems import problems
 from outbox.store.search.tag_progress import tag_progress
-from tests.integration.twins import Twins, at, content, email, examples
+from tests.integration.twins import Twins, at, content, email, examples, lease
+from tests.support.shop.shop import LEASE
 
 from .test_twins import OTHERS
 
@@ -25,7 +27,7 @@ made_up = examples(50)
 
 
 @pytest.mark.parametrize(
-    "way", ["group_problems", "last_attempts", "newsletter_ids", "tag_findings"]
+    "way", ["group_problems", "last_attempts", "newsletter_ids", "tag_findings", "waiting"]
 )
 def test_both_ways_are_run(twins: Twins, way: str) -> None:
     assert getattr(backend_of(twins.shop.database.dialect), way) is not None
@@ -113,5 +115,26 @@ def test_newsletters_are_counted_and_sampled_alike(twins: Twins, data: st.DataOb
         lambda database: database.read(lambda c: tag_progress(c, database, chosen, depth)),
         content=[content()],
         email=rows,
+    )
+    assert own == other
+
+
+@made_up
+@given(data=st.data())
+def test_how_things_stand_is_read_alike(twins: Twins, data: st.DataObject) -> None:
+    rows = [data.draw(rows_of_page(number)) for number in range(1, data.draw(st.integers(2, 12)))]
+
+    def look(database: Any) -> list[object]:
+        found = database.read(
+            lambda c: whole_state.look(c, database, limit=60.0, lease_seconds=LEASE, max_crashes=3)
+        )
+        return [found.backlog, found.standstill, found.has_held, found.marks]
+
+    (own, _), (other, _) = twins.both(
+        look,
+        content=[content()],
+        email=rows,
+        attempt=data.draw(tries(len(rows))),
+        lease=[lease(OTHERS)],
     )
     assert own == other
