@@ -114,6 +114,20 @@ def _inherits(heirs: list[Life], life: Life) -> bool:
     return heir is not None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sign:
+    """The sign that a worker has given of its life, by how many seconds ago that was."""
+
+    name: str
+    pool: str
+    queues: tuple[str, ...]
+    tasks: int
+    process: ProcessId
+    started_seconds: float
+    seen_seconds: float
+    is_stopped: bool
+
+
 def slots(living: int, most: int | None) -> int:
     """Return how many batches may be in flight for the `living` workers' slots; 0: none lives.
 

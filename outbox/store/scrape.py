@@ -7,6 +7,7 @@ the sums and from the tallies in the same statement, so no counter ever falls.
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -28,9 +29,10 @@ from sqlalchemy import (
 from ..domain.delivery.breaker_timing import BreakerState
 from ..domain.delivery.status import Status
 from ..domain.figures.spans import TOTAL
+from ..domain.fleet import ProcessId, Sign
 from ..domain.metrics.scrape import CAME_INTO_DOUBT, Counted, Halt, Scrape
 from .connection.database import Database
-from .control import circuit_breaker
+from .control import circuit_breaker, fleet
 from .control.beat import since
 from .control.counter import BEAT, MARKS, UNKNOWN, summed
 from .queries.standstill import MOST_COUNTED
@@ -65,6 +67,20 @@ def scrape(connection: Connection, database: Database) -> Scrape:
         paused=tuple(sorted(row.name for row in rows["pause"])),
         beat_seconds=None if beat is None else since(beat, now.timestamp()),
         events=counters | {CAME_INTO_DOUBT: doubts},
+        workers=tuple(_sign(row, now) for row in rows["worker"]),
+    )
+
+
+def _sign(row: Row[Any], now: datetime) -> Sign:
+    return Sign(
+        name=row.name,
+        pool=row.verdict,
+        queues=tuple(row.route.split()),
+        tasks=row.bin,
+        process=ProcessId(row.boot, row.priority, row.number),
+        is_stopped=row.stopped is not None,
+        started_seconds=fleet.since_start(now, utc(row.started)),
+        seen_seconds=fleet.since_seen(now, utc(row.moment)),
     )
 
 
@@ -76,7 +92,7 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     due_at, now = tables.email.c.due_at, database.now()
     is_told = counter.name.not_in([constant(name) for name in MARKS if name != BEAT])
     return union_all(
-        _row("now", moment=now),
+        _row("now", moment=now, started=now, stopped=now),
         _attempts(stat).where(stat.c.span == TOTAL),
         _attempts(tally).where(tally.c.attempts > 0),
         _row("counter", name=counter.name, number=counter.value).where(is_told),
@@ -93,6 +109,7 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         _emails("claimed", leased(database, Status.CLAIMED)),
         _emails("sending", leased(database, Status.SENDING)),
         _emails("attention", _of_a_person(database)),
+        _workers(database),
     )
 
 
@@ -105,7 +122,10 @@ def _row(
     priority: Any = 0,
     bin: Any = 0,  # noqa: A002
     number: Any = 0,
-    moment: ColumnElement[Any] | None = None,
+    boot: Any = "",
+    moment: Any = None,
+    started: Any = None,
+    stopped: Any = None,
 ) -> Select[*tuple[Any, ...]]:
     """Return the statement for rows of one kind. All kinds have the same columns."""
     values = {
@@ -116,10 +136,35 @@ def _row(
         "priority": priority,
         "bin": bin,
         "number": number,
+        "boot": boot,
+        "moment": moment,
+        "started": started,
+        "stopped": stopped,
     }
-    return select(
-        *((constant(v) if isinstance(v, (str, int)) else v).label(k) for k, v in values.items()),
-        (null() if moment is None else moment).label("moment"),
+    return select(*(_column(value).label(key) for key, value in values.items()))
+
+
+def _column(value: Any) -> ColumnElement[Any]:
+    if value is None:
+        return null()
+    return constant(value) if isinstance(value, str | int) else value
+
+
+def _workers(database: Database) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the workers and beats that are known."""
+    one = fleet.known(database, database.tables.worker).subquery("known_worker").c
+    return _row(
+        "worker",
+        name=one.name,
+        route=one.queues,
+        verdict=one.pool,
+        priority=one.pid,
+        bin=one.tasks,
+        number=one.process_start,
+        boot=one.boot,
+        moment=one.seen_at,
+        started=one.started_at,
+        stopped=one.stopped_at,
     )
 
 

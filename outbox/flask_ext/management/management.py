@@ -215,7 +215,7 @@ class Management(Searching, PrivacyVerbs):
     def metrics(self) -> str:
         """Return the metrics in Prometheus' text format; it does not raise if the database is away.
 
-        They are read from the tables by two statements, in milliseconds however many emails there
+        They are read from the tables by one statement, in milliseconds however many emails there
         are. So each process tells the same, and no counter falls when a process ends. Where the
         database is away there is only `outbox_up`, which is 0.
         """

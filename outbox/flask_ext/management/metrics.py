@@ -11,16 +11,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...domain.fleet import BEAT, WorkerState
 from ...domain.metrics.families import Family
 from ...domain.metrics.outbox_families import outbox_families, up
-from ...store.control import fleet
 from ...store.scrape import scrape
-from .workers import details
+from .workers import states
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 
 def families(runtime: Runtime) -> tuple[Family, ...]:
-    """Return the metrics now, by two statements; only `outbox_up` 0 where the database is away.
+    """Return the metrics now, by one statement; only `outbox_up` 0 where the database is away.
 
     A monitor is to see the difference between an app that is away and a database that is. So this
     raises no error of the database.
@@ -28,13 +27,14 @@ def families(runtime: Runtime) -> tuple[Family, ...]:
     database, names = runtime.database, [server.name for server in runtime.servers]
 
     def look(connection: Connection) -> tuple[Family, ...]:
-        known = details(fleet.workers(connection, database), {})
-        states = Counter[WorkerState](
-            one.state
-            for one in known
-            if one.pool != BEAT and (one.is_missed or one.state is not WorkerState.DEAD)
+        found = scrape(connection, database)
+        known = zip(found.workers, states(found.workers), strict=True)
+        by_state = Counter[WorkerState](
+            state
+            for sign, (state, is_missed) in known
+            if sign.pool != BEAT and (is_missed or state is not WorkerState.DEAD)
         )
-        return outbox_families(scrape(connection, database), servers=names, workers=states)
+        return outbox_families(found, servers=names, workers=by_state)
 
     try:
         return database.read(look)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from ...domain.config.agreement import differing, digests
-from ...domain.fleet import BEAT, STILL, Life, missed, slots, state_of
+from ...domain.fleet import BEAT, STILL, Life, Sign, WorkerState, missed, slots, state_of
 from ...store.control import beat
 from ...store.control import fleet as table
 from ...store.control.fleet import WorkerRow
@@ -70,26 +70,6 @@ def _is_still(runtime: Runtime, task_seconds: float | None) -> bool:
 def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[WorkerDetails]:
     """Return what the rows mean, in their order. `agreed` has the digests of our settings."""
     known = list(rows)
-    states = [
-        state_of(
-            seen=row.seen_seconds,
-            is_stopped=row.stopped_at is not None,
-            is_gone=has_ended(row.process),
-            tasks=row.tasks,
-        )
-        for row in known
-    ]
-    lives = [
-        Life(
-            started=row.started_seconds,
-            seen=row.seen_seconds,
-            state=state,
-            name=row.name,
-            place=row.queues,
-        )
-        for row, state in zip(known, states, strict=True)
-    ]
-    gone = set(missed(lives))
     told = ("name", "host", "pid", "pool", "concurrency", "queues", "tasks", "version")
     times = ("started_at", "seen_at", "seen_seconds", "stopped_at")
     return [
@@ -97,10 +77,32 @@ def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[Worker
             **{name: getattr(row, name) for name in (*told, *times)},
             state=state,
             differing=differing(agreed, row.settings),
-            is_missed=place in gone,
+            is_missed=is_missed,
         )
-        for place, (row, state) in enumerate(zip(known, states, strict=True))
+        for row, (state, is_missed) in zip(known, states(row.sign for row in known), strict=True)
     ]
+
+
+def states(signs: Iterable[Sign]) -> list[tuple[WorkerState, bool]]:
+    """Return the state of each worker, and whether it is dead and nobody took its place."""
+    known = list(signs)
+    lives = [
+        Life(
+            started=one.started_seconds,
+            seen=one.seen_seconds,
+            state=state_of(
+                seen=one.seen_seconds,
+                is_stopped=one.is_stopped,
+                is_gone=has_ended(one.process),
+                tasks=one.tasks,
+            ),
+            name=one.name,
+            place=one.queues,
+        )
+        for one in known
+    ]
+    gone = set(missed(lives))
+    return [(life.state, place in gone) for place, life in enumerate(lives)]
 
 
 def _unheard(known: list[WorkerDetails]) -> dict[str, float | None]:

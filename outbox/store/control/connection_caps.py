@@ -75,14 +75,6 @@ def full_for_now(database: Database) -> Collection[str]:
     return avoided(database, database.tables.server).keys()
 
 
-def in_flight(connection: Connection, database: Database) -> dict[str, int]:
-    """Return how many batches hold a connection to each server that has a cap."""
-    table = database.tables.lease.c
-    statement = select(table.server, func.count()).where(table.server.is_not(None))
-    rows = connection.execute(statement.group_by(table.server).order_by(table.server))
-    return {name: count for name, count in rows}  # noqa: C416  (to mypy a row is not a pair)
-
-
 def _taken(
     connection: Connection, database: Database, token: UUID, names: Sequence[str]
 ) -> dict[str, int]:

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
-from ...domain.fleet import KEPT, LIVING, ProcessId
+from ...domain.fleet import KEPT, LIVING, ProcessId, Sign
 from ..connection.database import Database
 from ..schema.clock import utc
 
@@ -48,9 +48,18 @@ class WorkerRow:
         return self.stopped_at is None and self.seen_seconds <= LIVING
 
     @property
-    def process(self) -> ProcessId:
-        """The process that keeps the row."""
-        return ProcessId(self.boot, self.pid, self.process_start)
+    def sign(self) -> Sign:
+        """What tells in which state it is."""
+        return Sign(
+            name=self.name,
+            pool=self.pool,
+            queues=self.queues,
+            tasks=self.tasks,
+            process=ProcessId(self.boot, self.pid, self.process_start),
+            started_seconds=self.started_seconds,
+            seen_seconds=self.seen_seconds,
+            is_stopped=self.stopped_at is not None,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,19 +115,27 @@ def living_slots(connection: Connection, database: Database) -> int:
 
 
 def workers(connection: Connection, database: Database) -> tuple[WorkerRow, ...]:
-    """Return the rows of the workers that are known, the one that was seen last first.
+    """Return the rows of the workers that are known, the one that was seen last first."""
+    return tuple(map(_worker, connection.execute(database.built(_whole, MOST))))
+
+
+def _whole(database: Database, most: int) -> Select[*tuple[Any, ...]]:
+    return known(database, database.tables.worker, database.now().label("now"), most=most)
+
+
+def known(database: Database, *columns: Any, most: int = MOST) -> Select[*tuple[Any, ...]]:
+    """Return the statement for these columns of the workers, the one that was seen last first.
 
     A worker that dies again and again leaves a row each time. So of each name that does not live
-    the last OF_A_NAME are returned, and of all workers the last MOST.
+    the last OF_A_NAME are returned, and of all workers the last `most`.
     """
     table = database.tables.worker
     last_first = table.c.seen_at.desc()
     place = func.row_number().over(partition_by=table.c.name, order_by=last_first).label("place")
     ranked = select(table.c.id, place).subquery("ranked")
     some = or_(ranked.c.place <= OF_A_NAME, table.c.seen_at >= database.now(-LIVING))
-    found = select(table, database.now().label("now")).join(ranked, ranked.c.id == table.c.id)
-    rows = connection.execute(found.where(some).order_by(last_first, table.c.name).limit(MOST))
-    return tuple(map(_worker, rows))
+    found = select(*columns).select_from(table).join(ranked, ranked.c.id == table.c.id)
+    return found.where(some).order_by(last_first, table.c.name).limit(most)
 
 
 def _worker(row: Any) -> WorkerRow:
@@ -131,9 +148,19 @@ def _worker(row: Any) -> WorkerRow:
         started_at=started,
         seen_at=seen,
         stopped_at=None if row.stopped_at is None else utc(row.stopped_at),
-        started_seconds=max(0.0, (now - started).total_seconds()),
-        seen_seconds=abs((now - seen).total_seconds()),  # see `living` for the future
+        started_seconds=since_start(now, started),
+        seen_seconds=since_seen(now, seen),
     )
+
+
+def since_start(now: datetime, started: datetime) -> float:
+    """Return how many seconds ago a worker started."""
+    return max(0.0, (now - started).total_seconds())
+
+
+def since_seen(now: datetime, seen: datetime) -> float:
+    """Return how many seconds ago a worker was seen; see `living` for one of the future."""
+    return abs((now - seen).total_seconds())
 
 
 def forget(database: Database) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,14 +14,16 @@ from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.domain.fleet import ProcessId
 from outbox.domain.metrics.scrape import CAME_INTO_DOUBT, EVENTS, Halt, Scrape
 from outbox.store import scrape as reader
-from outbox.store.control import beat, circuit_breaker
+from outbox.store.control import beat, circuit_breaker, fleet
 from outbox.store.control.counter import UNKNOWN, bump
 from outbox.store.rollup.fold import fold
 from outbox.store.transitions.rescue import RESCUED
 from outbox.store.transitions.window import LOST
 from outbox.worker.batch.send_batch import STALE
+from tests.integration.dashboard.scene import worker
 from tests.integration.store.rollup.test_fold import again, tallied
 from tests.support.shop.shop import Shop, Shops, entry, sent
 
@@ -65,15 +68,35 @@ def test_an_empty_outbox_has_nothing_to_tell(shop: Shop) -> None:
         paused=(),
         beat_seconds=None,
         events={CAME_INTO_DOUBT: 0},
+        workers=(),
     )
 
 
 def test_a_scrape_is_one_statement(shop: Shop) -> None:
     shop.enqueue()
     tallied(shop, 1)
+    worker(shop, "celery@mail-1")
+    shop.outbox.metrics()
     with statements(shop) as seen:
-        scrape(shop)
+        assert 'outbox_workers{state="busy"} 1' in shop.outbox.metrics()
     assert len(seen) == 1
+
+
+def test_a_scrape_tells_of_each_worker_and_beat_what_says_in_which_state_it_is(shop: Shop) -> None:
+    worker(shop, "celery@mail-1", started_at=shop.database.now(-60.0))
+    stop = shop.database.now(-5.0)
+    worker(shop, "beat@mail-1", seen=20.0, pool="beat", queues="a b", tasks=0, stopped_at=stop)
+    read = shop.database.read(lambda connection: fleet.workers(connection, shop.database))
+    found, rows = scrape(shop).workers, [row.sign for row in read]
+    assert [one.name for one in found] == ["celery@mail-1", "beat@mail-1"]
+    for one, row in zip(found, rows, strict=True):
+        assert replace(one, started_seconds=0.0, seen_seconds=0.0) == replace(
+            row, started_seconds=0.0, seen_seconds=0.0
+        )
+    assert (found[0].process, found[0].is_stopped) == (ProcessId("", 17, 1), False)
+    assert (found[1].queues, found[1].is_stopped) == (("a", "b"), True)
+    assert 60 <= found[0].started_seconds < 90
+    assert 20 <= found[1].seen_seconds < 50
 
 
 def test_a_scrape_tells_what_waits_and_what_is_in_flight(shop: Shop) -> None:

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import event
 
 from outbox.store.control import lease
-from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.control.connection_caps import take_server
 from outbox.store.transitions.rescue import rescue
-from tests.integration.store.leases import leases
+from tests.integration.store.leases import in_flight, leases
 from tests.support.shop.shop import LEASE, Shop
 
 pytestmark = pytest.mark.each_database

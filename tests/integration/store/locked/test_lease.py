@@ -17,13 +17,14 @@ from outbox import Status
 from outbox.domain.fleet import ProcessId
 from outbox.store.connection.database import Database
 from outbox.store.control import lease, locked_leases
-from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.control.connection_caps import take_server
 from outbox.store.transitions.rescue import RESCUED, rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import abandon, finish, record_last
 from outbox.worker.batch.batch_end import BatchEnd
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.sending import Sending
+from tests.integration.store.leases import in_flight
 from tests.integration.store.locks import (
     PATIENCE,
     SENT,

@@ -20,11 +20,12 @@ from outbox.store.connection.database import Database
 from outbox.store.connection.shared_rows import LockedElsewhere
 from outbox.store.control import circuit_breaker, forgotten_servers
 from outbox.store.control.blame import suspicion
-from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.control.connection_caps import take_server
 from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
 from outbox.store.control.rate_limits import seconds_until_open, set_right, take
 from outbox.store.queries.crashing import prepare_mark
 from outbox.store.transitions.rescue import RESCUED
+from tests.integration.store.leases import in_flight
 from tests.integration.store.locks import OURS, ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, halted, server, standing, write

@@ -12,12 +12,13 @@ import pytest
 from outbox import Status
 from outbox.domain.fleet import ProcessId
 from outbox.store.control import lease
-from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.control.connection_caps import take_server
 from outbox.store.records import Claim
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.worker.fleet.deaths import Deaths
 from outbox.worker.process.own_process import process_of
+from tests.integration.store.leases import in_flight
 from tests.support.shop.shop import LEASE, WORKER, Shop
 
 pytestmark = pytest.mark.each_database

@@ -10,13 +10,14 @@ import pytest
 from sqlalchemy import event
 
 from outbox.smtp.connection import Connection
-from outbox.store.control.connection_caps import in_flight, take_server
+from outbox.store.control.connection_caps import take_server
 from outbox.store.records import Claim
 from outbox.store.transitions.window import finish
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.server_choice import ServerChoice
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
+from tests.integration.store.leases import in_flight
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
 from tests.support.shop.motion import HOT, Motion, attempts, server, standing, write
