@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS emails, min(due_at) AS due_at, min(id) AS id FROM (
         SELECT e.due_at, e.id FROM {email} AS e
         WHERE e.priority = way.priority AND e.lane = way.lane COLLATE "C"
-            AND e.due_at {when} :now AND (e.due_at, e.id) >= (way.due_at, way.id)
+            AND e.due_at <= :now AND (e.due_at, e.id) >= (way.due_at, way.id)
         ORDER BY e.due_at, e.id LIMIT way.emails
     ) AS seen
 ) AS found

@@ -31,7 +31,7 @@ SELECT :priority{place} AS priority, :lane{place} AS lane,
     count(*) AS emails, min(due_at) AS due_at, min(id) AS id
 FROM (
     SELECT due_at, id FROM {email}
-    WHERE priority = :priority{place} AND lane = :lane{place} AND due_at {when} :now
+    WHERE priority = :priority{place} AND lane = :lane{place} AND due_at <= :now
     ORDER BY due_at, id LIMIT :limit{place}
 ) AS seen{place}
 """
@@ -43,18 +43,15 @@ def count(
     now: datetime,
     starts: Mapping[LaneKey, Mark],
     limits: Mapping[LaneKey, int],
-    *,
-    is_due: bool = True,
 ) -> dict[LaneKey, Backlog]:
     """Count, in one statement, the emails that are due now, for each lane and priority.
 
-    With `is_due=False` it counts the emails that are due later instead. Counting begins at the mark
-    in `starts`. Pairs without such emails are left out. On databases
+    Counting begins at the mark in `starts`. Pairs without due emails are left out. On databases
     other than PostgreSQL the statement has a term for each pair, and begins at its first email.
     """
     if not starts:
         return {}
-    statement = database.built(count_statement, len(starts), is_due)
+    statement = database.built(count_statement, len(starts))
     values = {"now": now, **counted(database, starts, limits)}
     return {
         (row.lane, Priority(row.priority)): Backlog(
@@ -65,13 +62,13 @@ def count(
     }
 
 
-def count_statement(database: Database, ways: int, is_due: bool = True) -> TextualSelect:
+def count_statement(database: Database, ways: int) -> TextualSelect:
     """Return the statement for this many pairs. It takes `now` and the values of `counted`."""
-    email, when = database.name(database.tables.email), "<=" if is_due else ">"
+    email = database.name(database.tables.email)
     if (own := backend_of(database.dialect).backlog) is not None:
-        statement = own.STATEMENT.format(email=email, when=when)
+        statement = own.STATEMENT.format(email=email)
     else:
-        terms = (_TERM.format(email=email, place=n, when=when) for n in range(ways))
+        terms = (_TERM.format(email=email, place=n) for n in range(ways))
         statement = " UNION ALL ".join(terms)
     return (
         text(statement)
