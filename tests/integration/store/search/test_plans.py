@@ -12,6 +12,7 @@ from sqlalchemy import event
 
 from outbox import Priority
 from outbox.domain.search.digests import message_id_digest, recipient_digest
+from outbox.flask_ext.management.figures import overview
 from outbox.flask_ext.management.newsletters import reports
 from outbox.store.instance.held import HeldGlance, glance
 from outbox.store.queries.standstill import MOST_COUNTED
@@ -51,6 +52,7 @@ FROM outbox_email;
 """
 _HELD = f"due_at IS NOT NULL AND id > {NEWS + OTHERS} - 6000"
 _TABLES = ("content", "email", "lookup", "attempt")
+LARGE = tuple(f"outbox_{table}" for table in _TABLES)
 
 PAGES: dict[str, dict[str, Any]] = {
     "all": {},
@@ -105,6 +107,8 @@ def test_each_page_goes_by_an_index_and_reads_a_bounded_number_of_rows(full: Sho
     listed = partial(reports.newsletters, full.runtime, before=None, limit=10)
     assert [(one.tag, one.is_counted) for one in listed().newsletters] == [("news", False)]
     check("newsletters", steps(full, listed), most=3 * MOST_READ)
+    state = steps(full, partial(overview, full.runtime))
+    check("overview", [one for one in state if one.get("Relation Name") in LARGE], 3 * MOST_COUNTED)
     one = steps(full, partial(reports.newsletter, full.runtime, "news"))
     check("newsletter", one, most=3 * reports.OF_ONE.counted)
     with full.engine.begin() as connection:

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from outbox.domain.delivery.status import NEEDS_PERSON, Status
 from outbox.domain.priority import Priority
+from outbox.domain.search.filters import Filters
 from outbox.store.backend import backend_of
 from outbox.store.queries import whole_state
 from outbox.store.records import Depth
 from outbox.store.search import spread, tags
+from outbox.store.search.page import page
 from outbox.store.search.problems import problems
 from outbox.store.search.tag_progress import tag_progress
 from tests.integration.twins import Twins, at, content, email, examples, lease
@@ -44,7 +46,7 @@ def rows_of_page(draw: st.DrawFn, number: int) -> dict[str, Any]:
         due_at=at(draw(st.sampled_from([-3000, -10, 0, 50]))),
         lane=draw(st.sampled_from(["", "@a.example"])),
         priority=draw(st.sampled_from([0, 1, Priority.BULK, Priority.BULK])),
-        tag=draw(st.sampled_from([None, "news", "news", "News", "nëws", "more"])),
+        tag=draw(st.sampled_from([None, *["news"] * 6, "News", "nëws", "more"])),
         recipient=draw(st.sampled_from(["a@x.example", "a@X.example", "b@y.example", '"@"@z'])),
     )
     ended = row["finished_at"] is not None or status in NEEDS_PERSON
@@ -68,7 +70,7 @@ def tries(draw: st.DrawFn, emails: int) -> list[dict[str, Any]]:
             "worker": "host:1",
             "server": draw(st.sampled_from(["mx:25", ""])),
         }
-        for number in range(1, draw(st.integers(0, 12)) + 1)
+        for number in range(1, 2 * emails + 1)
     ]
 
 
@@ -79,6 +81,25 @@ def test_problems_are_grouped_alike(twins: Twins, data: st.DataObject) -> None:
     limit, newest = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 9))
     (own, _), (other, _) = twins.both(
         lambda database: database.read(lambda c: problems(c, database, limit, newest)),
+        content=[content()],
+        email=rows,
+        attempt=data.draw(tries(len(rows))),
+    )
+    assert own == other
+
+
+@made_up
+@given(data=st.data())
+def test_the_emails_of_a_group_are_found_alike(twins: Twins, data: st.DataObject) -> None:
+    rows = [data.draw(rows_of_page(number)) for number in range(1, data.draw(st.integers(2, 12)))]
+    filters = Filters.check(
+        twins.shop.runtime.settings.indexed,
+        status=data.draw(st.sampled_from([*NEEDS_PERSON])),
+        server=data.draw(st.sampled_from([None, "mx:25", "(none)"])),
+        reply=data.draw(st.sampled_from(["550 5.1.1", "552", "(none)"])),
+    )
+    (own, _), (other, _) = twins.both(
+        lambda database: database.read(lambda c: page(c, database, filters, None, 5)),
         content=[content()],
         email=rows,
         attempt=data.draw(tries(len(rows))),
@@ -104,9 +125,9 @@ def test_newsletters_are_found_alike(twins: Twins, data: st.DataObject) -> None:
 @made_up
 @given(data=st.data())
 def test_newsletters_are_counted_and_sampled_alike(twins: Twins, data: st.DataObject) -> None:
-    rows = [data.draw(rows_of_page(number)) for number in range(1, data.draw(st.integers(2, 14)))]
+    rows = [data.draw(rows_of_page(number)) for number in range(1, data.draw(st.integers(6, 14)))]
     depth = Depth(
-        counted=data.draw(st.integers(1, 6)),
+        counted=data.draw(st.integers(1, 4)),
         sample=data.draw(st.integers(2, 5)),
         problems=data.draw(st.integers(1, 6)),
     )
