@@ -45,7 +45,7 @@ from .schema.clock import utc
 def scrape(connection: Connection, database: Database) -> Scrape:
     """Return what the tables tell now."""
     rows = defaultdict[str, list[Row[Any]]](list)
-    for row in connection.execute(database.built(_statement), marked(database, {})):
+    for row in connection.execute(database.built(_statement), marked(database, {})).all():
         rows[row.what].append(row)
     [clock] = rows["now"]
     now = utc(clock.moment)

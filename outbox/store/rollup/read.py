@@ -39,7 +39,8 @@ def read_figures(
     if now is None:
         now = utc(connection.execute(select(database.now())).scalar_one())
     range_ = Range(period=period, until=now)
-    found = connection.execute(database.built(_statement, period), {"since": range_.minutes[0]})
+    since = {"since": range_.minutes[0]}
+    found = connection.execute(database.built(_statement, period), since).all()
     return figures_of(range_, found)
 
 

@@ -103,7 +103,7 @@ class Findings:
         marks: Mapping[str, Any],
     ) -> None:
         self._rows = defaultdict[str, list[Row[Any]]](list)
-        for row in connection.execute(statement, marks):
+        for row in connection.execute(statement, marks).all():
             self._rows[row.what].append(row)
         (clock,) = self._rows["now"]
         self.now: datetime = clock.moment  # as the driver gave it
