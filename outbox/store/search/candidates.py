@@ -44,7 +44,7 @@ class ById:
     def after(self, place: Place | None, count: int) -> Sequence[Place]:
         """Return the candidates with the next lower ids."""
         rows = self.connection.execute(self.statement(place, count))
-        return [Place(email_id) for email_id in rows.scalars()]
+        return [Place(email_id) for email_id in rows.scalars().all()]
 
     def statement(self, place: Place | None, count: int) -> Select[int]:
         """Return the statement for their ids."""
@@ -67,7 +67,7 @@ class ByAttention:
 
     def after(self, place: Place | None, count: int) -> Sequence[Place]:
         """Return the candidates with the next earlier moments."""
-        rows = self.connection.execute(self.statement(place, count))
+        rows = self.connection.execute(self.statement(place, count)).all()
         return [Place(row.id, utc(row.attention_at)) for row in rows]
 
     def statement(self, place: Place | None, count: int) -> Select[int, datetime]:
