@@ -142,21 +142,7 @@ def _read(runtime: Runtime, limit: float) -> _Tables:
 
 def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Overview:
     found = _read(runtime, limit)
-    state, fleet, waits = found.state, found.fleet, found.state.backlog
-    health = Health(
-        healthy=True,
-        limit=limit,
-        problems=(),
-        oldest_due_seconds=waits.oldest_due_seconds,
-        oldest_claimed_seconds=state.standstill.oldest_claimed,
-        due=waits.due,
-        claimed=min(waits.claimed + waits.sending, MOST_COUNTED),
-        stuck=state.standstill.stuck,
-        beat_seconds=fleet.beat_seconds,
-        alerts=alerts(found.servers),
-        servers=found.servers,
-        crashing=tuple(one.id for one in state.crashing),
-    )
+    state, fleet, health = found.state, found.fleet, _figures(found, limit)
     problems = _problems(runtime, health, found, ask=ask)
     may_hold = found.place.instance is not None and found.place.instance.has_held
     held = (HELD,) if may_hold and state.has_held else ()
@@ -167,8 +153,28 @@ def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Overview:
         problems=problems,
         warnings=(*held, *map(crashing_line, state.crashing), *amiss),
     )
+    moment = utc(state.found.now)
     return Overview(
-        health=health, backlog=waits, fleet=fleet, pauses=state.pauses, at=utc(state.found.now)
+        health=health, backlog=state.backlog, fleet=fleet, pauses=state.pauses, at=moment
+    )
+
+
+def _figures(found: _Tables, limit: float) -> Health:
+    """Return the figures of the health, not judged yet."""
+    waits, standstill = found.state.backlog, found.state.standstill
+    return Health(
+        healthy=True,
+        limit=limit,
+        problems=(),
+        oldest_due_seconds=waits.oldest_due_seconds,
+        oldest_claimed_seconds=standstill.oldest_claimed,
+        due=waits.due,
+        claimed=min(waits.claimed + waits.sending, MOST_COUNTED),
+        stuck=standstill.stuck,
+        beat_seconds=found.fleet.beat_seconds,
+        alerts=alerts(found.servers),
+        servers=found.servers,
+        crashing=tuple(one.id for one in found.state.crashing),
     )
 
 

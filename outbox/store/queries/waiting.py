@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, CompoundSelect, Connection, Select, and_, func, select
-from sqlalchemy import union_all as union
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    and_,
+    func,
+    select,
+    union_all,
+)
 
 from ...domain.delivery.status import Status
 from ..backend import backend_of
@@ -29,7 +38,7 @@ def backlog(connection: Connection, database: Database) -> Backlog:
 
 
 def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
-    return union(now(database), *terms(database, ways(database).cte("waiting_way")))
+    return union_all(now(database), *terms(database, ways(database).cte("waiting_way")))
 
 
 def terms(database: Database, way: CTE) -> Iterator[Statement]:

@@ -70,23 +70,33 @@ def _together(
             ends[one.tag] = utc(one.first_at), utc(one.last_at)
         else:
             numbers.setdefault((one.what, one.tag), Counter())[Status(one.status)] += one.emails
-    none = Counter[Status]()
     for tag in tags:
-        if tag not in ends:
-            continue
-        newest = numbers.get(("newest", tag), none)
-        is_counted = newest.total() <= depth.counted
-        statuses = newest if is_counted else numbers.get(("sample", tag), none)
-        problems = _needing(newest) if is_counted else numbers.get(("problem", tag), none)
-        yield TagProgress(
-            tag=tag,
-            emails=min(newest.total(), depth.counted),
-            is_counted=is_counted,
-            statuses=statuses,
-            problems=problems,
-            first_at=ends[tag][0],
-            last_at=ends[tag][1],
-        )
+        if tag in ends:
+            of_tag = {what: numbers.get((what, tag), Counter()) for what in _KINDS}
+            yield _told(tag, *ends[tag], of_tag, depth)
+
+
+_KINDS = ("newest", "sample", "problem")
+
+
+def _told(
+    tag: str,
+    first_at: datetime,
+    last_at: datetime,
+    found: Mapping[str, Counter[Status]],
+    depth: Depth,
+) -> TagProgress:
+    newest, emails = found["newest"], found["newest"].total()
+    is_counted = emails <= depth.counted
+    return TagProgress(
+        tag=tag,
+        emails=min(emails, depth.counted),
+        is_counted=is_counted,
+        statuses=newest if is_counted else found["sample"],
+        problems=_needing(newest) if is_counted else found["problem"],
+        first_at=first_at,
+        last_at=last_at,
+    )
 
 
 def _needing(statuses: Mapping[Status, int]) -> dict[Status, int]:
