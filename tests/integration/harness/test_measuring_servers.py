@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import smtplib
+import socket
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests.support.servers.delay import Delay
@@ -81,6 +83,25 @@ def test_a_distant_server_that_comes_near_answers_at_once(recorder: Recorder) ->
         distant.come_near()
         with smtplib.SMTP(distant.host, distant.port, timeout=60) as client:
             assert client.noop()[0] == 250
+
+
+def test_what_is_under_way_to_a_server_that_comes_near_arrives_at_once(recorder: Recorder) -> None:
+    with Delay(recorder.port, 3600) as distant:
+        socket.create_connection((distant.host, distant.port)).close()
+        with socket.create_connection((distant.host, distant.port), timeout=60) as waiting:
+            waiting.sendall(b"NOOP\r\n")
+            proxy = psutil.Process(distant.pid)
+            ours = waiting.getsockname()
+            wait_until(lambda: ours in _clients(proxy), 60, "the proxy to have the connection")
+            distant.come_near()
+            replies = waiting.makefile("rb")
+            assert replies.readline().startswith(b"220 ")
+            assert replies.readline().startswith(b"250 ")
+
+
+def _clients(proxy: psutil.Process) -> list[tuple[str, int]]:
+    links = proxy.net_connections("tcp")
+    return [(link.raddr.ip, link.raddr.port) for link in links if link.raddr]
 
 
 def test_a_distant_server_that_is_down_takes_the_connection_down(recorder: Recorder) -> None:

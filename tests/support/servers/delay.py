@@ -13,6 +13,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 from tests.support.servers.own import OwnServer
@@ -40,7 +41,7 @@ class Delay(OwnServer):
         return (self._target, self._seconds)
 
     def come_near(self) -> None:
-        """Add nothing from now on, on open connections too."""
+        """Add nothing from now on, on open connections too; what is under way arrives at once."""
         os.kill(self.pid, signal.SIGUSR1)
         wait_until(lambda: _NEAR in self.printed(), self.patience, "the proxy to come near")
 
@@ -54,13 +55,24 @@ class _Way:
     def __init__(self, seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
         self.seconds = seconds
+        self._is_gone = asyncio.Event()
         self._line = deque[tuple[float, _Side, bytes | None]]()
         self._timer: asyncio.TimerHandle | None = None
 
     def vanish(self) -> None:
-        """Take no time from now on."""
+        """Take no time from now on, for what is under way neither: others queue behind it."""
         self.seconds = 0.0
+        self._is_gone.set()
+        self._line = deque((0.0, to, data) for _, to, data in self._line)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._arrive()
         print(_NEAR, flush=True)
+
+    async def pass_by(self, times: int) -> None:
+        """Wait as long as it takes to go this way so often."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_gone.wait(), times * self.seconds)
 
     def send(self, to: _Side, data: bytes | None) -> None:
         """Have the data arrive there later; None is the end."""
@@ -120,11 +132,12 @@ class _Near(_Side):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert isinstance(transport, asyncio.Transport)
-        transport.pause_reading()  # nothing may arrive before the far end is open
+        # Nothing may arrive before the far end is open. Python 3.11 begins to read after this call.
+        asyncio.get_running_loop().call_soon(transport.pause_reading)
         self._opening = asyncio.create_task(self._connect(transport))
 
     async def _connect(self, transport: asyncio.Transport) -> None:
-        await asyncio.sleep(_HANDSHAKE * self._way.seconds)
+        await self._way.pass_by(_HANDSHAKE)
         try:
             loop = asyncio.get_running_loop()
             await loop.create_connection(lambda: self.other, LOOPBACK, self._target)
