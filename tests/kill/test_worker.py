@@ -4,8 +4,8 @@ The points are recorded first: every commit (before it and after it), every stat
 by itself, every write to the SMTP server, every reply, every publish (before it and after it).
 Then, for each of them, a process is killed there with SIGKILL and another one runs until nothing is
 due. Every other time that one sees the death, as on the same host. With the server that takes
-PIPELINING and under `resend` the databases share the points, a third each; in the other
-combinations a third of the points. With `--whole` each tries all of them, with
+PIPELINING and under `resend` the databases share the points, a third each, in three tests; in the
+other combinations a third of the points. With `--whole` each tries all of them, with
 `OUTBOX_KILL_EVERY=10` every tenth.
 """
 

@@ -38,6 +38,8 @@ class Stage:
     hold: bool
     config: Config
     share: int = 1  # each database tries one of so many points
+    part: int = 0  # of these only one part
+    parts: int = 1
     say: Callable[[str], None] = print
     _first: dict[sa.Table, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -46,12 +48,14 @@ class Stage:
         """The combination, as it is printed."""
         server = "pipelining" if self.pipelining else "one by one"
         policy = "hold" if self.hold else "resend"
-        return f"{self.shop.engine.dialect.name}, {server}, {policy}"
+        part = f", {self.part + 1} of {self.parts}" if self.parts > 1 else ""
+        return f"{self.shop.engine.dialect.name}, {server}, {policy}{part}"
 
     def turn(self, points: Sequence[T]) -> Sequence[T]:
         """Return those that this database tries: all, or its share, from another one on."""
         place = DATABASES.index(self.shop.engine.dialect.name)
-        return points[place * self.share // len(DATABASES) :: self.share]
+        turn = points[place * self.share // len(DATABASES) :: self.share]
+        return turn[self.part :: self.parts]
 
     def begin(self) -> None:
         """Put the six emails into an empty table, the same rows each time; empty the broker."""
