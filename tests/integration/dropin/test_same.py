@@ -95,7 +95,7 @@ SAME: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", SAME)
-@pytest.mark.one_database("postgresql")
+@pytest.mark.one_database("sqlite")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_what_arrives_is_what_flask_mail_sends(both: Both, case: str) -> None:
     theirs, ours = both.send(**SAME[case])
