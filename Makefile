@@ -33,11 +33,13 @@ help: ## list the targets
 demo: $(STAMP) ## run the whole shop: DB=sqlite (default), DB=postgres or DB=mariadb; Ctrl-C ends it
 	@exec $(BIN)/python -m webapp.demo --db $(DB)
 
-# What a contributor waits for: no test that is marked long, and neither MariaDB nor RabbitMQ.
+# What a contributor waits for: no test that is marked long, few random examples, and neither
+# MariaDB nor RabbitMQ.
 test: QUICK := -m 'not long' --database sqlite --database postgresql --broker redis
 test: COV ?= --no-cov
+test: EXAMPLES ?= few
 test: $(STAMP) ## what matters, on SQLite and PostgreSQL, in minutes; ARGS="-k sweep" is handed to pytest
-	@$(PYTEST) $(COV) $(QUICK) $(ARGS)
+	@$(PYTEST) $(COV) $(QUICK) --hypothesis-profile $(EXAMPLES) $(ARGS)
 
 test-unit: JOBS = 2
 test-unit: $(STAMP) ## the rules without I/O, in half a minute
