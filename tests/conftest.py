@@ -3,7 +3,7 @@
 import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import measuring
 from tests.support.dealing import deal
+from tests.support.matrix import thin_out
 from tests.support.servers import authority as certificates
 from tests.support.servers.authority import Authority
 from tests.support.servers.brokers.broker import Broker
@@ -65,9 +66,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     on_its_servers(metafunc)
 
 
-@pytest.hookimpl(trylast=True)  # when `-m` and `-k` have left out theirs
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
     """Choose what is run and what is measured, and deal the tests to the processes."""
+    thin_out(items)
+    yield  # `-m` and `-k` leave out theirs
     measuring.choose(config, items)
     leave_out(config, items)
     items[:] = deal(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))

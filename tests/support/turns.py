@@ -57,6 +57,7 @@ def register(config: pytest.Config) -> None:
         "usual_driver: never run over another driver, which lacks what is tested",
         "over_and_over: runs the same lines very often, so that coverage is not measured",
         "long: takes seconds, or a whole system: left out by `make test`",
+        "matrix: `make test` runs it with each value of each parameter, not each combination",
     ):
         config.addinivalue_line("markers", marker)
 

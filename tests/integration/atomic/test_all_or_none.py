@@ -32,6 +32,7 @@ def interrupted(session: Session, end: Callable[[Session], object]) -> Iterator[
         yield address
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "different"])
 def test_an_iterable_that_ends_the_transaction_is_refused_and_nothing_stands(

@@ -66,6 +66,7 @@ USES: dict[str, Callable[[Outbox], object]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("use", USES)
 def test_the_first_use_leaves_the_order_in_its_transaction(shop: ThreadsShop, use: str) -> None:
     """Given an order that is not committed, when the outbox is first used, it still commits."""

@@ -99,6 +99,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("use", USES)
 def test_within_a_transaction_of_the_caller_it_is_refused_and_nothing_of_it_stands(
     shop: Shop, catcher: Catcher, use: str
@@ -111,6 +112,7 @@ def test_within_a_transaction_of_the_caller_it_is_refused_and_nothing_of_it_stan
         assert (written(shop, session), catcher.emails) == ([0, 0], ())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_refused_too(shop: Shop, catcher: Catcher, command: str) -> None:
     with shop.sessions() as session:

@@ -24,7 +24,7 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop import schema
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.each_database, pytest.mark.matrix]
 
 NAMES = ["my-app", "Mail", "select", 'odd "name"']
 DAY = 86_400.0

@@ -77,6 +77,7 @@ def test_a_driver_that_begins_nothing_is_begun_for_at_a_savepoint(shops: Shops) 
     assert emails(shop) == (0, 0)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 def test_an_asynchronous_session_commits_and_rolls_back_its_emails(

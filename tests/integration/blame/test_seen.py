@@ -37,6 +37,7 @@ SEEN = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("servers", [Servers.ONE, Servers.BOTH], ids=str)
 @pytest.mark.parametrize("seen", SEEN)
 def test_one_email_that_is_halted_each_time_stops_no_other(
@@ -216,6 +217,7 @@ def test_what_an_old_connection_was_not_offered_is_asked_for_anew(shops: Shops) 
         assert made.waits("bad")[0] <= LATEST
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("hurry", ["urgent", "expiring"])
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "among others"])
 def test_what_is_in_a_hurry_probes_no_server_while_another_one_is_idle(

@@ -74,6 +74,7 @@ def test_pages_go_by_key_and_keep_the_search(desk: Desk, monkeypatch: pytest.Mon
     assert "after: " in desk.get("/messages", 400, after="x").text
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
 @pytest.mark.parametrize("name", ["since", "until"])
 def test_the_ends_of_the_calendar_are_days_like_others(desk: Desk, name: str, day: str) -> None:

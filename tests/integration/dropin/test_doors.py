@@ -24,7 +24,7 @@ from outbox.mailman import EmailBackend
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops
 
-pytestmark = pytest.mark.databases("sqlite", "postgresql")
+pytestmark = [pytest.mark.databases("sqlite", "postgresql"), pytest.mark.matrix]
 
 Way = Callable[[Flask], object]
 ORDER: dict[str, Any] = {

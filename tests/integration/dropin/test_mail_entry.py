@@ -57,6 +57,7 @@ def open_shop(shops: Shops, catcher: Catcher, **config: Any) -> tuple[Shop, SQLA
     return shops.open_flask(**settings | config)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "later", [nothing, drop_in, factory, flask_mails], ids=lambda s: s.__name__
 )
@@ -220,6 +221,7 @@ def test_a_savepoint_that_only_read_keeps_nothing_from_its_commit(
     assert shop.statuses() == ["pending"]
 
 
+@pytest.mark.matrix
 @pytest.mark.databases("postgresql", "sqlite")
 @pytest.mark.parametrize(
     ("statement", "kept"),

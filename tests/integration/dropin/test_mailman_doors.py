@@ -208,6 +208,7 @@ def refused(shop: Shop, send: Way) -> None:
     assert shop.statuses() == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("testing", [False, True], ids=["", "testing"])
 @pytest.mark.parametrize("way", REFUSED)
 def test_it_is_refused_before_it_connects(
@@ -227,6 +228,7 @@ def test_an_open_connection_takes_no_message(
     assert (asked, catcher.emails) == ([], ())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", WAYS_OF_OWN)
 @pytest.mark.parametrize("own", OWN)
 def test_a_backend_that_inherits_from_it_is_refused(

@@ -221,6 +221,7 @@ BAD: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("config", [{}, {"TESTING": True}], ids=["sent", "suppressed"])
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.databases("sqlite")

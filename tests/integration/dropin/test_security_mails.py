@@ -257,6 +257,7 @@ def ask(found: Members, client: FlaskClient, mail: Mail) -> int:
     return client.post(path, json=mail.form).status_code
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("door", [outbox_alone, flask_mailman_after], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("name", MAILS)
 def test_an_email_stands_in_the_commit_of_its_own_rows(club: Open, name: str, door: Door) -> None:
@@ -277,6 +278,7 @@ def test_an_email_stands_in_the_commit_of_its_own_rows(club: Open, name: str, do
     assert found.arrived()[-1]["To"] == mail.to
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", [name for name, mail in MAILS.items() if mail.rows])
 @pytest.mark.parametrize("door", [outbox_alone, flask_mailman_after], ids=lambda d: d.__name__)
 def test_where_the_commit_fails_there_is_neither(club: Open, name: str, door: Door) -> None:

@@ -105,6 +105,7 @@ WRITING: dict[str, Callable[[Outbox], object]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.each_database
 @pytest.mark.parametrize("verb", WRITING)
 def test_a_verb_does_not_wait_for_the_write_of_its_own_caller(shops: Shops, verb: str) -> None:

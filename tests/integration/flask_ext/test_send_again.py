@@ -57,6 +57,7 @@ def test_send_again_does_not_wait_for_whoever_holds_the_email(shop: Shop) -> Non
         click()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("bounces", ["bounces@shop.example", "<>"])
 @pytest.mark.parametrize("own", [{}, {"Sender": "team@brand.example"}])
 def test_send_again_goes_by_the_messages_own_sender_and_not_by_that_of_bounces(

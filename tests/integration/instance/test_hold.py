@@ -128,6 +128,7 @@ def test_an_email_that_was_being_sent_and_must_not_be_sent_twice_ends_unknown(
     assert sending.status(email.id) is Status.UNKNOWN
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("words", "names"),
     [

@@ -145,6 +145,7 @@ def test_every_email_of_the_corpus_arrives_byte_for_byte(
         assert arrives_as(found, expected).fullmatch(arrived), (name, arrived, expected)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.databases("sqlite")

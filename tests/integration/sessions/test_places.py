@@ -12,6 +12,7 @@ from tests.support.shop.shop import Shops
 pytestmark = pytest.mark.one_database("mariadb")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
 def test_as_many_emails_as_orders(place: Place, outcome: Outcome, shops: Shops) -> None:

@@ -19,16 +19,12 @@ pytestmark = pytest.mark.over_and_over
 
 def on(database: str) -> Any:
     """Run the test in each way that this database has, to each end."""
-    cells = [
-        pytest.param(way, outcome, id=f"{way.name}, {outcome.name}")
-        for way in WAYS
-        if database in way.databases
-        for outcome in OUTCOMES
-    ]
+    ways = [way for way in WAYS if database in way.databases]
 
     def mark(test: Any) -> Any:
-        test = pytest.mark.parametrize(("way", "outcome"), cells)(test)
-        return pytest.mark.databases(database)(test)
+        test = pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)(test)
+        test = pytest.mark.parametrize("way", ways, ids=lambda way: way.name)(test)
+        return pytest.mark.databases(database)(pytest.mark.matrix(test))
 
     return mark
 

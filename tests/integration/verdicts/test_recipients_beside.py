@@ -138,6 +138,7 @@ def test_where_all_are_refused_alike_nobody_is_failed_though_the_server_hangs_up
     assert smtp.copies == Counter(address for three in to for address in three)
 
 
+@pytest.mark.matrix
 @PIPELINING
 @pytest.mark.parametrize("batch", [100, 2], ids=["in one batch", "in several"])
 def test_a_server_that_takes_others_beside_them_does_not_refuse_everybody(
@@ -205,6 +206,7 @@ def test_who_is_in_doubt_and_refused_makes_no_email_shorter_so_it_is_judged_as_a
     assert list(shop.recipients(email.id).values()) == ["unknown", "pending"]
 
 
+@pytest.mark.matrix
 @PIPELINING
 @pytest.mark.parametrize("reply", [GMAIL, SES, TOO_MANY, "530 5.7.0 Authentication required"])
 @pytest.mark.parametrize("order", [("good", "bad"), ("bad", "good")], ids=str)

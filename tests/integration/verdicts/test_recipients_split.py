@@ -73,6 +73,7 @@ def test_250_recipients_go_to_a_server_of_100_in_three_transactions_each_committ
     assert [(entry.verdict, entry.code) for entry in log] == [("sent", 250)] * 3
 
 
+@pytest.mark.matrix
 @PIPELINING
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize(
@@ -180,6 +181,7 @@ NAMES = tuple(f"{name}@x.example" for name in "abc")
 ONE_IN_DOUBT: dict[str, Answer] = {"RCPT 2": "450 4.2.0 later", "RCPT 3": "450 4.2.0 later"}
 
 
+@pytest.mark.matrix
 @PIPELINING
 @pytest.mark.parametrize(
     ("answers", "last"),

@@ -86,6 +86,7 @@ WORDS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("field", FIELDS, ids=key)
 @pytest.mark.parametrize("value", ["maybe", 2, 1.5, True, None, [], b"x"], ids=repr)
 def test_a_value_of_another_kind_is_refused_with_both_kinds(

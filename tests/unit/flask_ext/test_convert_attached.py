@@ -114,6 +114,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("data", REPORTS.values(), ids=list(REPORTS))
 def test_a_report_is_attached_octet_for_octet(data: bytes, kind: str) -> None:
@@ -139,6 +140,7 @@ ELSE = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [*KINDS, "multipart/mixed", "Multipart/Related; boundary=b"])
 @pytest.mark.parametrize("data", ELSE.values(), ids=list(ELSE))
 def test_a_report_that_cannot_go_as_it_is_is_a_file(data: bytes, kind: str) -> None:

@@ -81,6 +81,7 @@ PLACES: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("control", CONTROLS, ids=ascii)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_control_character_is_refused_in_every_field(place: str, control: str) -> None:
@@ -108,6 +109,7 @@ def test_esmtp_parameters_pass(option: str) -> None:
     standard(make(mail_options=[option], rcpt_options=(option,)))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("field", ["recipients", "cc", "bcc"])
 @pytest.mark.parametrize(
     "entry",

@@ -15,10 +15,15 @@ ROOT = Path(__file__).parents[3]
 
 _HOOKS = """
 import pytest
+from tests.support.matrix import thin_out
 from tests.support.turns import add_options, leave_out, on_its_servers, register
 
 pytest_addoption, pytest_configure, pytest_generate_tests = add_options, register, on_its_servers
-pytest_collection_modifyitems = leave_out
+
+
+def pytest_collection_modifyitems(config, items):
+    thin_out(items)
+    leave_out(config, items)
 
 
 @pytest.fixture
@@ -59,6 +64,21 @@ def test_alone(database_url): ...
 """
 
 
+_MATRIX = """
+@on.matrix
+@on.parametrize("end", ["sent", "failed", "unknown"])
+@on.parametrize("lane", ["urgent", "bulk"])
+@on.each_database
+def test_ends(database_url, lane, end): ...
+
+
+@on.matrix
+@on.parametrize(("lane", "end"), [("urgent", "sent"), ("bulk", "sent"), ("bulk", "failed")])
+@on.databases("sqlite", "postgresql")
+def test_pairs(database_url, lane, end): ...
+"""
+
+
 def collected(folder: Path, text: str, *options: str) -> str:
     (folder / "conftest.py").write_text(_HOOKS)
     (folder / "test_some.py").write_text(text)
@@ -73,6 +93,12 @@ def collected(folder: Path, text: str, *options: str) -> str:
         env=env | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
     return done.stdout + done.stderr
+
+
+def _quick() -> list[str]:
+    """Return the options by which `make test` chooses."""
+    line = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "QUICK :=" in line)
+    return shlex.split(line.partition(":=")[2])
 
 
 @pytest.mark.parametrize(
@@ -120,14 +146,24 @@ def test_a_test_that_cannot_run_where_it_says_is_refused(tmp_path: Path) -> None
 
 def test_what_make_test_runs_and_the_rest_are_all_tests(tmp_path: Path) -> None:
     """CI runs both: a test in neither would never run there."""
-    line = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "QUICK :=" in line)
-    options = shlex.split(line.partition(":=")[2])
-    text = f"{_TESTS}\n\n@on.long\n@on.each_database\ndef test_slow(database_url): ...\n"
+    slow = "@on.long\n@on.each_database\ndef test_slow(database_url): ...\n"
+    text = f"{_TESTS}\n\n{slow}\n\n{_MATRIX}"
     whole, quick, rest = (
-        set(re.findall(r"::(test_\w+\[\w+\])", collected(tmp_path, text, *chosen)))
-        for chosen in ([], options, ["--rest"])
+        set(re.findall(r"::(test_\w+\[[\w-]+\])", collected(tmp_path, text, *chosen)))
+        for chosen in ([], _quick(), ["--rest"])
     )
     assert whole <= quick | rest
     assert not quick & rest
     assert {"test_slow[sqlite]", "test_each[mariadb]"} <= rest
     assert {"test_file[postgresql]", "test_each[sqlite]"} <= quick
+    assert {"test_ends[mariadb-bulk-sent]", "test_ends[sqlite-urgent-failed]"} <= rest
+
+
+def test_of_a_matrix_make_test_runs_each_value_and_no_more_cases_than_that_takes(
+    tmp_path: Path,
+) -> None:
+    said = collected(tmp_path, f"{_TESTS}\n\n{_MATRIX}", *_quick())
+    ends = re.findall(r"::test_ends\[(\w+)-(\w+)-(\w+)\]", said)
+    assert [len(ends), *map(len, map(set, zip(*ends, strict=True)))] == [3, 2, 2, 3]
+    pairs = re.findall(r"::test_pairs\[(\w+)-(\w+-\w+)\]", said)
+    assert [len(pairs), *map(len, map(set, zip(*pairs, strict=True)))] == [3, 2, 3]

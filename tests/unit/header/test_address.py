@@ -24,6 +24,7 @@ CONTROLS = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("control", CONTROLS, ids=ascii)
 @pytest.mark.parametrize("address", ["{}a@b.example", "a{}b@c.example", "a@b{}.example", "a@b.c{}"])
 def test_an_address_with_a_control_character_is_refused(address: str, control: str) -> None:

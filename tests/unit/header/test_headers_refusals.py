@@ -49,6 +49,7 @@ def smuggled(name: str, value: str) -> EmailMessage:
     return message
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("control", BREAKS, ids=ascii)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("modern", [True, False])
@@ -135,6 +136,7 @@ def test_a_name_with_an_encoded_line_break_is_refused(kind: str) -> None:
     assert refused(email.message_from_bytes(raw, policy=POLICIES[kind])).rule
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["To", "Cc", "Bcc", "From", "Sender"])
 @pytest.mark.parametrize(
     "value",

@@ -78,6 +78,7 @@ FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_long_field_of_a_flask_message_is_refused_at_a_look(
@@ -94,6 +95,7 @@ def test_a_name_with_many_commas_is_as_long_as_it_is(read: list[int]) -> None:
         standard(flask_message(sender=("a," * 500, "a@b.example")))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize("name", ["From", "Sender", "Reply-To", "Resent-From"])
@@ -110,6 +112,7 @@ def test_a_long_author_is_refused_at_a_look(
     assert max(read, default=0) <= FAST
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("unit", [",", "a,", " ,", ";,"])
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize("name", ["To", "Cc", "Bcc"])

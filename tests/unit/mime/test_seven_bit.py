@@ -83,6 +83,7 @@ WAYS: dict[str, Any] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_text_leaves_as_7_bit_and_arrives_as_it_was(way: str, text: str) -> None:

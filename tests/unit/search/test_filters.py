@@ -16,6 +16,7 @@ HUGE = "x" * 10_000_000
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["recipient", "message_id", "subject", "key", "tag", "status"])
 @pytest.mark.parametrize("value", [HUGE, "a\0b@x.example", "a\nb@x.example", "", 7, b"a@x.example"])
 def test_text_that_no_email_can_have_is_refused_by_name(name: str, value: Any) -> None:

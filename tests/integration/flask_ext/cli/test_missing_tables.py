@@ -71,6 +71,7 @@ def test_check_and_health_name_them_until_they_are_there(app: Flask, engine: sa.
     assert run(args=["outbox", "health"]).exit_code == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "command",
     [
@@ -119,6 +120,7 @@ VERBS: dict[str, Callable[[Outbox], object]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_verb_raises_the_remedy(app: Flask, outbox: Outbox, verb: str) -> None:
     with app.app_context(), pytest.raises(ConfigurationError, match=re.escape(REMEDY)):

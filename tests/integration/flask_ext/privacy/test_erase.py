@@ -19,7 +19,7 @@ from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message, newsletter
 from tests.support.shop.traces import traces
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.each_database, pytest.mark.matrix]
 
 ADA = "Ada.Lovelace@customers.example"
 BOB = "bob@customers.example"

@@ -101,6 +101,7 @@ x
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("rest", "text", "files"),
     [

@@ -62,6 +62,7 @@ def test_a_batch_whose_task_was_lost_goes_back_after_one_lease(shop: Shop, ahead
     assert (row.status, row.crashes) == (Status.PENDING, 0)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("ahead", AHEAD)
 def test_a_batch_whose_worker_died_is_rescued_after_two_leases(shop: Shop, ahead: float) -> None:
     email = shop.enqueue()

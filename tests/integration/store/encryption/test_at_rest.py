@@ -66,6 +66,7 @@ def write(shop: Shop, way: str) -> None:
         session.commit()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_of_a_message_stands_in_any_table_and_it_arrives_whole(
     way: str, shops: Shops, catcher: Catcher
@@ -84,6 +85,7 @@ def test_nothing_of_a_message_stands_in_any_table_and_it_arrives_whole(
     assert all(values) is any(values) is (way == "a merge")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", WAYS)
 def test_without_keys_the_same_search_finds_it_in_clear(way: str, shop: Shop) -> None:
     write(shop, way)

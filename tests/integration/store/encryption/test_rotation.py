@@ -62,6 +62,7 @@ def test_a_key_that_was_given_another_id_shares_no_content_with_its_old_id(shops
     assert key_ids(shop) == ["k1", "new"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("many", [False, True])
 def test_an_idempotency_key_means_the_same_email_after_a_rotation(shops: Shops, many: bool) -> None:
     def write(shop: Shop, text: str = "Thank you.") -> int:
@@ -84,6 +85,7 @@ def test_an_idempotency_key_means_the_same_email_after_a_rotation(shops: Shops, 
             write(shops.open(**config), "Another text.")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("redact", ["when sent", None])
 def test_so_it_does_where_the_body_is_gone(
     shops: Shops, catcher: Catcher, redact: str | None

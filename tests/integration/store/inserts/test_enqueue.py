@@ -124,6 +124,7 @@ def test_the_same_key_twice_in_one_transaction_is_one_email(shop: Shop) -> None:
     assert shop.count(shop.tables.email) == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "other",
     [

@@ -189,6 +189,7 @@ def test_keyed_messages_run_again_add_none(shop: Shop) -> None:
     assert [run(), run()] == [30, 0]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("key", ["", " x", "x\n", "x" * 256, 5])
 def test_a_bad_key_of_one_reader_stores_nothing(shop: Shop, key: object) -> None:
     with shop.session() as session:

@@ -15,6 +15,7 @@ from tests.support.shop.shop import Shop
 pytestmark = pytest.mark.each_database
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("action", "before", "after"),
     [

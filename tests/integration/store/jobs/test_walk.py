@@ -21,6 +21,7 @@ from tests.support.shop.shop import Shop
 pytestmark = pytest.mark.each_database
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", [1, 2, 7])
 def test_a_dry_run_counts_what_a_search_finds(shop: Shop, number: int) -> None:
     search_written(shop)
@@ -32,6 +33,7 @@ def test_a_dry_run_counts_what_a_search_finds(shop: Shop, number: int) -> None:
         assert found.emails == len(listed(shop, status="pending", **chosen)), names
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("filters", [{"status": "failed"}, {"status": "failed", "tag": "news"}])
 def test_a_walk_of_any_step_sees_each_email_once(shop: Shop, filters: dict[str, Any]) -> None:
     written(shop, 2, Status.UNKNOWN, tag="news")

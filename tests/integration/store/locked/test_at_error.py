@@ -35,6 +35,7 @@ def failing_work(motion: Motion) -> None:
         pytest.fail("no error ended the batch")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("at", ["an email", "a window", "the end"])
 def test_what_was_sent_is_recorded_when_its_row_is_free(

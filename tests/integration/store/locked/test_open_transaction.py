@@ -21,6 +21,7 @@ STEPS: dict[str, Step] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.databases("postgresql", "mariadb")
 @pytest.mark.parametrize("emails", [3, 40])
 @pytest.mark.parametrize("step", STEPS)

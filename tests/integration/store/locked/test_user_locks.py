@@ -37,6 +37,7 @@ def end(session: Session, commits: bool) -> None:
         session.rollback()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("when", ["before its batch starts", "between two windows"])
 @pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
 def test_a_withdrawal_that_is_not_committed_holds_up_one_email_and_not_its_batch(

@@ -28,6 +28,7 @@ def cancelled(shop: Shop) -> int:
         return shop.outbox.cancel(key=PERSON, session=session)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_error_does_not_name_the_person(shop: Shop, verb: str) -> None:
     table, work = VERBS[verb]

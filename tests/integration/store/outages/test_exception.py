@@ -50,6 +50,7 @@ def try_all(shop: Shop, error: type[BaseException]) -> None:
             send_batch(shop.runtime, made.token)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", [*ENDS_THE_PROCESS, *FAULTS])
 def test_what_was_sent_is_recorded_and_the_rest_of_the_batch_goes_back_at_once(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
@@ -65,6 +66,7 @@ def test_what_was_sent_is_recorded_and_the_rest_of_the_batch_goes_back_at_once(
     assert len(catcher.emails) == 3
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", FAULTS)
 def test_an_email_that_makes_each_try_fail_stops_no_other_and_ends(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
@@ -82,6 +84,7 @@ def test_an_email_that_makes_each_try_fail_stops_no_other_and_ends(
     assert told == [f"the worker failed: {error.__name__}"] * 5
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", FAULTS)
 def test_an_email_whose_content_may_have_left_is_in_doubt_and_the_rest_goes_back(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
@@ -103,6 +106,7 @@ def test_an_email_whose_content_may_have_left_is_in_doubt_and_the_rest_goes_back
     assert len(catcher.emails) == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", [*ENDS_THE_PROCESS, *FAULTS])
 @pytest.mark.parametrize(
     ("place", "reply", "status", "charged"),
@@ -165,6 +169,7 @@ def test_an_error_while_a_reply_is_weighed_leaves_what_the_server_said_to_each_r
     assert set(server.copies().values()) == {1}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", [*ENDS_THE_PROCESS, *FAULTS])
 def test_an_error_between_two_windows_leaves_it_to_the_rescue_if_any_email_may_be_to_blame(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]

@@ -77,6 +77,7 @@ def end_at(
     raise_when(monkeypatch, is_time, error)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", ENDS_THE_TASK)
 @pytest.mark.parametrize("fault", [(cleanup, "abandon"), (batch_results, "advance")])
 def test_the_rest_goes_back_though_the_database_fails_for_a_moment(
@@ -104,6 +105,7 @@ def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
     assert shop.statuses() == ["sent"] * 3 + ["pending"] + ["claimed"] * 2
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("step", [(send_batch, "return_relaned"), (sending, "finish")])
 @pytest.mark.parametrize("error", ENDS_THE_TASK)
 def test_the_rest_goes_back_before_the_first_window_and_after_the_last(

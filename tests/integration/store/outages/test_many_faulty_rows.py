@@ -59,6 +59,7 @@ def test_a_lease_of_which_no_row_passes_is_judged_again_one_lease_later(
     assert [shop.status(i) for i in ids] == [PENDING] * len(ids)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("slots", [1, 8])
 def test_a_lane_of_which_no_email_can_be_claimed_keeps_no_other(
     shops: Shops, slots: int, caplog: pytest.LogCaptureFixture

@@ -35,6 +35,7 @@ def crashes(shop: Shop) -> set[int]:
     return {row.crashes for row in shop.rows(shop.tables.email)}
 
 
+@pytest.mark.matrix
 @each_database
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("gives_back", [True, False], ids=["a good end", "an error"])

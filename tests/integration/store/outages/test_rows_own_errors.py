@@ -30,7 +30,7 @@ from tests.support.shop.schema import refusing
 from tests.support.shop.shop import LEASE, WORKER, Shop, Shops, addresses, sent
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.each_database
+pytestmark = [pytest.mark.each_database, pytest.mark.matrix]
 
 SENT, SENDING, PENDING, CLAIMED = Status.SENT, Status.SENDING, Status.PENDING, Status.CLAIMED
 

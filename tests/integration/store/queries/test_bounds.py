@@ -31,6 +31,7 @@ def test_emails_at_the_ends_of_time_are_due_at_once_or_never(shop: Shop) -> None
     ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("column", ["attempts", "crashes"])
 def test_an_email_that_was_tried_as_often_as_may_be_ends_and_stops_no_other(
     shops: Shops, column: str

@@ -163,6 +163,7 @@ def test_a_claim_reads_its_lane_in_the_order_of_the_index(shop: Shop) -> None:
     assert "Sort" not in {node["Node Type"] for node in nodes}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lane", ["@gone.example", "old", "old@gmail.com", "~"])
 def test_emails_in_a_lane_that_the_settings_no_longer_name_go_out(shop: Shop, lane: str) -> None:
     email = shop.enqueue("a@x.example")

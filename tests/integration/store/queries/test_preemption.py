@@ -88,6 +88,7 @@ def test_urgent_email_that_nobody_claims_waits_though_a_slot_is_free(shop: Shop)
     assert not waits(shop, 9)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("held", ["paused", "closed"])
 def test_urgent_email_that_may_not_go_has_nobody_give_way(shop: Shop, held: str) -> None:
     shop.enqueue("n@x.example")

@@ -75,6 +75,7 @@ def terms_with(shop: Shop, *subjects: str | None) -> None:
             session.commit()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "subjects",
     [("Order 1", "Order 2", "Order 1"), ("Order 1", "Order 1", None), (None, "Order 1", "Order 1")],

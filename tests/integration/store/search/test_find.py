@@ -85,6 +85,7 @@ def wanted(shop: Shop) -> dict[str, Any]:
     }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
 def test_filters_are_combined_freely(shop: Shop, number: int) -> None:
     ids = written(shop)
@@ -102,6 +103,7 @@ def test_without_a_filter_all_are_listed_page_by_page(shop: Shop) -> None:
         assert listed(shop, limit) == ids[::-1]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["recipient", "subject", "tag", "status"])
 def test_each_list_goes_on_where_a_page_has_ended(shop: Shop, name: str) -> None:
     ids = written(shop)

@@ -66,6 +66,7 @@ def expected(shop: Shop) -> Counter[tuple[int, int]]:
     return found
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("driver", ["as it is", "plain"])
 @pytest.mark.parametrize("way", WAYS)
@@ -81,6 +82,7 @@ def test_each_way_to_enqueue_writes_the_same_lookup(
     assert pairs(shop) == expected(shop)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_not_indexed_costs_no_row(shops: Shops, way: str) -> None:
     shop = shops.open(OUTBOX_SEARCH=[])
@@ -100,6 +102,7 @@ def test_a_rollback_takes_the_lookup_with_it(shop: Shop) -> None:
     assert shop.count(shop.tables.lookup) == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("search", [["recipient", "message_id"], []])
 def test_a_purge_leaves_no_row_behind_whatever_is_indexed_now(
     shops: Shops, search: list[str]

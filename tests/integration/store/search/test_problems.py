@@ -99,6 +99,7 @@ def test_only_the_newest_are_looked_at(shop: Shop) -> None:
     assert (found.emails, found.more_emails) == (2, True)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("limit", [0, 1001, True, None, "1"])
 def test_the_limit_is_checked(shop: Shop, limit: object) -> None:
     with pytest.raises(InvalidMessage, match="limit: must be a number from 1 to 1000"):

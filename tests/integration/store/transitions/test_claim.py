@@ -191,6 +191,7 @@ def test_emails_that_go_alone_let_one_batch_of_those_behind_them_pass(
     assert claimed(shop) == [*ids[:lone], *ids[14:18]]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("batches", "full", "made"),
     [(1, 0, [3, 1]), (2, 0, [3, 1]), (2, 1, [3, 3, 1]), (3, 1, [3, 3, 1])],

@@ -35,6 +35,7 @@ def several(email_id: int, a: RecipientStatus, b: RecipientStatus, status: Statu
     return entry(email_id, end, Verdict.SENT, several=True)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("policy", ["resend", "hold"])
 @pytest.mark.parametrize("other", [RecipientStatus.SENT, RecipientStatus.FAILED])
 def test_a_late_250_for_several_recipients_settles_the_doubt_of_each(
@@ -136,6 +137,7 @@ KINDS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("write", ["advance", "in steps", "finish"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_result_that_is_written_again_after_a_lost_reply_is_no_lost_lease(
@@ -195,6 +197,7 @@ def test_a_lease_that_is_lost_between_two_writes_is_counted(shop: Shop) -> None:
     assert shop.counter(LOST) == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("write", ["finish", "advance", "in steps"])
 def test_an_unknown_end_is_counted_beside_a_result_that_was_lost(shop: Shop, write: str) -> None:
     first, second = shop.enqueue(), shop.enqueue()

@@ -134,6 +134,7 @@ def test_a_stale_worker_opens_no_window(shop: Shop) -> None:
     assert snapshot(shop) == before
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("status", "verdict"),
     [

@@ -207,6 +207,7 @@ def test_a_record_without_its_text_keeps_code_and_verdict() -> None:
     assert bare.recipients[0][2].text == ""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("poison", ["bad \x00 text", "bad \ud800 text"])
 @pytest.mark.parametrize("to", [("a@x.example",), TWO])
 def test_a_reply_that_no_database_takes_is_recorded_without_its_text(

@@ -47,6 +47,7 @@ def is_bare(shop: Shop, email_id: int) -> bool:
     return bare
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("case", ENDS)
 def test_the_body_goes_with_the_end_whatever_it_is_and_with_nothing_else(
     shop: Shop, case: str

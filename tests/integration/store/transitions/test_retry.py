@@ -94,6 +94,7 @@ ENDS: dict[str, End] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("to", [ONE, TWO], ids=["one", "several"])
 @pytest.mark.parametrize("end", ENDS)
 def test_an_email_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_not_taken(

@@ -158,6 +158,7 @@ def test_no_transaction_is_open_while_smtp_is_spoken(sending: Shop, catcher: Cat
     assert out == [0, 0, 0]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "text",
     ['say "x\\", {a,b} NULL', "\\", '"', "", "NULL", "{}", "a,b", " x ", "é '; --", "%s %(a)s"],

@@ -46,6 +46,7 @@ def test_it_opens_no_session_and_a_suspicion_stays(shops: Shops, is_withdrawn: b
     assert shop.rows(shop.tables.lease) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("is_withdrawn", [False, True], ids=["by the list", "by a withdrawal"])
 def test_a_probe_that_has_lost_its_email_tells_nothing_and_another_follows(
     shops: Shops, is_withdrawn: bool

@@ -97,6 +97,7 @@ OF_CONTENTS = (exchange_contents, exchange_content_ids, flip_a_bit, cut, call_it
 OF_EMAILS = (exchange_headers_and_values, take_the_values_out, write_headers_in_clear)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("tamper", [*OF_CONTENTS, *OF_EMAILS], ids=lambda tamper: tamper.__name__)
 def test_what_was_changed_or_exchanged_is_not_sent_and_stops_no_other_email(
     tamper: Callable[[Shop], None], encrypted: Shop, catcher: Catcher

@@ -121,6 +121,7 @@ def until(shop: Shop, tag: str, ends: dict[str, int]) -> None:
     wait_until(lambda: statuses(shop, tag) == ends, DEADLINE, lambda: f"{statuses(shop, tag)}")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("phase", COMMANDS)
 @pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
 def test_a_class_to_which_the_server_says_nothing_stops_no_other_and_costs_it_no_life(
