@@ -31,7 +31,7 @@ def test_wherever_a_worker_is_killed_no_email_is_lost_and_none_repeated_but_in_d
 ) -> None:
     recording = stage.record()
     tally = Tally(recording=recording, title=stage.title)
-    for moment in stage.turn(recording.points()):
+    for moment in stage.portion(stage.turn(recording.points())):
         stage.begin()
         stage.go_on(stage.kill(moment, tally), sees_deaths=moment.number % 2 == 0)
         _judge(stage, tally, moment, may_repeat=() if stage.hold else moment.exposed)

@@ -19,6 +19,7 @@ from tests.kill.stage.ledger import Ledger
 from tests.kill.stage.nursery import End, Nursery
 from tests.kill.stage.shop import LEASE, WINDOW, Config, Shop, build, enqueue_batch
 from tests.kill.stage.tally import Tally
+from tests.kill.stage.tracer import Kind
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.shop.recount import counted, recount
 from tests.support.turns import DATABASES
@@ -38,8 +39,8 @@ class Stage:
     hold: bool
     config: Config
     share: int = 1  # each database tries one of so many points
-    part: int = 0  # of these only one part
-    parts: int = 1
+    part: int = 0
+    parts: int = 1  # in which a test splits its points
     say: Callable[[str], None] = print
     _first: dict[sa.Table, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -54,8 +55,16 @@ class Stage:
     def turn(self, points: Sequence[T]) -> Sequence[T]:
         """Return those that this database tries: all, or its share, from another one on."""
         place = DATABASES.index(self.shop.engine.dialect.name)
-        turn = points[place * self.share // len(DATABASES) :: self.share]
-        return turn[self.part :: self.parts]
+        return points[place * self.share // len(DATABASES) :: self.share]
+
+    def portion(self, moments: Sequence[Moment]) -> Sequence[Moment]:
+        """Return those of this part, one of so many of each kind: the first part has each kind."""
+        met, ours = Counter[Kind](), list[Moment]()
+        for moment in moments:
+            if met[moment.kind] % self.parts == self.part:
+                ours.append(moment)
+            met[moment.kind] += 1
+        return ours
 
     def begin(self) -> None:
         """Put the six emails into an empty table, the same rows each time; empty the broker."""
