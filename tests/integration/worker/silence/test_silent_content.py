@@ -8,16 +8,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from outbox import Priority
-from outbox.domain.delivery.breaker_timing import BreakerState
+from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase
 from outbox.smtp import reply_reader
-from outbox.store.control.connection_caps import in_flight
+from outbox.store.control.circuit_breaker import trip
 from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import todo
 from outbox.worker.drain import drain
 from tests.integration.blame.server import ClassServer, Habit
+from tests.integration.store.leases import in_flight
 from tests.integration.worker.silence.test_silent_server import (
     DEADLINE,
     statuses,
@@ -198,6 +200,44 @@ def test_a_server_that_is_silent_to_all_is_halted_and_its_late_replies_end_that(
             wait_until(lambda: not is_halted(shop), DEADLINE, "its breaker to be closed")
             until(shop, "bad", {"sent": 40})
         assert silent.copies["taken"] == silent.contents == 40
+
+
+def test_a_late_reply_that_takes_the_email_closes_a_breaker_that_others_opened(
+    well: ClassServer, shops: Shops
+) -> None:
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        write(shop, "bad", 1)
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
+            write(shop, "good", 5)
+            until(shop, "good", {"sent": 5})
+            trip(shop.database, "silent", cause=Cause.EMAILS, reason="no reply yet")
+            assert is_halted(shop), "and no email is left for a probe"
+            silent.released.set()
+            wait_until(lambda: not is_halted(shop), DEADLINE, "its breaker to be closed")
+
+
+def test_a_known_result_whose_row_is_locked_does_not_wait_for_the_late_reply(
+    well: ClassServer, shops: Shops
+) -> None:
+    with silence() as silent:
+        silent.refuses = lambda seen: "r1@bad.example" in seen.recipients
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        write(shop, "bad", 2)
+        email = shop.tables.email
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the second content to be there")
+            with shop.engine.begin() as person:
+                first = email.c.recipient == "r0@bad.example"
+                person.execute(select(email.c.id).where(first).with_for_update())
+                write(shop, "good", 5)
+                until(shop, "good", {"sent": 5})
+            until(shop, "bad", {"sent": 1, "sending": 1})
+            silent.released.set()
+            until(shop, "bad", {"sent": 2})
+            wait_until(lambda: not shop.rows(shop.tables.lease), DEADLINE, "the batch to end")
+        assert silent.copies == {"taken": 1, "r0@bad.example": 1}
 
 
 def test_it_holds_no_slot_but_a_place_under_the_server_s_cap(
