@@ -177,6 +177,22 @@ def update_free(
     return connection.execute(changed).rowcount
 
 
+def update_free_alone(
+    database: Database, table: Table, which: ColumnElement[bool], **values: Any
+) -> None:
+    """Change the rows that fulfil `which` and are free, in a transaction of its own.
+
+    Where an UPDATE can return rows, it can also lock them: one statement, without BEGIN and COMMIT.
+    """
+    if not database.facts.returning:
+        database.run(lambda connection: update_free(connection, table, which, **values))
+        return
+    (key,) = table.primary_key
+    free = select(key).where(which).with_for_update(skip_locked=True)
+    changed = update(table).where(key.in_(free), which).values(**values)
+    database.run_each(lambda connection: connection.execute(changed))
+
+
 def insert_alone(database: Database, table: Table, **values: Any) -> bool:
     """Insert a row in a transaction of its own; return False if one with its key is there.
 

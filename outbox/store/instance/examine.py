@@ -65,4 +65,4 @@ def keep(database: Database, name: str, found: Examination) -> None:
     changes = {
         "name": now.name, "cluster": place.cluster, "timeline": place.timeline, "home": place.home
     }  # fmt: skip
-    database.run(lambda connection: row.keep(connection, database, noted, **changes))
+    row.keep(database, noted, **changes)

@@ -11,7 +11,7 @@ from ...domain.instance import Instance, Place
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
-from ..connection.shared_rows import update_free
+from ..connection.shared_rows import update_free_alone
 from ..schema.clock import utc
 
 EVERY = 60.0
@@ -47,11 +47,11 @@ def make(connection: Connection, database: Database, place: Place, name: str) ->
     insert_if_absent(connection, database.tables.instance, id=1, instance=str(uuid4()), **values)
 
 
-def keep(connection: Connection, database: Database, noted: Instance, **changes: Any) -> None:
+def keep(database: Database, noted: Instance, **changes: Any) -> None:
     """Note that a process may send, with `changes`; leave it if another has the row right now."""
     table = database.tables.instance
     mine = table.c.instance == noted.id
-    update_free(connection, table, mine, seen_at=database.now(), **changes)
+    update_free_alone(database, table, mine, seen_at=database.now(), **changes)
 
 
 def renew(

@@ -19,6 +19,7 @@ from outbox.worker.drain import drain
 from outbox.worker.instance_guard import RETRY
 from outbox.worker.purge import purge_briefly
 from outbox.worker.sweep import sweep
+from tests.integration.store.queries.generic_plans import statements
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
@@ -95,6 +96,23 @@ def test_a_process_asks_once_a_minute_and_not_for_each_sweep(sending: Shop) -> N
         sending.runtime.clock = lambda: now + 61.0
         sweep(sending.runtime, lambda made: None)
         assert len(statements) >= 1
+
+
+@pytest.mark.databases("postgresql")
+def test_to_ask_and_to_note_that_it_lives_takes_four_statements_and_no_commit(
+    sending: Shop,
+) -> None:
+    drain(sending.runtime)
+    first = noted(sending)
+    sending.later(61)
+    now = sending.runtime.clock()
+    sending.runtime.clock = lambda: now + 61.0
+    commits: list[object] = []
+    sa.event.listen(sending.engine, "commit", commits.append)
+    found = statements(sending, lambda shop: shop.runtime.instance.refusal())
+    assert [one.split()[0] for one in found] == ["SELECT"] * 3 + ["UPDATE"]
+    assert not commits
+    assert noted(sending).seen_at > first.seen_at
 
 
 def test_a_living_instance_is_noted_by_the_minute(sending: Shop) -> None:
