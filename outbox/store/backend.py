@@ -152,6 +152,13 @@ DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], 
 RenewMark = Callable[[Database, str, float], int | None]
 """Takes a mark's name, and the seconds for which it counts as new: see `beat.renew_in_steps`."""
 
+RenewWorker = Callable[
+    [Database, UUID, Mapping[str, Any], Sequence[tuple[str, float, int]], float],
+    Sequence[Row[Any]],
+]
+"""Takes a worker's id, what has changed, its marks, and for how long a worker counts as living: see
+`fleet.renew_and_look`."""
+
 Fold = Callable[[Connection, Database, int], int]
 """Takes the most tallies to sum up; returns how many it has summed up and removed."""
 
@@ -176,6 +183,7 @@ class Backend:
     backlog: Backlog | None = None
     claim_due: ClaimDue | None = None
     renew_mark: RenewMark | None = None
+    renew_worker: RenewWorker | None = None
     fold: Fold | None = None
     add_to_sums: AddToSums | None = None
 
@@ -222,6 +230,7 @@ _POSTGRESQL = Backend(
     backlog=backlog,
     claim_due=claim.claim_due,
     renew_mark=marks.renew,
+    renew_worker=marks.renew_worker,
     fold=postgresql_sums.fold,
     waiting=postgresql_waiting.emails,
     group_problems=postgresql_problems.group_newest,

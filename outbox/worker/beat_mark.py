@@ -9,23 +9,26 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..store.connection.clock_skew import seconds_ahead, skew_warnings
 from ..store.connection.error_codes import describe, is_outage
 from ..store.control import beat
+from ..store.control.counter import BEAT, TASK
 from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 
 
 def note_beat(runtime: Runtime) -> None:
-    """Note that a task runs that beat asked for; each process does so once in `beat.EVERY` seconds.
+    """Note that a task runs that beat asked for: the worker's parent process writes the mark.
 
-    The first time, a clock that differs from the database's is logged. An error of the database
-    keeps no email back. It is logged, but for an outage, of which the task itself tells.
+    Without one each process does so, once in `beat.EVERY` seconds. The first time, a clock that
+    differs from the database's is logged. An error of the database keeps no email back. It is
+    logged, but for an outage, of which the task itself tells.
     """
-    now = runtime.clock()
+    now, is_told = runtime.clock(), runtime.last_tasks.tell(BEAT)
     if now < runtime.beat_noted_until:
         return
     is_first, runtime.beat_noted_until = not runtime.beat_noted_until, now + beat.EVERY
     try:
-        beat.note(runtime.database)
+        if not is_told:
+            beat.note(runtime.database)
         told = skew_warnings(seconds_ahead(runtime.database)) if is_first else []
     except SQLAlchemyError as error:
         told = [] if is_outage(error) else [f"beat's mark was not left ({describe(error)})"]
@@ -34,11 +37,13 @@ def note_beat(runtime: Runtime) -> None:
 
 
 def note_task(runtime: Runtime) -> None:
-    """Note that a task of ours has come; each process looks once in `beat.TASK_EVERY` seconds.
+    """Note that a task of ours has come: the worker's parent process writes the mark.
 
-    A mark that another process left just now is only read. An outage keeps no email back, and the
-    next task tries again.
+    Without one each process looks once in `beat.TASK_EVERY` seconds. A mark that another process
+    left just now is only read. An outage keeps no email back, and the next task tries again.
     """
+    if runtime.last_tasks.tell(TASK):
+        return
     now = runtime.clock()
     if now < runtime.task_noted_until:
         return

@@ -12,7 +12,7 @@ from .process.runtime import Runtime
 _log = logging.getLogger("outbox")
 
 
-IDLE = 30.0
+IDLE = 60.0
 """Seconds from one look for tallies to the next in a process that sends nothing: what the last
 batches counted is left to it."""
 

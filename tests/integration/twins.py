@@ -31,7 +31,9 @@ _STANDS_STILL = (
     "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE"
     f" AS $$ SELECT timestamptz '{NOW.isoformat()}' $$"
 )
-_USED = ("content", "email", "recipient", "attempt", "tally", "lease", "counter", "bucket")
+_USED = (
+    "content", "email", "recipient", "attempt", "tally", "lease", "counter", "bucket", "worker"
+)  # fmt: skip
 """Tables that are filled and compared, in the order in which they refer to each other."""
 _NEW = (("attempt", "id"), ("tally", "id"))
 

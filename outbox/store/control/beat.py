@@ -7,15 +7,16 @@ until somebody commits. The second shows that tasks come from the broker, whoeve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from math import floor
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, select
 
 from ..backend import backend_of
 from ..connection.database import Database
-from ..connection.shared_rows import insert_alone
+from ..connection.shared_rows import insert_alone, update_free_alone
 from ..schema.clock import utc
 from .counter import BEAT, TASK
 
@@ -29,6 +30,9 @@ that works is never older than twice as much."""
 
 Ages = tuple[float | None, float | None]
 """The seconds since the last mark of beat, and of any task; None if there never was one."""
+
+Told = tuple[str, float, int]
+"""A mark's name, how many seconds ago it was earned, and how much older one may be that is left."""
 
 
 def note(database: Database) -> None:
@@ -66,35 +70,34 @@ def _note(database: Database, name: str, every: float) -> None:
         insert_alone(database, database.tables.counter, name=name, value=now)
 
 
-def renew_in_steps(database: Database, name: str, every: float) -> int | None:
-    """Look at the mark, and replace it if it is not from just now; if there is none, tell the time.
+def leave(database: Database, told: Sequence[Told]) -> None:
+    """Leave these marks in steps, unless there are some from not long before."""
+    for name, ago, every in told:
+        value = renew_in_steps(database, name, every, ago)
+        if value is not None:
+            insert_alone(database, database.tables.counter, name=name, value=value)
 
-    One from the future was left while the clock was ahead. A locked mark is passed over.
+
+def renew_in_steps(database: Database, name: str, every: float, ago: float = 0.0) -> int | None:
+    """Look at the mark, and replace it by that of `ago` seconds ago if it is older by `every`.
+
+    If there is none, return the value for it. One from the future was left while the clock was
+    ahead. A locked mark is passed over.
     """
     found = database.read(lambda connection: _look(connection, database, name))
-    now = _seconds(found.now)
+    now, value = _seconds(found.now), floor(utc(found.now).timestamp() - ago)
     if found.value is None:
-        return now
-    if not 0 <= now - found.value < every:
-        _replace(database, name, found.value, now)
+        return value
+    if found.value > now or value - found.value >= every:
+        _replace(database, name, found.value, value)
     return None
 
 
 def _replace(database: Database, name: str, old: int, new: int) -> None:
     """Replace the mark, if nobody else has replaced it or locked its row."""
     table = database.tables.counter
-    ours = table.alias("ours")
-    free = select(ours.c.name).where(ours.c.name == name).with_for_update(skip_locked=True)
-    mine = update(table).where(table.c.name == name, table.c.value == old).values(value=new)
-
-    def in_steps(connection: Connection) -> None:
-        if connection.execute(free).first() is not None:
-            connection.execute(mine)
-
-    if database.facts.returning:  # one statement, so that it needs no BEGIN and no COMMIT
-        database.run_each(lambda connection: connection.execute(mine.where(table.c.name.in_(free))))
-    else:
-        database.run(in_steps)
+    which = (table.c.name == name) & (table.c.value == old)
+    update_free_alone(database, table, which, value=new)
 
 
 def since(mark: float, now: float) -> float:

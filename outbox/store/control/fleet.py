@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,8 +12,11 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from ...domain.fleet import KEPT, LIVING, ProcessId, Sign
+from ..backend import backend_of
 from ..connection.database import Database
 from ..schema.clock import utc
+from . import beat
+from .beat import Told
 
 OF_A_NAME = 10
 MOST = 500
@@ -87,6 +90,36 @@ def renew(
     return connection.execute(renewed).rowcount == 1
 
 
+def renew_and_look(
+    database: Database, worker: UUID, changes: Mapping[str, Any], told: Sequence[Told]
+) -> list[Living] | None:
+    """Renew the row, leave the marks that the worker's tasks have told, and return who lives.
+
+    Return None if its row is gone. On PostgreSQL all of it is one statement.
+    """
+    own = backend_of(database.dialect).renew_worker
+    if own is None:
+        return renew_in_steps(database, worker, changes, told)
+    rows = own(database, worker, changes, told, LIVING)
+    if not any(row.is_mine for row in rows):
+        return None
+    return [_living(row.slots, row.boot, row.pid, row.process_start) for row in rows]
+
+
+def renew_in_steps(
+    database: Database, worker: UUID, changes: Mapping[str, Any], told: Sequence[Told]
+) -> list[Living] | None:
+    """Do as `renew_and_look` does, on any database. The marks are not in the row's transaction."""
+
+    def work(connection: Connection) -> list[Living] | None:
+        is_there = renew(connection, database, worker, changes)
+        return living(connection, database) if is_there else None
+
+    found = database.run_each(work)
+    beat.leave(database, told)
+    return found
+
+
 def leave(connection: Connection, database: Database, worker: UUID) -> None:
     """Note that the worker was asked to stop: from now on its slots do not count."""
     table, now = database.tables.worker, database.now()
@@ -104,9 +137,11 @@ def living(connection: Connection, database: Database) -> list[Living]:
     lives = table.seen_at.between(database.now(-LIVING), database.now(LIVING))
     columns = table.slots, table.boot, table.pid, table.process_start
     rows = connection.execute(select(*columns).where(lives, table.stopped_at.is_(None)))
-    return [
-        Living(slots=slots, process=ProcessId(boot, pid, start)) for slots, boot, pid, start in rows
-    ]
+    return [_living(*row) for row in rows]
+
+
+def _living(slots: int, boot: str, pid: int, start: int) -> Living:
+    return Living(slots=slots, process=ProcessId(boot, pid, start))
 
 
 def living_slots(connection: Connection, database: Database) -> int:

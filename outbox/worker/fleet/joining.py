@@ -21,7 +21,8 @@ _KEPT = "_outbox_presence"
 def join_as_worker(runtime: Runtime, worker: Any) -> None:
     """Have this worker keep a row from when it takes tasks until it is asked to stop.
 
-    Call it before the pool forks: its children learn over shared memory how many slots there are.
+    Call it before the pool forks: parent and children tell each other over shared memory how
+    many slots there are, and when a task came last.
     A worker that listens to no queue of ours has no row, nor has one whose database is in memory.
     """
     if in_memory(runtime.database.engine):
@@ -30,6 +31,7 @@ def join_as_worker(runtime: Runtime, worker: Any) -> None:
     if not set(OURS).intersection(worker.app.amqp.queues.consume_from):
         return
     runtime.slots.share(member.slots())
+    runtime.last_tasks.share()
     vars(worker)[_KEPT] = Presence(runtime, member, every=EVERY)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -69,6 +70,7 @@ class Presence:
         )
         self._member = member
         self._slots = runtime.slots
+        self._tasks = runtime.last_tasks
         self._deaths = Deaths(member.children)
         self._every = every
         self._id = uuid4()
@@ -95,8 +97,11 @@ class Presence:
     def _run(self) -> None:
         while not self._must_end():
             if is_well := self._member.is_well():
-                self._safely(_ROW, lambda: self._database.run_each(self._beat))
+                self._safely(_ROW, self._beat)
+                # Where the row cannot be written, the tasks leave their marks themselves.
+                self._tasks.carry(is_well=_ROW not in self._failing)
             self._rest(self._every if is_well else LOOK)
+        self._tasks.carry(is_well=False)
         self._safely(_ROW, lambda: self._database.run_each(self._leave))
 
     def _rest(self, seconds: float) -> None:
@@ -129,14 +134,16 @@ class Presence:
         finally:
             self._engine.dispose()
 
-    def _beat(self, connection: Connection) -> None:
-        changes = self._member.changes()
+    def _beat(self) -> None:
+        changes, told = self._member.changes(), self._tasks.told()
+        renew = partial(fleet.renew_and_look, self._database, self._id, changes, told)
         # A renewal first, each time: the row may be there although its insert failed, and may be
         # gone, removed as that of a worker that was not seen for a day.
-        if not fleet.renew(connection, self._database, self._id, changes):
+        if (living := renew()) is None:
             row = {**self._member.row(), **changes}
-            fleet.enter(connection, self._database, self._id, row)
-        living = fleet.living(connection, self._database)
+            enter = partial(fleet.enter, database=self._database, worker=self._id, row=row)
+            self._database.run_each(enter)
+            living = renew() or []
         self._slots.tell(sum(worker.slots for worker in living))
         self._deaths.watch(worker.process for worker in living)
 

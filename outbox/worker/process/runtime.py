@@ -41,6 +41,7 @@ from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from .connections import Connections
 from .kept_threads import KeptThreads
+from .last_tasks import LastTasks
 from .own_process import own_process
 from .retry_writes import GRACE
 from .slots import Slots
@@ -89,6 +90,7 @@ class Runtime:
             lambda: self.database, settings.instance, clock=lambda: self.clock()
         )
         self.slots = Slots(lambda: self.settings.slots, lambda: self.database, lambda: self.clock())
+        self.last_tasks = LastTasks()
         self.noted_until = 0.0  # until then this process does not note its halted servers again
         self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
         self.task_noted_until = 0.0  # until then it leaves no mark of any task

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Row, delete, event, text
 
+from outbox.store.control import beat
+from outbox.store.control.counter import BEAT, TASK
+from outbox.worker.beat_mark import note_task
 from outbox.worker.fleet.presence import FAREWELL, Presence
 from outbox.worker.sweep import sweep
 from tests.support.shop.fleet import row
@@ -187,8 +190,12 @@ def test_a_process_that_can_start_no_thread_goes_on_without_a_row_and_says_so(
 
 
 @pytest.mark.databases("postgresql")
-def test_a_beat_takes_two_statements_and_no_commit(shop: Shop, ends: ExitStack) -> None:
+def test_a_beat_with_the_marks_of_its_tasks_is_one_statement_without_a_commit(
+    shop: Shop, ends: ExitStack
+) -> None:
     asked: list[str] = []
+    shop.runtime.last_tasks.share()
+    note_task(shop.runtime)  # makes the mark
     presence = Presence(shop.runtime, Member(), every=EVERY)
     event.listen(presence._engine, "before_cursor_execute", lambda *told: asked.append(told[2]))
     event.listen(presence._engine, "commit", lambda _: asked.append("COMMIT"))
@@ -197,11 +204,55 @@ def test_a_beat_takes_two_statements_and_no_commit(shop: Shop, ends: ExitStack) 
 
     def beats() -> list[str]:
         """Return what came after the row was entered, and after the look for the dead."""
+        if shop.runtime.last_tasks.tell(TASK):
+            assert task_mark(shop) is not None
         last = max((at for at, what in enumerate(asked) if what == "COMMIT"), default=0)
-        return [what.split()[0] for what in asked[last:] if "outbox_worker" in what]
+        return [what.split()[0] for what in asked[last + 1 :]]
 
-    wait_until(lambda: len(beats()) >= 9, 10, "some beats without a commit")
-    assert beats()[:8] in (["UPDATE", "SELECT"] * 4, ["SELECT", "UPDATE"] * 4)
+    wait_until(lambda: len(beats()) >= 4, 10, "some beats without a commit")
+    assert set(beats()) == {"WITH"}
+
+
+def task_mark(shop: Shop) -> float | None:
+    return shop.database.read(lambda connection: beat.ages(connection, shop.database))[1]
+
+
+def test_what_the_processes_of_a_worker_tell_is_marked_with_its_row(
+    shop: Shop, ends: ExitStack
+) -> None:
+    marks: list[tuple[float | None, float | None]] = []
+
+    def are_marked() -> bool:
+        marks[:] = [shop.database.read(lambda connection: beat.ages(connection, shop.database))]
+        return None not in marks[0]
+
+    shop.runtime.last_tasks.share()  # before the pool forks
+    begun(shop, ends)
+    wait_until(lambda: shop.runtime.last_tasks.tell(TASK), 10, "the parent carries marks")
+    assert not shop.runtime.last_tasks.tell(BEAT), "the first one is to be seen at once"
+    if not (child := os.fork()):
+        told = [shop.runtime.last_tasks.tell(name) for name in (TASK, BEAT)]
+        os._exit(0 if all(told) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    wait_until(are_marked, 10, "both marks")
+    assert len(shop.rows(shop.tables.counter)) == 2
+
+
+@pytest.mark.databases("sqlite")
+def test_a_worker_whose_row_cannot_be_written_leaves_its_marks_by_its_tasks(
+    shop: Shop, ends: ExitStack
+) -> None:
+    shop.runtime.last_tasks.share()
+    note_task(shop.runtime)
+    assert task_mark(shop) is not None, "no parent carries it yet"
+    presence = begun(shop, ends)
+    wait_until(lambda: shop.runtime.last_tasks.tell(TASK), 10, "the parent carries marks")
+    shop.tables.worker.drop(shop.engine)
+    wait_until(lambda: not shop.runtime.last_tasks.tell(TASK), 10, "the parent no longer does")
+    shop.tables.worker.create(shop.engine)
+    wait_until(lambda: shop.runtime.last_tasks.tell(TASK), 10, "it does again")
+    presence.end()
+    assert not shop.runtime.last_tasks.tell(TASK)
 
 
 @pytest.mark.databases("postgresql")
