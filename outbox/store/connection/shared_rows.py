@@ -110,16 +110,19 @@ def _existing(connection: Connection, key: Column[str], names: Sequence[str]) ->
     return there
 
 
-def run_patiently(database: Database, work: Callable[[Connection], Result]) -> Result:
-    """Run `work`, which locks rows with `lock`, as `Database.run` does.
+def run_patiently(
+    database: Database, work: Callable[[Connection], Result], *, each: bool = False
+) -> Result:
+    """Run `work`, which locks rows with `lock`, as `Database.run` or `run_each` does.
 
     Where another transaction has locked a row it is run again, for `PATIENCE` seconds. Raises
     LockedElsewhere after that.
     """
+    run = database.run_each if each else database.run
     pause, deadline = _FIRST_PAUSE, time.monotonic() + PATIENCE
     while True:
         try:
-            return database.run(work)
+            return run(work)
         except _Absent as error:
             insert_absent(database, error.key, error.names, **error.values)
             continue

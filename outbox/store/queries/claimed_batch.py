@@ -30,9 +30,14 @@ _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
 _NONE = frozenset[str]()  # shared by all emails: a set for each would be garbage to collect
 
 
-def load(connection: Connection, database: Database, token: UUID) -> Batch:
-    """Return the batch with the emails that carry this token, in the order of ids."""
-    standing = connection.execute(database.built(_standing), {"claim": token}).one()
+def load(connection: Connection, database: Database, token: UUID) -> Batch | None:
+    """Return the batch with the emails that carry this token, in the order of ids.
+
+    Return None if the token has no lease.
+    """
+    standing = connection.execute(database.built(_standing), {"claim": token}).one_or_none()
+    if standing is None:
+        return None
     rows = connection.execute(database.built(_emails), {"claim": token}).all()
     several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
     now = utc(standing.now)

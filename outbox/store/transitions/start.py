@@ -46,14 +46,20 @@ def start(
         own = _own(database, process, lease_seconds)
         return lease.change(connection, database, own, token)
 
+    def begun(connection: Connection) -> bool:
+        if begin(connection):
+            return True
+        is_free = lease.lock(connection, database, token)  # raises LockedElsewhere
+        return is_free and begin(connection)  # its row may have come free in between
+
     def work(connection: Connection) -> Batch | None:
-        is_ours = begin(connection)
-        if not is_ours and lease.lock(connection, database, token):  # raises LockedElsewhere
-            is_ours = begin(connection)  # its row may have come free in between
-        return claimed_batch.load(connection, database, token) if is_ours else None
+        # The start comes last. So an error of a read leaves nothing that has started, although each
+        # statement may commit alone. Whatever changes in between, a window's opening sees.
+        batch = claimed_batch.load(connection, database, token)
+        return batch if begun(connection) else None
 
     try:
-        return run_patiently(database, work)
+        return run_patiently(database, work, each=database.facts.returning)
     except LockedElsewhere:
         lease.forget_locked(database, token)  # this process does not ask for it again
         return None
