@@ -136,6 +136,10 @@ ClaimDue = Callable[
 ]
 """Claims one batch under a token, from a mark on; returns each email's id and crashes."""
 
+ClaimWhole = Callable[[Database, ClaimRequest, UUID, Mark | None, float], int | None]
+"""Claims one batch under a token, with its lease of so many seconds; returns how many emails, or
+None if it cannot, because some go alone."""
+
 TakePermits = Callable[[Database, Wants, Wants, float], float | None]
 """Takes costs, wants and a margin: see `rate_limits.take_in_steps`."""
 
@@ -182,6 +186,7 @@ class Backend:
     lane_keys: LaneKeys | None = None
     backlog: Backlog | None = None
     claim_due: ClaimDue | None = None
+    claim_whole: ClaimWhole | None = None
     renew_mark: RenewMark | None = None
     renew_worker: RenewWorker | None = None
     fold: Fold | None = None
@@ -229,6 +234,7 @@ _POSTGRESQL = Backend(
     lane_keys=lane_keys,
     backlog=backlog,
     claim_due=claim.claim_due,
+    claim_whole=claim.claim_whole,
     renew_mark=marks.renew,
     renew_worker=marks.renew_worker,
     fold=postgresql_sums.fold,

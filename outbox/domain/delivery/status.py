@@ -44,7 +44,7 @@ def _arrows(source: Status, *targets: tuple[Status, str, str]) -> tuple[Arrow, .
 ARROWS: tuple[Arrow, ...] = (
     *_arrows(
         Status.PENDING,
-        (Status.CLAIMED, "claim claim_apart", "a sweep claims it: token and lease"),
+        (Status.CLAIMED, "claim claim_apart claim_whole", "a sweep claims it: token and lease"),
         (Status.CANCELLED, "cancel", "withdrawn"),
         (Status.EXPIRED, "expire", "`expires_at` passed"),
         (

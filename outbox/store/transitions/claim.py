@@ -36,6 +36,7 @@ from ..records import Claim, Mark
 from ..schema.clock import clock
 from ..schema.tables import Tables
 from .claim_apart import claim_each, take_apart
+from .claim_whole import claim_whole
 
 _log = logging.getLogger("outbox")
 
@@ -86,6 +87,9 @@ def claim_requested(
 
     if requests and not passed_over(database):
         try:
+            whole = claim_whole(database, requests, lease_seconds=lease_seconds, since=since)
+            if whole is not None:
+                return whole
             return database.run(partial(work, some=requests, apart=False))
         except Exception as error:
             if not may_be_of_a_row(error):

@@ -25,6 +25,7 @@ from outbox.store.queries.sweep.preemption import (
 )
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import WindowChange
+from outbox.store.transitions.claim import claim
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together
 from outbox.worker.sweep import sweep
@@ -119,6 +120,20 @@ def test_a_plan_goes_by_the_indexes_where_nothing_ever_expires(shop: Shop, look:
         connection.execute(sa.update(email).where(email.c.id % 2 == 0).values(ended))
         connection.exec_driver_sql("ANALYZE outbox_email")
     _by_index(shop, look)
+
+
+@pytest.mark.databases("postgresql")
+def test_one_batch_and_its_lease_are_claimed_by_the_indexes(backlog: Shop) -> None:
+    def look(shop: Shop) -> object:
+        return claim(shop.database, Priority.URGENT, 10, lease_seconds=60.0)
+
+    *_, plan = plans(backlog, look)
+    scans = [node for node in each(plan) if node.get("Relation Name") == "outbox_email"]
+    reads = [node for node in scans if node["Node Type"] != "ModifyTable"]
+    assert sorted((node["Node Type"], node["Index Name"]) for node in reads) == [
+        ("Index Scan", "ix_outbox_email_due"),
+        ("Index Scan", "outbox_email_pkey"),
+    ]
 
 
 @pytest.mark.databases("postgresql")

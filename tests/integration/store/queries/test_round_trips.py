@@ -51,3 +51,34 @@ def test_a_drain_asks_the_database_at_most_once_for_ten_emails(
             assert 0 < trips <= MAILS * MOST
         finally:
             shops.close()
+
+
+@pytest.mark.databases("postgresql")
+def test_an_email_that_comes_alone_takes_twelve_trips_and_eight_of_them_before_it_leaves(
+    database_url: str, catcher: Catcher
+) -> None:
+    direct = make_url(database_url)
+    assert direct.port is not None
+    with RoundTrips(direct.port) as proxy:
+        shops = Shops(url=direct.set(port=proxy.port).render_as_string(hide_password=False))
+        trips = list[int]()
+
+        def sent() -> None:
+            shop.enqueue()
+            before, claims = proxy.count, deque[Claim]()
+            sweep(shop.runtime, claims.append)
+            [made] = claims
+            send_batch(shop.runtime, made.token)
+            trips.append(proxy.count - before)
+
+        try:
+            shop = shops.open(MAIL_PORT=catcher.port)
+            shop.runtime.clock = lambda: 0.0
+            for _ in range(12):  # the driver prepares a statement when it comes for the sixth time
+                sent()
+            # Survey, count, claim; lease, emails, start; window, content. Then the record, and
+            # three for the lease's end.
+            assert trips[-1] == 12
+            assert len(catcher.emails) == 12
+        finally:
+            shops.close()

@@ -46,6 +46,7 @@ def test_both_ways_are_run(twins: Twins) -> None:
         "advance",
         "take_permits",
         "claim_due",
+        "claim_whole",
         "insert",
         "lane_keys",
         "backlog",
@@ -203,6 +204,26 @@ def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
         lambda database: [
             (made.lane, made.priority, made.emails)
             for made in claim_requested(database, shares, lease_seconds=LEASE, since=since)
+        ],
+        content=[content()],
+        email=rows,
+        lease=[lease(OTHERS)],
+    )
+    assert own == other
+
+
+@made_up
+@given(data=st.data())
+def test_one_batch_alone_is_claimed_alike(twins: Twins, data: st.DataObject) -> None:
+    rows = [data.draw(waiting(number)) for number in range(1, data.draw(st.integers(2, 6)))]
+    size, lane = data.draw(st.integers(1, 4)), data.draw(st.sampled_from(["", "@x.example"]))
+    share = ClaimRequest(lane=lane, priority=Priority(0), batches=1, size=size)
+    mark = _first_due(rows, share) if data.draw(st.booleans()) else None
+    since = {(share.lane, share.priority): mark} if mark is not None else {}
+    own, other = twins.both(
+        lambda database: [
+            (made.lane, made.priority, made.emails)
+            for made in claim_requested(database, [share], lease_seconds=LEASE, since=since)
         ],
         content=[content()],
         email=rows,
