@@ -134,7 +134,7 @@ def test_a_drain_beside_a_full_server_ends(full: tuple[Shop, Claim]) -> None:
     assert standing(shop)[UNTOUCHED] == 5
 
 
-def test_a_drain_does_not_wait_for_the_place_of_a_dead_worker(
+def test_a_drain_neither_waits_for_the_place_of_a_dead_worker_nor_claims_for_it(
     shops: Shops, catcher: Catcher
 ) -> None:
     """Its lease has run out and holds no slot, but it holds its place until the rescue."""
@@ -145,7 +145,7 @@ def test_a_drain_does_not_wait_for_the_place_of_a_dead_worker(
     assert take_server(shop.database, first.token, ["a"], {"a": 1}) == "a"
     write(shop, 20)
     shop.later(LEASE + 1)
-    assert drain(shop.runtime, progress=bounded()) == 20
+    assert drain(shop.runtime, progress=bounded()) == 0
     assert catcher.sessions == 0
     shop.later(LEASE + 1)
     drain(shop.runtime)
