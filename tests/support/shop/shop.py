@@ -29,6 +29,7 @@ from outbox.store.transitions.claim import claim
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
+from outbox.worker.process.retry_writes import GRACE
 from tests.support.shop import schema
 from tests.support.shop.common import Common
 from tests.support.shop.parts import Parts
@@ -253,6 +254,7 @@ class Shops:
 
     def close(self) -> None:
         for shop in self.opened:
+            assert shop.runtime.late_replies.wait(GRACE), "a thread still waits for a late reply"
             assert shop.runtime.unrecorded.wait(), (
                 "a thread still writes results: it has no database"
             )
