@@ -37,7 +37,7 @@ def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
         sweep(runtime, claims.append)
         has_jobs = run_jobs(runtime)
         if not claims:
-            if has_jobs:
+            if has_jobs or runtime.has_rescued:
                 continue
             break
         more = False

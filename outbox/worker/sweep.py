@@ -31,7 +31,7 @@ from ..store.queries.sweep.sweep_snapshot import Survey, survey
 from ..store.records import Claim
 from ..store.transitions.claim import claim_requested
 from ..store.transitions.expire import expire
-from ..store.transitions.rescue import rescue
+from ..store.transitions.rescue import Rescued, rescue
 from .broker.queues import SEND_QUEUES
 from .log_events import log_rescue
 from .probe import claim_probes
@@ -62,8 +62,7 @@ def sweep(
     runtime.has_jobs = state.jobs
     if not runtime.suppressed() and runtime.instance.refusal(state.instance):
         return 0
-    if state.overdue:
-        _aside("rescue", lambda: _rescue(runtime))
+    runtime.has_rescued = state.overdue and _rescues(runtime)
     if state.expired:
         _aside("expire", lambda: expire(database))
     if state.ahead:
@@ -97,10 +96,15 @@ def publish(runtime: Runtime) -> Callable[[Claim], None]:
     return hand_out
 
 
-def _rescue(runtime: Runtime) -> None:
-    done = rescue(runtime.database, runtime.settings, random=runtime.random)
-    if done.leases or done.emails:
-        log_rescue(leases=done.leases, emails=done.emails, in_doubt=done.in_doubt)
+def _rescues(runtime: Runtime) -> bool:
+    """Rescue; return whether any email was judged."""
+    found: list[Rescued] = []
+    look = partial(rescue, runtime.database, runtime.settings, random=runtime.random)
+    _aside("rescue", lambda: found.append(look()))
+    for done in found:
+        if done.leases or done.emails:
+            log_rescue(leases=done.leases, emails=done.emails, in_doubt=done.in_doubt)
+    return any(done.emails for done in found)
 
 
 def _aside(what: str, work: Callable[[], object]) -> None:

@@ -99,6 +99,7 @@ class Runtime:
         self.calm_until = 0.0  # until then no urgent email waits, as a batch of this process saw
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.has_jobs = False  # as the last sweep of this process saw it
+        self.has_rescued = False  # the last sweep of this process freed emails after its look
         self.jobs_after = 0.0  # until then this process does not look for jobs
         self.jobs_left = dict[int, float]()  # until then it leaves these, whose last step failed
         self.job_size = FIRST  # emails that the next step of a job changes

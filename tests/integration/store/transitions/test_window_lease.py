@@ -63,7 +63,8 @@ def test_a_batch_that_takes_too_long_gives_the_rest_back(shops: Shops, catcher: 
     for address in addresses(6):
         shop.enqueue(address)
     now = stopped_clock(shop)
-    catcher.reply_to_recipient = lambda _: now.__setitem__(0, now[0] + 8.0)
+    # With its content: the next email's commands may be read before this one's reply is.
+    catcher.reply_to_content = lambda _: now.__setitem__(0, now[0] + 8.0)
     (made,) = shop.claim()
     send_batch(shop.runtime, made.token)
     assert shop.statuses() == ["sent"] * 2 + ["pending"] * 4
